@@ -1,0 +1,52 @@
+# One module = one folder = one library tessera_<name>, used only as tessera::<name>.
+#
+# tessera_module(<name> SOURCES ... HEADERS ... [DEPENDS ...] [TESTS ...] [TEST_DEPENDS ...])
+#   TESTS are the *_test.cpp files that stand beside the sources; they make one binary and one CTest entry.
+add_library(tessera_settings INTERFACE)
+target_compile_features(tessera_settings INTERFACE cxx_std_20)
+target_compile_options(tessera_settings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough
+  # g++ 12 and 13 see overruns in moved std::string and in small vectors that are not there
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread;-Wno-maybe-uninitialized>
+  $<$<BOOL:${TESSERA_WERROR}>:-Werror>)
+if(TESSERA_SANITIZE)
+  target_compile_options(tessera_settings INTERFACE
+    -fsanitize=${TESSERA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)
+  target_link_options(tessera_settings INTERFACE -fsanitize=${TESSERA_SANITIZE})
+endif()
+
+if(TESSERA_TESTS)
+  enable_testing()
+  find_package(GTest REQUIRED)
+endif()
+
+function(tessera_module name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;HEADERS;DEPENDS;TESTS;TEST_DEPENDS")
+  string(REPLACE "/" "_" target tessera_${name})
+  string(REPLACE "/" "_" export_name ${name})
+  add_library(${target} STATIC)
+  add_library(tessera::${export_name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${export_name}
+    CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON POSITION_INDEPENDENT_CODE ON)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_sources(${target} PRIVATE ${arg_SOURCES}
+    PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${arg_HEADERS})
+  list(TRANSFORM arg_DEPENDS PREPEND tessera::)
+  target_link_libraries(${target} PUBLIC ${arg_DEPENDS} PRIVATE $<BUILD_INTERFACE:tessera_settings>)
+  set_property(GLOBAL APPEND PROPERTY TESSERA_MODULES ${target})
+
+  if(TESSERA_TESTS AND arg_TESTS)
+    tessera_test(${export_name}_tests SOURCES ${arg_TESTS} DEPENDS tessera::${export_name} ${arg_TEST_DEPENDS})
+  endif()
+endfunction()
+
+# tessera_test(<name> SOURCES ... DEPENDS ...): a GoogleTest binary and its CTest entry.
+function(tessera_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
+  add_executable(tessera_${name} ${arg_SOURCES})
+  target_link_libraries(tessera_${name} PRIVATE ${arg_DEPENDS} tessera_settings GTest::gtest GTest::gtest_main)
+  set_target_properties(tessera_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin/tests)
+  target_compile_definitions(tessera_${name} PRIVATE TESSERA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_precompile_headers(tessera_${name} PRIVATE <gtest/gtest.h>)
+  add_test(NAME ${name} COMMAND tessera_${name} --gtest_brief=1)
+endfunction()

@@ -1,0 +1,60 @@
+# What to build, and which foreign libraries take part.
+#
+# TESSERA_<X> = AUTO (use it if found), ON (it must be there), OFF (leave it out). Most of them are opened at run
+# time, so AUTO asks for the headers only. One table at the end of configure says what was found.
+option(TESSERA_CLI "build the tessera program" ON)
+option(TESSERA_TESTS "build the tests" ON)
+option(TESSERA_BENCHMARKS "build the benchmarks" ON)
+option(TESSERA_WERROR "treat warnings as errors" OFF)
+set(TESSERA_SANITIZE "" CACHE STRING "sanitizers for -fsanitize=, comma separated")
+
+set(TESSERA_DEPENDENCIES ONEDNN LLVM CUDA ONNX MPI NCCL)
+foreach(x IN LISTS TESSERA_DEPENDENCIES)
+  set(TESSERA_${x} AUTO CACHE STRING "AUTO, ON or OFF")
+  set_property(CACHE TESSERA_${x} PROPERTY STRINGS AUTO ON OFF)
+  if(NOT TESSERA_${x} MATCHES "^(AUTO|ON|OFF)$")
+    message(FATAL_ERROR "TESSERA_${x} is '${TESSERA_${x}}', expected AUTO, ON or OFF")
+  endif()
+endforeach()
+
+# tessera_find(<X> HEADER <header> [PATHS ...] [SUFFIXES ...] [DETAIL text])
+#   Sets TESSERA_HAVE_<X>, TESSERA_<X>_INCLUDE and the row of the table.
+function(tessera_find x)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "HEADER;DETAIL" "PATHS;SUFFIXES")
+  set(have FALSE)
+  set(row "off")
+  if(NOT TESSERA_${x} STREQUAL "OFF")
+    find_path(TESSERA_${x}_INCLUDE ${arg_HEADER} PATHS ${arg_PATHS} PATH_SUFFIXES ${arg_SUFFIXES})
+    mark_as_advanced(TESSERA_${x}_INCLUDE)
+    if(TESSERA_${x}_INCLUDE)
+      set(have TRUE)
+      set(row "found   ${arg_DETAIL}")
+    elseif(TESSERA_${x} STREQUAL "ON")
+      message(FATAL_ERROR "TESSERA_${x} is ON but ${arg_HEADER} was not found")
+    else()
+      set(row "not found (${arg_HEADER})")
+    endif()
+  endif()
+  set(TESSERA_HAVE_${x} ${have} PARENT_SCOPE)
+  set(TESSERA_ROW_${x} "${row}" PARENT_SCOPE)
+endfunction()
+
+tessera_find(ONEDNN HEADER dnnl.h DETAIL "matmul and convolution on the CPU")
+tessera_find(LLVM HEADER llvm-c/LLJIT.h
+  PATHS /usr/lib/llvm-19/include /usr/lib/llvm-18/include /usr/lib/llvm-17/include /usr/lib/llvm-16/include
+  DETAIL "generated kernels on the CPU, through the C API")
+tessera_find(CUDA HEADER cuda.h PATHS /usr/local/cuda/include DETAIL "NVIDIA GPUs")
+tessera_find(ONNX HEADER onnx/onnx_pb.h DETAIL "model import")
+tessera_find(MPI HEADER mpi.h
+  PATHS /usr/lib/x86_64-linux-gnu/openmpi/include /usr/lib/aarch64-linux-gnu/openmpi/include
+  DETAIL "several machines")
+tessera_find(NCCL HEADER nccl.h PATHS /usr/local/cuda/include DETAIL "several GPUs")
+
+function(tessera_print_options)
+  message(STATUS "Tessera ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}, ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
+  foreach(x IN LISTS TESSERA_DEPENDENCIES)
+    string(SUBSTRING "${x}        " 0 8 name)
+    string(SUBSTRING "${TESSERA_${x}}      " 0 6 setting)
+    message(STATUS "  ${name}${setting}${TESSERA_ROW_${x}}")
+  endforeach()
+endfunction()
