@@ -6,9 +6,9 @@ using namespace tessera;
 
 void* Arena::allocate_slow(std::size_t bytes, std::size_t alignment) {
   // Blocks grow with the arena, so that a large run needs few of them.
-  const std::size_t size =
-      std::max({bytes + alignment, block_bytes_, std::min<std::size_t>(reserved_bytes_ / 4, 1 << 22)});
-  blocks_.emplace_back(new std::byte[size]);
+  const std::size_t grown = std::min(reserved_bytes_, 8 * large_page_bytes);
+  const std::size_t size = std::max({bytes + alignment, block_bytes_, grown});
+  blocks_.push_back(allocate_block(size));
   reserved_bytes_ += size;
   cursor_ = blocks_.back().get();
   limit_ = cursor_ + size;

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <type_traits>
 #include <vector>
+
+#include "tessera/base/large_pages.h"
 
 namespace tessera {
 
@@ -48,7 +51,7 @@ class Arena {
 
   std::size_t block_bytes_;
   std::size_t reserved_bytes_ = 0;
-  std::vector<std::unique_ptr<std::byte[]>> blocks_;
+  std::vector<MemoryBlock> blocks_;
   std::byte* cursor_ = nullptr;
   std::byte* limit_ = nullptr;
 };

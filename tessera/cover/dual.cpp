@@ -1,0 +1,119 @@
+#include "tessera/cover/dual.h"
+
+#include <algorithm>
+#include <limits>
+
+using namespace tessera::cover;
+
+namespace {
+
+class Prices {
+ public:
+  explicit Prices(const SearchModel& model) : model_(model), price_(model.size), covered_(model.size) {
+    for (std::uint32_t i = 0; i < model.size; ++i) {
+      price_[i] = model.tiles[i].cost;
+      for (std::uint32_t t : model.tiles_over(i))
+        price_[i] = std::min(price_[i], model.tiles[t].cost / model.tiles[t].size);
+    }
+  }
+
+  DualBound run(Cost known_cost) {
+    climb(known_cost);
+    make_feasible();
+    raise();
+    DualBound out;
+    for (const SearchTile& tile : model_.tiles) out.excess.push_back(excess(tile));
+    for (Cost price : price_) out.sum += price;
+    return out;
+  }
+
+ private:
+  [[nodiscard]] Cost excess(const SearchTile& tile) const {
+    Cost left = tile.cost;
+    for (std::uint32_t i : model_.positions_of(tile)) left -= price_[i];
+    return left;
+  }
+
+  /// The bound that the prices give when tiles with a negative excess are taken for what they bring; counts how
+  /// often each position would be covered.
+  Cost relaxed_bound() {
+    std::ranges::fill(covered_, 0);
+    Cost bound = 0;
+    for (Cost price : price_) bound += price;
+    for (const SearchTile& tile : model_.tiles) {
+      const Cost left = excess(tile);
+      if (left >= 0) continue;
+      bound += left;
+      for (std::uint32_t i : model_.positions_of(tile)) ++covered_[i];
+    }
+    return bound;
+  }
+
+  /// Subgradient steps: positions that are covered too often pay less, those not covered pay more.
+  void climb(Cost known_cost) {
+    constexpr int patience = 12;
+    constexpr int finest = 12;
+    const std::size_t rounds = std::clamp<std::size_t>(20'000'000 / model_.positions.size(), 20, 500);
+    std::vector<Cost> best_price = price_;
+    Cost best = std::numeric_limits<Cost>::min();
+    int halvings = 0;
+    int since_best = 0;
+    for (std::size_t round = 0; round < rounds && halvings < finest; ++round) {
+      const Cost bound = relaxed_bound();
+      if (bound > best) {
+        best = bound;
+        best_price = price_;
+        since_best = 0;
+      } else if (++since_best == patience) {
+        ++halvings;
+        since_best = 0;
+        price_ = best_price;
+        continue;
+      }
+      if (!step(known_cost - bound, halvings)) break;
+    }
+    price_ = std::move(best_price);
+  }
+
+  /// False if every position is covered once: the prices are best.
+  bool step(Cost distance, int halvings) {
+    Cost norm = 0;
+    for (std::int32_t count : covered_) norm += Cost{1 - count} * (1 - count);
+    if (norm == 0 || distance <= 0) return false;
+    const Cost length = std::max<Cost>(1, (distance >> halvings) / norm);  // times a count: at most `distance`
+    for (std::uint32_t i = 0; i < price_.size(); ++i) {
+      // Above the cost of the position alone a price helps nobody; far below zero it only risks an overflow.
+      const Cost alone = model_.tiles[i].cost;
+      price_[i] = std::clamp(price_[i] + length * (1 - covered_[i]), -4 * alone, alone);
+    }
+    return true;
+  }
+
+  /// Lowers prices until no excess is negative.
+  void make_feasible() {
+    for (const SearchTile& tile : model_.tiles) {
+      const Cost left = excess(tile);
+      if (left >= 0) continue;
+      const Cost share = (-left + tile.size - 1) / tile.size;
+      for (std::uint32_t i : model_.positions_of(tile)) price_[i] -= share;
+    }
+  }
+  /// Raises each price as far as the tiles over it allow.
+  void raise() {
+    for (std::uint32_t i = 0; i < price_.size(); ++i) {
+      Cost room = std::numeric_limits<Cost>::max();
+      for (std::uint32_t t : model_.tiles_over(i)) room = std::min(room, excess(model_.tiles[t]));
+      price_[i] += room;
+    }
+  }
+
+  const SearchModel& model_;
+  std::vector<Cost> price_;
+  std::vector<std::int32_t> covered_;
+};
+
+}  // namespace
+
+DualBound tessera::cover::find_prices(const SearchModel& model, Cost known_cost) {
+  return Prices(model).run(known_cost);
+}

@@ -1,0 +1,276 @@
+#include "tessera/cover/frontier.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "tessera/cover/open_hinges.h"
+
+using namespace tessera::cover;
+
+namespace {
+
+/// States that all walks of one width may keep, so that memory stays bounded.
+constexpr std::size_t kept_state_limit = 1 << 24;
+
+template <std::size_t W>
+struct State {
+  Mask<W> covered;  ///< slots ahead
+  std::uint32_t hinges = 0;
+  Cost cost = 0;
+};
+
+/// How a state was reached.
+struct Origin {
+  std::uint32_t state = 0;  ///< in the layer before
+  Choice choice = 0;
+};
+
+/// A StepKind in masks.
+template <std::size_t W>
+struct WalkStep {
+  struct Option {
+    Mask<W> slots;
+    Mask<W> gates;
+    Cost cost = 0;
+    bool is_hinge = false;
+  };
+  HingeStep<W> hinges;
+  std::vector<Option> options;
+};
+
+template <std::size_t W>
+WalkStep<W> in_masks(const StepKind& kind) {
+  WalkStep<W> out;
+  if (kind.own != no_slot) out.hinges.own = Mask<W>::of(std::span(&kind.own, 1));
+  if (kind.stays) out.hinges.kept = out.hinges.own;
+  out.hinges.inputs = Mask<W>::of(kind.inputs);
+  out.hinges.retired = Mask<W>::of(kind.retired);
+  for (const StepChoice& choice : kind.choices)
+    out.options.push_back(
+        {Mask<W>::of(choice.slots), Mask<W>::of(choice.gates), choice.cost, choice.is_hinge});
+  return out;
+}
+
+/// The states of the layer being made, each once, in the order of first appearance.
+template <std::size_t W>
+class LayerBuilder {
+ public:
+  void clear() {
+    states_.clear();
+    origins_.clear();
+    std::ranges::fill(slots_, 0U);
+  }
+  void offer(const State<W>& state, Origin origin) {
+    if (2 * states_.size() >= slots_.size()) grow();
+    std::uint32_t& slot = find(state);
+    if (slot == 0) {
+      states_.push_back(state);
+      origins_.push_back(origin);
+      slot = static_cast<std::uint32_t>(states_.size());
+    } else if (state.cost < states_[slot - 1].cost) {
+      states_[slot - 1].cost = state.cost;
+      origins_[slot - 1] = origin;
+    }
+  }
+  [[nodiscard]] std::span<const State<W>> states() const { return states_; }
+  [[nodiscard]] std::span<const Origin> origins() const { return origins_; }
+
+ private:
+  static std::size_t hash(const State<W>& state) {
+    std::uint64_t h = state.hinges * 0x9e3779b97f4a7c15ULL;
+    for (std::uint64_t word : state.covered.words) {
+      h = (h ^ word) * 0xbf58476d1ce4e5b9ULL;
+      h ^= h >> 29;
+    }
+    return h;
+  }
+  std::uint32_t& find(const State<W>& state) {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t at = hash(state) & mask;
+    for (; slots_[at] != 0; at = (at + 1) & mask) {
+      const State<W>& other = states_[slots_[at] - 1];
+      if (other.covered == state.covered && other.hinges == state.hinges) break;
+    }
+    return slots_[at];
+  }
+  void grow() {
+    slots_.assign(std::max<std::size_t>(64, 2 * slots_.size()), 0);
+    for (std::uint32_t i = 0; i < states_.size(); ++i) find(states_[i]) = i + 1;
+  }
+
+  std::vector<State<W>> states_;
+  std::vector<Origin> origins_;
+  std::vector<std::uint32_t> slots_;
+};
+
+/// Walks along pieces of up to 64 * W slots.
+template <std::size_t W>
+class Walk {
+ public:
+  Walk(const StepTable& table, std::uint32_t layer_limit) : table_(table), layer_limit_(layer_limit) {
+    start_ = layers_.intern(std::vector<std::uint64_t>(state_words, 0));
+  }
+
+  std::optional<Answer> solve(const StepList& steps, const Deadline& deadline) {
+    std::vector<std::uint32_t> path;
+    path.reserve(steps.kinds.size());
+    Answer answer;
+    std::uint32_t layer = start_;
+    for (std::uint64_t kind : steps.kinds) {
+      if (path.size() % 64 == 0 && deadline.passed()) return std::nullopt;
+      const std::uint64_t known_before = transitions_.size();
+      const std::uint32_t transition = take(kind, layer);
+      const Transition& taken = transitions_[transition];
+      if (taken.is_refused) return std::nullopt;
+      if (transition == known_before) answer.states += layer_size(layer);
+      path.push_back(transition);
+      answer.cost += taken.cost;
+      layer = taken.layer;
+    }
+    answer.bound = answer.cost;
+    answer.choices = trace_back(path);
+    return answer;
+  }
+
+ private:
+  /// The outcome of a kind of step from a layer.
+  struct Transition {
+    std::uint32_t layer = 0;
+    bool is_refused = false;  ///< the layer would be too large
+    std::size_t origins = 0;  ///< where those of the new layer's states begin
+    Cost cost = 0;            ///< of the cheapest new state, from the cheapest old one
+  };
+  static constexpr std::size_t state_words = W + 2;
+
+  [[nodiscard]] std::size_t layer_size(std::uint32_t layer) const { return layers_[layer].size() / state_words; }
+
+  std::uint32_t take(std::uint64_t kind, std::uint32_t layer) {
+    const auto [known, is_new] =
+        memo_.try_emplace(kind << 32 | layer, static_cast<std::uint32_t>(transitions_.size()));
+    if (is_new) {
+      if (steps_.size() <= kind) steps_.resize(table_.size());
+      if (!steps_[kind]) steps_[kind] = in_masks<W>(table_[kind]);
+      expand(*steps_[kind], layer);
+      transitions_.push_back(finish_layer());
+    }
+    return known->second;
+  }
+
+  [[nodiscard]] State<W> state_at(std::uint32_t layer, std::size_t index) const {
+    const std::uint64_t* from = layers_[layer].data() + index * state_words;
+    State<W> state;
+    std::copy_n(from, W, state.covered.words.begin());
+    state.hinges = static_cast<std::uint32_t>(from[W]);
+    state.cost = static_cast<Cost>(from[W + 1]);
+    return state;
+  }
+
+  void expand(const WalkStep<W>& step, std::uint32_t layer) {
+    builder_.clear();
+    const std::size_t count = layer_size(layer);
+    for (std::uint32_t i = 0; i < count && builder_.states().size() <= layer_limit_; ++i) {
+      const State<W> state = state_at(layer, i);
+      const std::uint32_t plain = state.hinges == 0 ? 0 : hinges_.advance(state.hinges, step.hinges);
+      if (state.covered.meets(step.hinges.own)) {
+        if (plain == OpenHinges<W>::cycle) continue;
+        builder_.offer({state.covered - step.hinges.own, plain, state.cost}, {i, covered_before});
+      } else {
+        for (Choice c = 0; c < step.options.size(); ++c) choose(state, plain, step, {i, c});
+      }
+    }
+  }
+
+  /// REQUIRES the step's position is not covered. Starting a tile never closes a cycle by itself.
+  void choose(const State<W>& state, std::uint32_t plain, const WalkStep<W>& step, Origin origin) {
+    const auto& option = step.options[origin.choice];
+    if (state.covered.meets(option.slots)) return;
+    const std::uint32_t hinges =
+        option.is_hinge ? hinges_.advance_into(state.hinges, step.hinges, option.slots, option.gates) : plain;
+    builder_.offer({state.covered | option.slots, hinges, state.cost + option.cost}, origin);
+  }
+
+  /// Interns the layer that `builder_` holds: sorted, costs relative, without states that another makes useless.
+  Transition finish_layer() {
+    const auto states = builder_.states();
+    Transition out;
+    out.origins = origins_.size();
+    out.is_refused = states.size() > layer_limit_ || origins_.size() + states.size() > kept_state_limit;
+    if (out.is_refused || states.empty()) return out;
+    sorted_.resize(states.size());
+    for (std::uint32_t i = 0; i < sorted_.size(); ++i) sorted_[i] = i;
+    std::ranges::sort(sorted_, [&](std::uint32_t a, std::uint32_t b) {
+      const auto order = states[a].covered <=> states[b].covered;
+      return order != 0 ? order < 0 : states[a].hinges < states[b].hinges;
+    });
+    out.cost = std::ranges::min_element(states, {}, &State<W>::cost)->cost;
+    words_.clear();
+    const State<W>* free = nullptr;  // the last state without open hinges
+    for (std::uint32_t i : sorted_) {
+      const State<W>& state = states[i];
+      if (state.hinges == 0) free = &state;
+      // With the same slots covered and nothing to watch, whatever this state can do, `free` can do as well.
+      const bool is_useless = free != nullptr && free != &state && free->covered == state.covered &&
+                              free->cost <= state.cost;
+      if (!is_useless) keep(state, builder_.origins()[i], out.cost);
+    }
+    out.layer = layers_.intern(words_);
+    return out;
+  }
+
+  void keep(const State<W>& state, Origin origin, Cost base) {
+    words_.insert(words_.end(), state.covered.words.begin(), state.covered.words.end());
+    words_.push_back(state.hinges);
+    words_.push_back(static_cast<std::uint64_t>(state.cost - base));
+    origins_.push_back(origin);
+  }
+
+  /// The choices that lead to the only state after the last step.
+  [[nodiscard]] std::vector<Choice> trace_back(std::span<const std::uint32_t> path) const {
+    std::vector<Choice> choices(path.size());
+    std::uint32_t state = 0;
+    for (std::size_t i = path.size(); i-- > 0;) {
+      const Origin& origin = origins_[transitions_[path[i]].origins + state];
+      choices[i] = origin.choice;
+      state = origin.state;
+    }
+    return choices;
+  }
+
+  const StepTable& table_;
+  std::uint32_t layer_limit_;
+  OpenHinges<W> hinges_;
+  std::vector<std::optional<WalkStep<W>>> steps_;  ///< by kind; set when first taken
+  SequenceTable layers_;
+  std::uint32_t start_ = 0;
+  std::unordered_map<std::uint64_t, std::uint32_t> memo_;  ///< (kind, layer) to transition; only looked up
+  std::vector<Transition> transitions_;
+  std::vector<Origin> origins_;
+  LayerBuilder<W> builder_;
+  std::vector<std::uint32_t> sorted_;
+  std::vector<std::uint64_t> words_;
+};
+
+}  // namespace
+
+struct Frontier::Walks {
+  Walks(const StepTable& table, std::uint32_t layer_limit)
+      : one(table, layer_limit), two(table, layer_limit), four(table, layer_limit), eight(table, layer_limit) {}
+
+  Walk<1> one;
+  Walk<2> two;
+  Walk<4> four;
+  Walk<8> eight;
+};
+
+Frontier::Frontier(const StepTable& table, std::uint32_t layer_limit)
+    : walks_(std::make_unique<Walks>(table, layer_limit)) {}
+Frontier::Frontier(Frontier&&) noexcept = default;
+Frontier::~Frontier() = default;
+
+std::optional<Answer> Frontier::solve(const StepList& steps, const Deadline& deadline) {
+  if (steps.slots <= 64) return walks_->one.solve(steps, deadline);
+  if (steps.slots <= 128) return walks_->two.solve(steps, deadline);
+  if (steps.slots <= 256) return walks_->four.solve(steps, deadline);
+  if (steps.slots <= 512) return walks_->eight.solve(steps, deadline);
+  return std::nullopt;
+}

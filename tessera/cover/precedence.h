@@ -1,0 +1,64 @@
+// The edges of a DAG in compressed rows, and topological orders of it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tessera/base/result.h"
+#include "tessera/cover/cover.h"
+
+namespace tessera::cover {
+
+/// For each row an ascending list of numbers without repeats.
+class Rows {
+ public:
+  Rows() = default;
+  /// Row `producer` lists its consumers. REQUIRES both ends of every edge < count.
+  Rows(std::uint32_t count, std::span<const Edge> edges);
+
+  [[nodiscard]] std::span<const std::uint32_t> operator[](std::uint32_t row) const {
+    return {items_.data() + begin_[row], begin_[row + 1] - begin_[row]};
+  }
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(begin_.size() - 1); }
+  /// Row i lists the rows of this that contain i. REQUIRES all items < size().
+  [[nodiscard]] Rows transposed() const;
+
+ private:
+  void drop_repeats();
+
+  std::vector<std::uint32_t> begin_{0};
+  std::vector<std::uint32_t> items_;
+};
+
+struct Precedence {
+  Rows inputs;   ///< of a node: its producers
+  Rows outputs;  ///< of a node: its consumers
+
+  [[nodiscard]] std::uint32_t size() const { return inputs.size(); }
+};
+
+/// The number of the strongly connected component that each row is in, where row r leads to the items of row r.
+[[nodiscard]] std::vector<std::uint32_t> strong_components(const Rows& successors);
+
+/// REQUIRES both ends of every edge < count. Linear in nodes and edges.
+[[nodiscard]] Precedence make_precedence(std::uint32_t count, std::span<const Edge> edges);
+
+/// The nodes so that producers come first, lowest number first; or an error that names a cycle.
+[[nodiscard]] Result<std::vector<std::uint32_t>> number_order(const Precedence& graph);
+
+/// The nodes so that producers come first, each as soon as possible after its last producer: along a chain to its
+/// end, then the next. REQUIRES no cycle.
+[[nodiscard]] std::vector<std::uint32_t> chain_order(const Precedence& graph);
+
+/// The nodes so that producers come first, each as late as its first consumer allows: a depth-first walk from the
+/// sinks. REQUIRES no cycle.
+[[nodiscard]] std::vector<std::uint32_t> demand_order(const Precedence& graph);
+
+/// The inverse of a permutation.
+[[nodiscard]] std::vector<std::uint32_t> inverse(std::span<const std::uint32_t> order);
+
+/// The graph with node order[p] called p.
+[[nodiscard]] Precedence renumbered(const Precedence& graph, std::span<const std::uint32_t> order);
+
+}  // namespace tessera::cover

@@ -1,0 +1,85 @@
+// Names for the text form: unique where they are used, unchanged where they can be.
+#pragma once
+
+#include <deque>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/ir/expr.h"
+#include "tessera/ir/node_table.h"
+
+namespace tessera::ir {
+
+/// A set of names, each with where it was used last. Open addressing: printing is mostly asking it.
+class NameSet {
+ public:
+  struct Use {
+    std::string_view name;
+    std::uint32_t scope = 0;  ///< the function that uses it; 0 once that is closed
+    std::uint32_t hash : 31 = 0;
+    std::uint32_t free : 1 = 0;  ///< the name of a free variable
+  };
+  /// The use of `name`, or null. Valid until the next insertion.
+  [[nodiscard]] Use* find(std::string_view name);
+  Use& insert(std::string_view name);
+
+ private:
+  [[nodiscard]] std::size_t position(std::string_view name, std::uint32_t hash) const;
+
+  std::vector<Use> slots_ = std::vector<Use>(64);
+  std::size_t size_ = 0;
+};
+
+/// The name as it is written: as it stands, or in backquotes if it is no plain word.
+void append_identifier(std::string& out, std::string_view name);
+
+/// Gives each variable a name of its own within the function that defines it. A free variable's name is used for
+/// nothing else anywhere.
+class VariableNames {
+ public:
+  /// Enters and leaves a function.
+  void open();
+  void close();
+
+  // All names are returned as they are written.
+
+  /// Names a variable that is defined here. A size that define_sizes has named keeps that name.
+  std::string_view define(const Var& var);
+  /// Names the sizes of a function. Where names clash, all of the clashing ones are numbered in the order that
+  /// dimension arithmetic sorts them by (dim.h), so that a text read back sorts the same way.
+  void define_sizes(std::span<const Ref<Var>> vars);
+
+  /// The name of a variable that is used here; empty if it is a free variable met for the first time.
+  [[nodiscard]] std::string_view use(const Var& var);
+  /// Names a free variable.
+  std::string_view declare_free(const Var& var);
+
+ private:
+  struct Entry {
+    std::string_view written;  ///< as append_identifier writes it
+    std::uint32_t scope = 0;
+    std::string_view written_free;
+    bool reserved = false;  ///< named by define_sizes, not defined yet
+  };
+  /// A function that is being written, and what it covers of the functions around it.
+  struct Scope {
+    std::uint32_t id;
+    std::vector<std::pair<const Var*, Entry>> covered_variables;
+    std::vector<NameSet::Use> covered_names;
+  };
+
+  [[nodiscard]] bool taken(const NameSet::Use* use, bool everywhere) const;
+  std::string_view unique(std::string_view wanted, bool everywhere);
+  std::string_view assign(const Var& var, std::string_view name, NameSet::Use* use);
+  std::string_view written(std::string_view name);
+
+  NodeTable<Entry> entries_;
+  NameSet names_;
+  std::vector<Scope> scopes_ = std::vector<Scope>(1, Scope{1, {}, {}});
+  std::uint32_t next_scope_ = 2;
+  std::deque<std::string> made_;  ///< names that no variable owns; a deque, so that views stay valid
+};
+
+}  // namespace tessera::ir
