@@ -29,7 +29,8 @@ struct Graph {
   std::size_t nodes = 0;
 };
 
-/// Every node is reachable from the root: it is an operand of the next one, or of a later one in random order.
+/// Every node is reachable from the root: it is an operand of the next one, or of a later one in random
+/// order.
 Graph make_graph(std::size_t count, Order order, const Leaves& leaves = {}) {
   std::mt19937_64 random(42);
   const auto& [x, y] = leaves;
@@ -48,7 +49,8 @@ Graph make_graph(std::size_t count, Order order, const Leaves& leaves = {}) {
       unused.push_back(n);
       if (unused.size() < 1000 && n > 2000) unused.push_back(random() % n);
     }
-    nodes.push_back(scalar_op(random() % 2 == 0 ? ScalarOpcode::add : ScalarOpcode::mul, {nodes[a], nodes[b]}));
+    nodes.push_back(
+        scalar_op(random() % 2 == 0 ? ScalarOpcode::add : ScalarOpcode::mul, {nodes[a], nodes[b]}));
   }
   ExprRef root = nodes.back();
   for (std::size_t i : unused) root = scalar_op(ScalarOpcode::add, {root, nodes[i]});
@@ -59,19 +61,22 @@ void hash_graph(benchmark::State& state, Order order, CompareMode mode) {
   const Graph graph = make_graph(static_cast<std::size_t>(state.range(0)), order);
   benchmark::DoNotOptimize(structural_hash(*graph.root, mode));  // the system hands out fresh memory slowly
   for (auto _ : state) benchmark::DoNotOptimize(structural_hash(*graph.root, mode));
-  state.counters["nodes/s"] = benchmark::Counter(static_cast<double>(graph.nodes), benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["nodes/s"] =
+      benchmark::Counter(static_cast<double>(graph.nodes), benchmark::Counter::kIsIterationInvariantRate);
 }
 
 void equal_graphs(benchmark::State& state, Order order, CompareMode mode) {
   // Strict: the two share their variables, so that they are equal.
   const Leaves leaves;
   const Graph a = make_graph(static_cast<std::size_t>(state.range(0)), order, leaves);
-  const Graph b = make_graph(static_cast<std::size_t>(state.range(0)), order, mode == CompareMode::strict ? leaves : Leaves());
+  const Graph b = make_graph(static_cast<std::size_t>(state.range(0)), order,
+                             mode == CompareMode::strict ? leaves : Leaves());
   if (!structural_equal(*a.root, *b.root, mode)) state.SkipWithError("not equal");
   for (auto _ : state) {
     if (!structural_equal(*a.root, *b.root, mode)) state.SkipWithError("not equal");
   }
-  state.counters["nodes/s"] = benchmark::Counter(static_cast<double>(a.nodes), benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["nodes/s"] =
+      benchmark::Counter(static_cast<double>(a.nodes), benchmark::Counter::kIsIterationInvariantRate);
 }
 
 /// A function of `count` statements, as a model has them.
@@ -106,14 +111,14 @@ void print_text(benchmark::State& state) {
 // Creation order first: freeing a random graph leaves the free slots in random order.
 #define GRAPHS(function, name, ...) \
   BENCHMARK_CAPTURE(function, name, __VA_ARGS__)->Arg(1000000)->Arg(10000000)->Unit(benchmark::kMillisecond)
-GRAPHS(hash_graph, creation/mapping, Order::creation, CompareMode::mapping);
-GRAPHS(hash_graph, creation/strict, Order::creation, CompareMode::strict);
-GRAPHS(equal_graphs, creation/mapping, Order::creation, CompareMode::mapping);
-GRAPHS(equal_graphs, creation/strict, Order::creation, CompareMode::strict);
-GRAPHS(hash_graph, random/mapping, Order::random, CompareMode::mapping);
-GRAPHS(hash_graph, random/strict, Order::random, CompareMode::strict);
-GRAPHS(equal_graphs, random/mapping, Order::random, CompareMode::mapping);
-GRAPHS(equal_graphs, random/strict, Order::random, CompareMode::strict);
+GRAPHS(hash_graph, creation / mapping, Order::creation, CompareMode::mapping);
+GRAPHS(hash_graph, creation / strict, Order::creation, CompareMode::strict);
+GRAPHS(equal_graphs, creation / mapping, Order::creation, CompareMode::mapping);
+GRAPHS(equal_graphs, creation / strict, Order::creation, CompareMode::strict);
+GRAPHS(hash_graph, random / mapping, Order::random, CompareMode::mapping);
+GRAPHS(hash_graph, random / strict, Order::random, CompareMode::strict);
+GRAPHS(equal_graphs, random / mapping, Order::random, CompareMode::mapping);
+GRAPHS(equal_graphs, random / strict, Order::random, CompareMode::strict);
 BENCHMARK(parse_text)->Unit(benchmark::kMillisecond);
 BENCHMARK(print_text)->Unit(benchmark::kMillisecond);
 

@@ -12,7 +12,8 @@ class Bytes {
  public:
   Bytes() = default;
   /// `data` stays valid as long as `owner` lives.
-  Bytes(std::span<const std::byte> data, std::shared_ptr<const void> owner) : owner_(std::move(owner)), data_(data) {}
+  Bytes(std::span<const std::byte> data, std::shared_ptr<const void> owner)
+      : owner_(std::move(owner)), data_(data) {}
   /// Takes the vector over.
   static Bytes own(std::vector<std::byte> data) {
     auto held = std::make_shared<const std::vector<std::byte>>(std::move(data));

@@ -22,11 +22,11 @@ class Ref {
   Ref(const Ref& other) : Ref(other.object_) {}
   Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
   template <class U>
-    requires std::is_convertible_v<const U*, const T*>
-  Ref(const Ref<U>& other) : Ref(static_cast<const T*>(other.get())) {}
+  requires std::is_convertible_v<const U*, const T*> Ref(const Ref<U>& other)
+      : Ref(static_cast<const T*>(other.get())) {}
   template <class U>
-    requires std::is_convertible_v<const U*, const T*>
-  Ref(Ref<U>&& other) noexcept : object_(other.detach()) {}
+  requires std::is_convertible_v<const U*, const T*> Ref(Ref<U>&& other)
+  noexcept : object_(other.detach()) {}
   ~Ref() {
     if (object_ != nullptr) object_->release();
   }

@@ -1,4 +1,5 @@
-// A stack for walks that may go millions of levels deep: it grows without moving what it holds, and in large pages.
+// A stack for walks that may go millions of levels deep: it grows without moving what it holds, and in large
+// pages.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +13,7 @@ namespace tessera {
 
 /// T is trivially copyable and destructible: what is popped is forgotten.
 template <class T>
-  requires std::is_trivially_copyable_v<T>
+requires std::is_trivially_copyable_v<T>
 class Stack {
  public:
   [[nodiscard]] bool empty() const { return top_ == begin_ && current_ == 0; }
@@ -53,7 +54,8 @@ class Stack {
     if (begin_ != nullptr) ++current_;
     if (current_ == blocks_.size()) {
       constexpr std::size_t largest = 8 * large_page_bytes / sizeof(T);
-      const std::size_t capacity = blocks_.empty() ? std::max<std::size_t>(1, 4096 / sizeof(T)) : std::min(blocks_.back().capacity * 8, largest);
+      const std::size_t capacity = blocks_.empty() ? std::max<std::size_t>(1, 4096 / sizeof(T))
+                                                   : std::min(blocks_.back().capacity * 8, largest);
       blocks_.push_back({allocate_block(capacity * sizeof(T)), capacity});
     }
     use(blocks_[current_]);

@@ -11,7 +11,8 @@
 
 namespace tessera::cover {
 
-/// How the position at a local index of a piece is covered: 0 alone, k > 0 by the k-th tile that starts there.
+/// How the position at a local index of a piece is covered: 0 alone, k > 0 by the k-th tile that starts
+/// there.
 using Choice = std::uint32_t;
 /// The position is covered by a tile that starts before it.
 inline constexpr Choice covered_before = 0xffffffff;

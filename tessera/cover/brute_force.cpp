@@ -11,7 +11,8 @@ using namespace tessera::cover;
 
 namespace {
 
-/// Extends a tiling node by node, tries everything that is cheaper than the best, and looks for a cycle at the end.
+/// Extends a tiling node by node, tries everything that is cheaper than the best, and looks for a cycle at
+/// the end.
 class BruteForce {
  public:
   explicit BruteForce(const Problem& problem) : problem_(problem), group_of_(problem.node_count, none) {}
@@ -87,7 +88,8 @@ std::string find_times(const Problem& problem, const Solution& solution, std::ve
 std::string compare_lists(const Solution& solution) {
   std::vector<std::uint32_t> tiles;
   std::vector<std::uint32_t> nodes;
-  for (const Step& step : solution.order) (step.kind == Step::Kind::tile ? tiles : nodes).push_back(step.index);
+  for (const Step& step : solution.order)
+    (step.kind == Step::Kind::tile ? tiles : nodes).push_back(step.index);
   std::sort(tiles.begin(), tiles.end());
   std::sort(nodes.begin(), nodes.end());
   if (tiles != solution.chosen) return "the order does not have the chosen tiles";

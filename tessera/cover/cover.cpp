@@ -22,7 +22,11 @@ namespace {
 class PieceSolver {
  public:
   PieceSolver(const Model& model, const Pieces& pieces, const Options& options, const Deadline& deadline)
-      : model_(model), pieces_(pieces), options_(options), deadline_(deadline), steps_(model, pieces),
+      : model_(model),
+        pieces_(pieces),
+        options_(options),
+        deadline_(deadline),
+        steps_(model, pieces),
         frontier_(steps_, options.frontier_limit) {}
 
   void run() {

@@ -1,4 +1,5 @@
-// The exact weighted cover: choose disjoint candidates, pay for the nodes left over, keep the rest schedulable.
+// The exact weighted cover: choose disjoint candidates, pay for the nodes left over, keep the rest
+// schedulable.
 //
 // A Problem is a DAG of numbered nodes, sets of nodes with a cost each (the candidates), and the price of
 // leaving a node uncovered. A tiling takes disjoint candidates; it is valid if the graph in which each chosen
@@ -33,26 +34,28 @@ struct Edge {
 /// A set of nodes that can be one tile, and what the tile costs. `nodes` is ascending without repeats.
 /// A candidate that is not convex (a path leaves it and comes back) is legal and never chosen.
 struct Candidate {
-  SmallVector<std::uint32_t, 8> nodes;
+  SmallVector<std::uint32_t, 8> nodes = {};
   double cost = 1;
 };
 
-/// Costs are finite and not negative. `uncovered_cost` has one entry per node. An edge may be listed twice.
+/// Costs are finite and not negative, and so is their sum. `uncovered_cost` has one entry per node. An edge
+/// may be listed twice.
 struct Problem {
   std::uint32_t node_count = 0;
-  std::vector<Edge> edges;
-  std::vector<Candidate> candidates;
-  std::vector<double> uncovered_cost;
+  std::vector<Edge> edges = {};
+  std::vector<Candidate> candidates = {};
+  std::vector<double> uncovered_cost = {};
 };
 
 /// Limits on the work. Only `budget` makes the answer depend on the machine.
 struct Options {
   /// Wall-clock time after which the best tiling found so far is returned.
-  std::optional<std::chrono::milliseconds> budget;
-  /// States one layer of the frontier may hold before a subproblem goes to the bounded search; 0 sends all.
-  std::uint32_t frontier_limit = 4096;
+  std::optional<std::chrono::milliseconds> budget = {};
+  /// States that a layer of the frontier may hold before a subproblem goes to the bounded search, an eighth
+  /// of it where cycles must be watched; 0 sends all.
+  std::uint32_t frontier_limit = 8192;
   /// States the bounded search may expand in one subproblem before it settles for a gap.
-  std::uint64_t state_limit = 20'000'000;
+  std::uint64_t state_limit = 2'000'000;
 };
 
 /// How a subproblem was solved.
@@ -69,7 +72,7 @@ std::string_view to_string(Method method);
 struct Subproblem {
   std::vector<std::uint32_t> nodes;  ///< ascending in the order the solver used
   std::uint32_t candidates = 0;      ///< those with two nodes or more that were worth considering
-  std::uint32_t same_as = 0;         ///< index of the subproblem that was solved in its place; its own if none
+  std::uint32_t same_as = 0;  ///< index of the subproblem that was solved in its place; its own if none
   Method method = Method::frontier;
   std::uint64_t states = 0;  ///< visited; 0 if reused
   double cost = 0;
@@ -103,10 +106,10 @@ struct Solution {
   [[nodiscard]] std::uint64_t states() const;
 };
 
-/// The least-cost valid tiling. The same problem gives the same solution on every machine unless `budget` ends
-/// the work early. Costs are compared in fixed point with 52 bits for the total: whole numbers and other short
-/// binary fractions are exact, other costs are rounded once, when read. Where a single-node candidate costs as
-/// much as leaving the node uncovered, the node is covered. Thread-safe: no state outlives the call.
+/// The least-cost valid tiling. The same problem gives the same solution on every machine unless `budget`
+/// ends the work early. Costs are compared in fixed point with 50 bits for the total: whole numbers and other
+/// short binary fractions are exact, other costs are rounded once, when read. Where a single-node candidate
+/// costs as much as leaving the node uncovered, the node is covered. Thread-safe: no state outlives the call.
 [[nodiscard]] Result<Solution> solve(const Problem& problem, const Options& options = {});
 
 }  // namespace tessera::cover

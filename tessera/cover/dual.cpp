@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "tessera/cover/simplex.h"
+
 using namespace tessera::cover;
 
 namespace {
@@ -10,15 +12,23 @@ namespace {
 class Prices {
  public:
   explicit Prices(const SearchModel& model) : model_(model), price_(model.size), covered_(model.size) {
+    Cost dearest = 0;
+    std::uint32_t largest = 1;
+    for (const SearchTile& tile : model.tiles) largest = std::max(largest, tile.size);
     for (std::uint32_t i = 0; i < model.size; ++i) {
+      dearest = std::max(dearest, model.tiles[i].cost);
       price_[i] = model.tiles[i].cost;
       for (std::uint32_t t : model.tiles_over(i))
         price_[i] = std::min(price_[i], model.tiles[t].cost / model.tiles[t].size);
     }
+    lowest_ = -std::min({8 * dearest, (Cost{1} << 59) / largest, (Cost{1} << 59) / model.size});
   }
 
   DualBound run(Cost known_cost) {
-    climb(known_cost);
+    if (model_.size <= simplex_limit)
+      solve();
+    else
+      climb(known_cost);
     make_feasible();
     raise();
     DualBound out;
@@ -28,14 +38,29 @@ class Prices {
   }
 
  private:
+  /// In a piece of this many positions the simplex method takes some milliseconds.
+  static constexpr std::uint32_t simplex_limit = 400;
+
+  /// Above the cost of the position alone a price helps nobody; far below zero it only risks an overflow.
+  [[nodiscard]] Cost limited(Cost price, std::uint32_t position) const {
+    return std::clamp(price, lowest_, model_.tiles[position].cost);
+  }
+  void solve() {
+    const std::vector<double> prices = simplex_prices(model_, 200 + 20 * std::size_t{model_.size});
+    for (std::uint32_t i = 0; i < model_.size; ++i) {
+      const double bounded = std::clamp(prices[i], static_cast<double>(lowest_), 0x1p60);
+      price_[i] = limited(static_cast<Cost>(bounded), i);
+    }
+  }
+
   [[nodiscard]] Cost excess(const SearchTile& tile) const {
     Cost left = tile.cost;
     for (std::uint32_t i : model_.positions_of(tile)) left -= price_[i];
     return left;
   }
 
-  /// The bound that the prices give when tiles with a negative excess are taken for what they bring; counts how
-  /// often each position would be covered.
+  /// The bound that the prices give when tiles with a negative excess are taken for what they bring; counts
+  /// how often each position would be covered.
   Cost relaxed_bound() {
     std::ranges::fill(covered_, 0);
     Cost bound = 0;
@@ -80,12 +105,10 @@ class Prices {
     Cost norm = 0;
     for (std::int32_t count : covered_) norm += Cost{1 - count} * (1 - count);
     if (norm == 0 || distance <= 0) return false;
-    const Cost length = std::max<Cost>(1, (distance >> halvings) / norm);  // times a count: at most `distance`
-    for (std::uint32_t i = 0; i < price_.size(); ++i) {
-      // Above the cost of the position alone a price helps nobody; far below zero it only risks an overflow.
-      const Cost alone = model_.tiles[i].cost;
-      price_[i] = std::clamp(price_[i] + length * (1 - covered_[i]), -4 * alone, alone);
-    }
+    const Cost length =
+        std::max<Cost>(1, (distance >> halvings) / norm);  // times a count: at most `distance`
+    for (std::uint32_t i = 0; i < price_.size(); ++i)
+      price_[i] = limited(price_[i] + length * (1 - covered_[i]), i);
     return true;
   }
 
@@ -108,6 +131,7 @@ class Prices {
   }
 
   const SearchModel& model_;
+  Cost lowest_ = 0;  ///< no price is below
   std::vector<Cost> price_;
   std::vector<std::int32_t> covered_;
 };

@@ -2,8 +2,8 @@
 //
 // With such prices every tiling costs at least their sum, and a tile's cost above what its positions pay, its
 // excess, is how much a tiling with it costs more than that. The best prices solve the dual of the linear
-// relaxation without the constraint on cycles. We come close to them by subgradient steps, in whole numbers so
-// that the result is the same everywhere.
+// relaxation without the constraint on cycles. We come close to them by subgradient steps, in whole numbers
+// so that the result is the same everywhere.
 #pragma once
 
 #include <vector>

@@ -9,7 +9,7 @@ using namespace tessera::cover;
 CostScale::CostScale(double total) {
   int exponent = 0;
   std::frexp(total, &exponent);  // total < 2^exponent
-  exponent_ = 52 - exponent;
+  exponent_ = 50 - exponent;
 }
 
 Cost CostScale::quanta(double cost) const {
@@ -29,7 +29,7 @@ double CostScale::quantum() const {
 }
 
 FineCosts::FineCosts(Cost total)
-    : bits_(std::clamp(56 - static_cast<int>(std::bit_width(static_cast<std::uint64_t>(total))), 0, 20)) {}
+    : bits_(std::clamp(53 - static_cast<int>(std::bit_width(static_cast<std::uint64_t>(total))), 0, 20)) {}
 
 void RealSum::add(double value) {
   const double next = sum_ + value;

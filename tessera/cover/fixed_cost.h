@@ -12,7 +12,7 @@ using Cost = std::int64_t;
 class CostScale {
  public:
   CostScale() = default;
-  /// REQUIRES total is finite and not negative. Sums of costs up to `total` stay below 2^53 quanta.
+  /// REQUIRES total is finite and not negative. Sums of costs up to `total` stay below 2^51 quanta.
   explicit CostScale(double total);
 
   /// The cost in quanta, rounded to the nearest. REQUIRES 0 <= cost <= total.
@@ -32,10 +32,11 @@ class CostScale {
   Cost quanta_per_unit_ = 1;
 };
 
-/// Costs with bits below the point, for bounds that divide costs up. A bound on a cost is a whole number again.
+/// Costs with bits below the point, for bounds that divide costs up. A bound on a cost is a whole number
+/// again.
 class FineCosts {
  public:
-  /// REQUIRES 0 <= total < 2^53, the most that costs add up to. Fine sums stay below 2^57.
+  /// REQUIRES 0 <= total < 2^51, the most that costs add up to. Fine sums stay below 2^54.
   explicit FineCosts(Cost total);
   [[nodiscard]] Cost of(Cost cost) const { return cost << bits_; }
   /// The least cost that is not below `fine`.

@@ -1,6 +1,7 @@
 #include "tessera/cover/frontier.h"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 
 #include "tessera/cover/open_hinges.h"
@@ -11,6 +12,9 @@ namespace {
 
 /// States that all walks of one width may keep, so that memory stays bounded.
 constexpr std::size_t kept_state_limit = 1 << 24;
+
+/// States with hinges take so much longer that the bounded search is sooner the better choice.
+constexpr std::uint32_t hinge_penalty = 8;
 
 template <std::size_t W>
 struct State {
@@ -107,7 +111,7 @@ class LayerBuilder {
 template <std::size_t W>
 class Walk {
  public:
-  Walk(const StepTable& table, std::uint32_t layer_limit) : table_(table), layer_limit_(layer_limit) {
+  Walk(const StepTable& table, std::uint32_t layer_limit) : table_(table), most_states_(layer_limit) {
     start_ = layers_.intern(std::vector<std::uint64_t>(state_words, 0));
   }
 
@@ -116,6 +120,8 @@ class Walk {
     path.reserve(steps.kinds.size());
     Answer answer;
     std::uint32_t layer = start_;
+    has_hinges_ = steps.has_hinges;
+    layer_limit_ = steps.has_hinges ? most_states_ / hinge_penalty : most_states_;
     for (std::uint64_t kind : steps.kinds) {
       if (path.size() % 64 == 0 && deadline.passed()) return std::nullopt;
       const std::uint64_t known_before = transitions_.size();
@@ -142,7 +148,9 @@ class Walk {
   };
   static constexpr std::size_t state_words = W + 2;
 
-  [[nodiscard]] std::size_t layer_size(std::uint32_t layer) const { return layers_[layer].size() / state_words; }
+  [[nodiscard]] std::size_t layer_size(std::uint32_t layer) const {
+    return layers_[layer].size() / state_words;
+  }
 
   std::uint32_t take(std::uint64_t kind, std::uint32_t layer) {
     const auto [known, is_new] =
@@ -189,32 +197,41 @@ class Walk {
     builder_.offer({state.covered | option.slots, hinges, state.cost + option.cost}, origin);
   }
 
-  /// Interns the layer that `builder_` holds: sorted, costs relative, without states that another makes useless.
+  /// Interns the layer that `builder_` holds, with costs relative to the cheapest state.
   Transition finish_layer() {
     const auto states = builder_.states();
     Transition out;
     out.origins = origins_.size();
     out.is_refused = states.size() > layer_limit_ || origins_.size() + states.size() > kept_state_limit;
     if (out.is_refused || states.empty()) return out;
+    out.cost = std::ranges::min_element(states, {}, &State<W>::cost)->cost;
+    words_.clear();
+    if (has_hinges_)
+      keep_useful(out.cost);
+    else
+      for (std::uint32_t i = 0; i < states.size(); ++i) keep(states[i], builder_.origins()[i], out.cost);
+    out.layer = layers_.intern(words_);
+    return out;
+  }
+
+  /// Leaves out states that have hinges to watch if another one with the same slots covered has none and is
+  /// no dearer: whatever the first can do, the second can do as well.
+  void keep_useful(Cost base) {
+    const auto states = builder_.states();
     sorted_.resize(states.size());
-    for (std::uint32_t i = 0; i < sorted_.size(); ++i) sorted_[i] = i;
+    std::iota(sorted_.begin(), sorted_.end(), 0U);
     std::ranges::sort(sorted_, [&](std::uint32_t a, std::uint32_t b) {
       const auto order = states[a].covered <=> states[b].covered;
       return order != 0 ? order < 0 : states[a].hinges < states[b].hinges;
     });
-    out.cost = std::ranges::min_element(states, {}, &State<W>::cost)->cost;
-    words_.clear();
-    const State<W>* free = nullptr;  // the last state without open hinges
+    const State<W>* carefree = nullptr;  // the last one without hinges
     for (std::uint32_t i : sorted_) {
       const State<W>& state = states[i];
-      if (state.hinges == 0) free = &state;
-      // With the same slots covered and nothing to watch, whatever this state can do, `free` can do as well.
-      const bool is_useless = free != nullptr && free != &state && free->covered == state.covered &&
-                              free->cost <= state.cost;
-      if (!is_useless) keep(state, builder_.origins()[i], out.cost);
+      const bool is_useless = state.hinges != 0 && carefree != nullptr &&
+                              carefree->covered == state.covered && carefree->cost <= state.cost;
+      if (state.hinges == 0) carefree = &state;
+      if (!is_useless) keep(state, builder_.origins()[i], base);
     }
-    out.layer = layers_.intern(words_);
-    return out;
   }
 
   void keep(const State<W>& state, Origin origin, Cost base) {
@@ -237,7 +254,9 @@ class Walk {
   }
 
   const StepTable& table_;
-  std::uint32_t layer_limit_;
+  std::uint32_t most_states_;
+  std::uint32_t layer_limit_ = 0;  ///< of the piece at hand
+  bool has_hinges_ = false;        ///< so has the piece at hand
   OpenHinges<W> hinges_;
   std::vector<std::optional<WalkStep<W>>> steps_;  ///< by kind; set when first taken
   SequenceTable layers_;
@@ -254,7 +273,10 @@ class Walk {
 
 struct Frontier::Walks {
   Walks(const StepTable& table, std::uint32_t layer_limit)
-      : one(table, layer_limit), two(table, layer_limit), four(table, layer_limit), eight(table, layer_limit) {}
+      : one(table, layer_limit),
+        two(table, layer_limit),
+        four(table, layer_limit),
+        eight(table, layer_limit) {}
 
   Walk<1> one;
   Walk<2> two;

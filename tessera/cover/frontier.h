@@ -1,10 +1,10 @@
 // Exact dynamic programming along a piece, linear in its length for a bounded width.
 //
 // The walk takes the steps of a piece one after another. At each, a state says which slots ahead are already
-// covered and which hinges are open; for each state only the cheapest way to reach it is kept. All states after a
-// step, with costs relative to the cheapest, are a layer. Layers are interned, and the outcome of taking a kind
-// of step from a layer is remembered: where a graph repeats, layers soon repeat, and from then on a step costs
-// one look-up. This also makes repeated blocks cheap when tiles reach across their borders.
+// covered and which hinges are open; for each state only the cheapest way to reach it is kept. All states
+// after a step, with costs relative to the cheapest, are a layer. Layers are interned, and the outcome of
+// taking a kind of step from a layer is remembered: where a graph repeats, layers soon repeat, and from then
+// on a step costs one look-up. This also makes repeated blocks cheap when tiles reach across their borders.
 #pragma once
 
 #include <cstdint>

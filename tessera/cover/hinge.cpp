@@ -10,8 +10,7 @@ namespace {
 /// The edges inside one tile after another, in the tile's own numbering.
 class TileInside {
  public:
-  explicit TileInside(const Model& model)
-      : model_(model), stamp_(model.size(), 0), local_(model.size()) {}
+  explicit TileInside(const Model& model) : model_(model), stamp_(model.size(), 0), local_(model.size()) {}
 
   /// Looks at another tile.
   void enter(const Tile& tile);
@@ -94,8 +93,8 @@ bool TileInside::reach_all_exits(std::span<const std::uint32_t> entries) {
   return true;
 }
 
-/// The graph with one more vertex per hinge: its entries lead to it, and it leads to what its exits lead to. A
-/// cycle of a contracted graph is a cycle here, so its parts are in one strong component.
+/// The graph with one more vertex per hinge: its entries lead to it, and it leads to what its exits lead to.
+/// A cycle of a contracted graph is a cycle here, so its parts are in one strong component.
 class CycleGraph {
  public:
   explicit CycleGraph(const Model& model) : model_(model) {
@@ -108,7 +107,8 @@ class CycleGraph {
   }
 
  private:
-  /// Beyond this many outputs the hinge leads to the exit itself: more is joined, and nothing grows quadratic.
+  /// Beyond this many outputs the hinge leads to the exit itself: more is joined, and nothing grows
+  /// quadratic.
   static constexpr std::size_t many = 64;
 
   const Model& model_;

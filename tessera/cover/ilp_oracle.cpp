@@ -17,7 +17,8 @@ namespace {
 constexpr std::size_t most_nodes = 512;
 using NodeSet = std::bitset<most_nodes>;
 
-/// The nodes that each node leads to, by repeated squaring of nothing: edges are followed until nothing changes.
+/// The nodes that each node leads to, by repeated squaring of nothing: edges are followed until nothing
+/// changes.
 std::vector<NodeSet> find_after(const Problem& problem) {
   std::vector<NodeSet> after(problem.node_count);
   for (bool has_changed = true; has_changed;) {
@@ -75,7 +76,8 @@ class Contracted {
                                        const std::vector<std::uint32_t>& from) const {
     Conflict cycle{tiles_[start]};
     for (; last != start; last = from[last])
-      if (last < tiles_.size() && problem_.candidates[tiles_[last]].nodes.size() > 1) cycle.push_back(tiles_[last]);
+      if (last < tiles_.size() && problem_.candidates[tiles_[last]].nodes.size() > 1)
+        cycle.push_back(tiles_[last]);
     return cycle;
   }
 
@@ -159,7 +161,8 @@ std::string tessera::cover::to_lp(const Problem& problem, const std::vector<Conf
 }
 
 std::optional<IlpOracle> IlpOracle::find(Program program) {
-  const char* probe = program == Program::cbc ? "command -v cbc >/dev/null 2>&1" : "command -v glpsol >/dev/null 2>&1";
+  const char* probe =
+      program == Program::cbc ? "command -v cbc >/dev/null 2>&1" : "command -v glpsol >/dev/null 2>&1";
   if (std::system(probe) != 0) return std::nullopt;
   return IlpOracle(program);
 }
@@ -175,8 +178,8 @@ std::optional<double> IlpOracle::least_cost(const Problem& problem, int seconds)
   }
 }
 
-std::optional<IlpOracle::Chosen> IlpOracle::ask(const Problem& problem, const std::vector<Conflict>& conflicts,
-                                                int seconds) const {
+std::optional<IlpOracle::Chosen> IlpOracle::ask(const Problem& problem,
+                                                const std::vector<Conflict>& conflicts, int seconds) const {
   std::string folder = (std::filesystem::temp_directory_path() / "tessera-cover-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) return std::nullopt;
   std::ofstream(folder + "/problem.lp") << to_lp(problem, conflicts);
@@ -203,8 +206,8 @@ std::optional<std::string> IlpOracle::run(const std::string& folder, int seconds
   const std::string command =
       is_cbc ? cat("cbc ", folder, "/problem.lp sec ", seconds, " ratio 0 allow 0 solve solution ", folder,
                    "/solution quit >", folder, "/log 2>&1")
-             : cat("glpsol --lp ", folder, "/problem.lp --tmlim ", seconds, " --cuts -o ", folder, "/solution >", folder,
-                   "/log 2>&1");
+             : cat("glpsol --lp ", folder, "/problem.lp --tmlim ", seconds, " --cuts -o ", folder,
+                   "/solution >", folder, "/log 2>&1");
   if (std::system(command.c_str()) != 0) return std::nullopt;
   std::istringstream lines(read_all(folder + "/solution"));
   std::string names;

@@ -1,7 +1,7 @@
 // The least cost by integer programming: an oracle for problems too large for brute force.
 //
-// Writes the problem as an LP file, runs `cbc` or `glpsol` on it, looks for a cycle in what comes back, forbids
-// that cycle, and asks again. Shares no code with the solver.
+// Writes the problem as an LP file, runs `cbc` or `glpsol` on it, looks for a cycle in what comes back,
+// forbids that cycle, and asks again. Shares no code with the solver.
 #pragma once
 
 #include <cstdint>

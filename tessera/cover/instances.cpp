@@ -24,7 +24,8 @@ class RandomBuilder {
     for (std::uint32_t node = 0; node < shape_.nodes; ++node)
       if (random_.chance(shape_.single_percent)) add_candidate(NodeSet().set(node));
     add_regions();
-    for (std::uint32_t node = 0; node < shape_.nodes; ++node) problem_.uncovered_cost.push_back(uncovered_cost());
+    for (std::uint32_t node = 0; node < shape_.nodes; ++node)
+      problem_.uncovered_cost.push_back(uncovered_cost());
     if (shape_.shuffled) shuffle();
     return std::move(problem_);
   }
@@ -47,7 +48,8 @@ class RandomBuilder {
 
   void add_regions() {
     std::uint32_t added = 0;
-    for (std::uint32_t attempt = 0; added < shape_.candidates && attempt < 200 * shape_.candidates; ++attempt) {
+    for (std::uint32_t attempt = 0; added < shape_.candidates && attempt < 200 * shape_.candidates;
+         ++attempt) {
       const NodeSet region = grow(random_.between(2, shape_.largest));
       if (region.count() < 2 || !seen_.insert(region.to_string()).second) continue;
       add_candidate(region);

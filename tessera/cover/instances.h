@@ -34,8 +34,8 @@ struct RandomShape {
   std::uint32_t nodes = 12;
   std::uint32_t candidates = 20;  ///< of two nodes or more; fewer if the graph does not have them
   std::uint32_t edge_percent = 20;
-  std::uint32_t reach = 512;         ///< edges lead at most so many nodes ahead
-  std::uint32_t largest = 5;         ///< nodes in a candidate
+  std::uint32_t reach = 512;          ///< edges lead at most so many nodes ahead
+  std::uint32_t largest = 5;          ///< nodes in a candidate
   std::uint32_t single_percent = 70;  ///< of the nodes with a candidate of their own
   CostKind costs = CostKind::unit;
   bool shuffled = false;  ///< node numbers are not in topological order
@@ -48,7 +48,8 @@ struct RandomShape {
 /// p_i -> c_(i+1). Any proper subset is fine. Single nodes cost 1 each, candidates 1.
 [[nodiscard]] Problem ring_problem(std::uint32_t tiles);
 
-/// A chain with every run of 2 to `largest` nodes whose start matches the candidate's pattern, costs by length.
+/// A chain with every run of 2 to `largest` nodes whose start matches the candidate's pattern, costs by
+/// length.
 [[nodiscard]] Problem chain_problem(std::uint32_t nodes, std::uint32_t largest);
 
 /// `copies` disjoint chains a-b-c with candidates {ab}, {bc}, {a}.
@@ -57,10 +58,10 @@ struct RandomShape {
 struct TransformerShape {
   std::uint32_t layers = 12;
   std::uint32_t largest_region = 8;
-  std::uint32_t regions_per_node = 12;  ///< generated regions that start at one node, at most
+  std::uint32_t regions_per_node = 20;  ///< generated regions that start at one node, at most
 };
 
-/// A decoder of `layers` blocks of about 80 nodes, with library patterns and generated fusion regions that
+/// A decoder of `layers` blocks of about 90 nodes, with library patterns and generated fusion regions that
 /// overlap and reach across blocks.
 [[nodiscard]] Problem transformer_problem(const TransformerShape& shape);
 

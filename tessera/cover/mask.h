@@ -20,6 +20,11 @@ struct Mask {
   }
 
   auto operator<=>(const Mask&) const = default;
+  bool operator==(const Mask& other) const {
+    std::uint64_t differing = 0;
+    for (std::size_t i = 0; i < W; ++i) differing |= words[i] ^ other.words[i];
+    return differing == 0;
+  }
   [[nodiscard]] bool any() const {
     std::uint64_t all = 0;
     for (std::uint64_t word : words) all |= word;

@@ -112,8 +112,9 @@ void ModelBuilder::choose_order(const Precedence& graph) {
   }
 }
 
-/// A guess at the number of states that a walk along `order` meets. At each place, candidates that have begun can
-/// have covered some of the nodes ahead; the states are subsets of those, about as many as for half of them.
+/// A guess at the number of states that a walk along `order` meets. At each place, candidates that have begun
+/// can have covered some of the nodes ahead; the states are subsets of those, about as many as for half of
+/// them.
 std::uint64_t ModelBuilder::frontier_size(std::span<const std::uint32_t> order) const {
   const std::vector<std::uint32_t> position = inverse(order);
   std::vector<std::uint32_t> begun(order.size());  // by position: where the first candidate with it begins
@@ -154,8 +155,12 @@ RealTile ModelBuilder::place(std::uint32_t candidate, std::span<const std::uint3
   if (!std::ranges::is_sorted(placed)) std::ranges::sort(placed);
   SmallVector<std::uint64_t, 16> distances;
   for (std::uint32_t p : placed) distances.push_back(p - placed[0]);
-  return {placed[0], static_cast<std::uint32_t>(nodes.size()), mix_words(distances),
-          problem_.candidates[candidate].cost, candidate, begin};
+  return {placed[0],
+          static_cast<std::uint32_t>(nodes.size()),
+          mix_words(distances),
+          problem_.candidates[candidate].cost,
+          candidate,
+          begin};
 }
 
 /// Sorts the tiles, and of those over the same positions keeps the cheapest: one can stand for the other.
@@ -182,7 +187,8 @@ void ModelBuilder::drop_duplicates() {
 
 bool ModelBuilder::same_positions(const RealTile& a, const RealTile& b) const {
   const auto* pool = model_.positions.data();
-  return a.size == b.size && a.shape == b.shape && std::equal(pool + a.begin, pool + a.begin + a.size, pool + b.begin);
+  return a.size == b.size && a.shape == b.shape &&
+         std::equal(pool + a.begin, pool + a.begin + a.size, pool + b.begin);
 }
 
 void ModelBuilder::find_dearest() {
@@ -194,10 +200,11 @@ void ModelBuilder::find_dearest() {
     }
 }
 
-/// A caller may mean "never leave this uncovered" by an enormous cost, which would take the bits that the other
-/// costs need. Let `top` be the largest single cost, and `rest` no less than what any tiling pays for everything
-/// else. If top > rest, a tiling with fewer tops is cheaper whatever else it does, and so it is for every other
-/// value above `rest`: lowering the tops to such a value changes no best tiling, and only lowers a bound.
+/// A caller may mean "never leave this uncovered" by an enormous cost, which would take the bits that the
+/// other costs need. Let `top` be the largest single cost, and `rest` no less than what any tiling pays for
+/// everything else. If top > rest, a tiling with fewer tops is cheaper whatever else it does, and so it is
+/// for every other value above `rest`: lowering the tops to such a value changes no best tiling, and only
+/// lowers a bound.
 void ModelBuilder::cap_uncovered() {
   double top = 0;
   for (std::size_t p = 0; p < singles_.size(); ++p)

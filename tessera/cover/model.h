@@ -31,16 +31,16 @@ struct Tile {
   Cost cost = 0;
 };
 
-/// Positions count along `order`. Tiles are sorted by their first position, then by a key that depends on their
-/// shape and cost only, so that repeated parts of a graph list them alike.
+/// Positions count along `order`. Tiles are sorted by their first position, then by a key that depends on
+/// their shape and cost only, so that repeated parts of a graph list them alike.
 struct Model {
-  std::vector<std::uint32_t> order;      ///< the node at each position
-  Precedence graph;                      ///< between positions
-  std::vector<Single> singles;           ///< by position; the cost is 0 where no tile is, for it does not matter
-  std::vector<Tile> tiles;               ///< no two with the same positions
-  std::vector<std::uint32_t> tile_begin; ///< tiles that start at p: [tile_begin[p], tile_begin[p + 1])
-  std::vector<std::uint32_t> positions;  ///< of all tiles, each ascending
-  std::vector<bool> is_tiled;            ///< by position: some tile has it
+  std::vector<std::uint32_t> order;  ///< the node at each position
+  Precedence graph;                  ///< between positions
+  std::vector<Single> singles;       ///< by position; the cost is 0 where no tile is, for it does not matter
+  std::vector<Tile> tiles;           ///< no two with the same positions
+  std::vector<std::uint32_t> tile_begin;  ///< tiles that start at p: [tile_begin[p], tile_begin[p + 1])
+  std::vector<std::uint32_t> positions;   ///< of all tiles, each ascending
+  std::vector<bool> is_tiled;             ///< by position: some tile has it
   CostScale scale;
   bool costs_are_exact = false;  ///< no cost was rounded
 

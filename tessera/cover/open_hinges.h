@@ -1,11 +1,13 @@
 // What a walk along a piece must remember of the hinges it has begun, to notice a cycle when it closes.
 //
-// A hinge stays open while it has gates ahead: positions at which paths may still enter it. Of each open hinge
-// we keep the slots of its own positions and the slots that it leads to: positions behind us with outputs ahead,
-// and positions ahead in other hinges that it leads to. Leading is kept transitive. A cycle closes at the step
-// whose position is in a hinge and has an input, from outside that hinge, which the hinge leads to.
+// A hinge stays open while it has gates ahead: positions at which paths may still enter it. Of each open
+// hinge we keep the slots of its own positions and the slots that it leads to: positions behind us with
+// outputs ahead, and positions ahead in other hinges that it leads to. Leading is kept transitive. A cycle
+// closes at the step whose position is in a hinge and has an input, from outside that hinge, which the hinge
+// leads to.
 //
-// Sets of open hinges are interned, so that a state of the walk carries one number. Number 0 is the empty set.
+// Sets of open hinges are interned, so that a state of the walk carries one number. Number 0 is the empty
+// set.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +42,8 @@ class OpenHinges {
     load(set);
     return finish(step, find_holder(step.own));
   }
-  /// The set after a step whose position starts a hinge with the other positions `rest` and the gates among them.
+  /// The set after a step whose position starts a hinge with the other positions `rest` and the gates among
+  /// them.
   std::uint32_t advance_into(std::uint32_t set, const HingeStep<W>& step, const Mask<W>& rest,
                              const Mask<W>& gates) {
     load(set);
@@ -91,7 +94,8 @@ class OpenHinges {
     return store();
   }
   std::uint32_t store() {
-    std::sort(open_.begin(), open_.end(), [](const Hinge& a, const Hinge& b) { return a.members < b.members; });
+    std::sort(open_.begin(), open_.end(),
+              [](const Hinge& a, const Hinge& b) { return a.members < b.members; });
     words_.clear();
     for (const Hinge& hinge : open_)
       for (const Mask<W>* mask : {&hinge.members, &hinge.gates, &hinge.leads})

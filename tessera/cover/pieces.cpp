@@ -10,7 +10,9 @@ namespace {
 /// Sets of positions that grow together.
 class DisjointSets {
  public:
-  explicit DisjointSets(std::uint32_t count) : parent_(count) { std::iota(parent_.begin(), parent_.end(), 0U); }
+  explicit DisjointSets(std::uint32_t count) : parent_(count) {
+    std::iota(parent_.begin(), parent_.end(), 0U);
+  }
 
   std::uint32_t find(std::uint32_t x) {
     while (parent_[x] != x) {

@@ -1,10 +1,11 @@
 // Splits a model into parts that can be solved one by one.
 //
-// Two positions are in one component if a tile has both, or if a cycle may run through both (hinge.h). Tiles of
-// two components are disjoint and on no common cycle, so their choices do not touch. Within a component, taken
-// in topological order, a place that no tile reaches across is a cut. A cycle that had positions on both sides
-// would have to come back across it; edges only lead forward, so a tile would have to reach across. So the
-// choices before and after a cut do not touch either. Positions alone in their piece need no solver.
+// Two positions are in one component if a tile has both, or if a cycle may run through both (hinge.h). Tiles
+// of two components are disjoint and on no common cycle, so their choices do not touch. Within a component,
+// taken in topological order, a place that no tile reaches across is a cut. A cycle that had positions on
+// both sides would have to come back across it; edges only lead forward, so a tile would have to reach
+// across. So the choices before and after a cut do not touch either. Positions alone in their piece need no
+// solver.
 #pragma once
 
 #include <cstdint>

@@ -38,7 +38,8 @@ struct Precedence {
   [[nodiscard]] std::uint32_t size() const { return inputs.size(); }
 };
 
-/// The number of the strongly connected component that each row is in, where row r leads to the items of row r.
+/// The number of the strongly connected component that each row is in, where row r leads to the items of row
+/// r.
 [[nodiscard]] std::vector<std::uint32_t> strong_components(const Rows& successors);
 
 /// REQUIRES both ends of every edge < count. Linear in nodes and edges.
@@ -47,12 +48,12 @@ struct Precedence {
 /// The nodes so that producers come first, lowest number first; or an error that names a cycle.
 [[nodiscard]] Result<std::vector<std::uint32_t>> number_order(const Precedence& graph);
 
-/// The nodes so that producers come first, each as soon as possible after its last producer: along a chain to its
-/// end, then the next. REQUIRES no cycle.
+/// The nodes so that producers come first, each as soon as possible after its last producer: along a chain to
+/// its end, then the next. REQUIRES no cycle.
 [[nodiscard]] std::vector<std::uint32_t> chain_order(const Precedence& graph);
 
-/// The nodes so that producers come first, each as late as its first consumer allows: a depth-first walk from the
-/// sinks. REQUIRES no cycle.
+/// The nodes so that producers come first, each as late as its first consumer allows: a depth-first walk from
+/// the sinks. REQUIRES no cycle.
 [[nodiscard]] std::vector<std::uint32_t> demand_order(const Precedence& graph);
 
 /// The inverse of a permutation.

@@ -1,8 +1,8 @@
 // What the free positions of a state cost at least above their prices.
 //
-// In a state some tiles can no longer be chosen. A position over which only tiles with an excess are left must pay
-// more than its price: the least of these excesses. Raising its price by that leaves so much less excess on each
-// tile over it, and the next position is looked at.
+// In a state some tiles can no longer be chosen. A position over which only tiles with an excess are left
+// must pay more than its price: the least of these excesses. Raising its price by that leaves so much less
+// excess on each tile over it, and the next position is looked at.
 #pragma once
 
 #include <cstdint>
@@ -40,12 +40,12 @@ class RestBound {
 
   const SearchModel& model_;
   const DualBound& prices_;
-  std::vector<std::uint32_t> tight_tiles_;   ///< those without an excess, by first position
-  std::vector<std::uint32_t> tight_begin_;   ///< where those of position p begin
+  std::vector<std::uint32_t> tight_tiles_;  ///< those without an excess, by first position
+  std::vector<std::uint32_t> tight_begin_;  ///< where those of position p begin
   std::uint32_t call_ = 0;
-  std::vector<Left> left_;             ///< by tile
-  std::vector<std::uint32_t> tight_;   ///< by position: the last call that found a tile without excess over it
-  std::vector<std::uint32_t> loose_;   ///< free positions
+  std::vector<Left> left_;            ///< by tile
+  std::vector<std::uint32_t> tight_;  ///< by position: the last call that found a tile without excess over it
+  std::vector<std::uint32_t> loose_;  ///< free positions
 };
 
 }  // namespace tessera::cover

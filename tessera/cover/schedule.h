@@ -10,9 +10,9 @@
 
 namespace tessera::cover {
 
-/// The groups so that each comes after all groups it needs, preferring the one with the lowest number; nothing if
-/// they need each other in a cycle. `group_of` gives the group of each node; groups are numbered from 0 without
-/// gaps.
+/// The groups so that each comes after all groups it needs, preferring the one with the lowest number;
+/// nothing if they need each other in a cycle. `group_of` gives the group of each node; groups are numbered
+/// from 0 without gaps.
 [[nodiscard]] std::optional<std::vector<std::uint32_t>> schedule(const Precedence& graph,
                                                                  std::span<const std::uint32_t> group_of,
                                                                  std::uint32_t groups);

@@ -38,6 +38,7 @@ class Search::Impl {
     std::uint32_t tile = 0;
   };
   static constexpr std::uint32_t root = std::numeric_limits<std::uint32_t>::max();
+  static constexpr std::uint64_t word_limit = std::uint64_t{1} << 27;  ///< of states in one run: 1 GiB
   static constexpr Cost none = std::numeric_limits<Cost>::max();
 
   bool run(std::uint64_t state_limit, const Deadline& deadline);
@@ -62,7 +63,7 @@ class Search::Impl {
   std::size_t beam_ = 1;
   std::vector<Bucket> buckets_;  ///< by number of positions decided
   std::vector<Trace> trail_;     ///< of the states that were expanded
-  std::uint64_t stored_ = 0;
+  std::uint64_t stored_words_ = 0;
   Cost least_dropped_ = none;  ///< the least bound of a state that a bucket had no room for
   std::vector<std::uint64_t> child_;
 };
@@ -82,12 +83,13 @@ bool Search::Impl::widen(std::uint64_t state_limit, const Deadline& deadline) {
 /// False if a limit ended it early.
 bool Search::Impl::run(std::uint64_t state_limit, const Deadline& deadline) {
   least_dropped_ = none;
-  stored_ = 0;
+  stored_words_ = 0;
   buckets_.assign(model_.size, {});
   std::ranges::fill(child_, 0);
   buckets_[0].offer(child_, {0, root, 0});
   for (std::uint32_t decided = 0; decided < model_.size; ++decided) {
-    if (answer_.states + trail_.size() > state_limit || stored_ > 4 * state_limit || deadline.passed()) return false;
+    if (answer_.states + trail_.size() > state_limit || stored_words_ > word_limit || deadline.passed())
+      return false;
     take_bucket(decided, deadline);
   }
   return !deadline.passed();
@@ -148,7 +150,7 @@ void Search::Impl::offer_child(std::uint32_t decided, const Arrival& arrival) {
   Bucket& bucket = buckets_[decided];
   const std::uint32_t before = bucket.size();
   bucket.offer(child_, arrival);
-  stored_ += bucket.size() - before;
+  stored_words_ += (bucket.size() - before) * child_.size();
 }
 
 /// Takes a complete tiling as the best known. REQUIRES it is better than that.

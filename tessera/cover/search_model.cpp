@@ -34,7 +34,7 @@ class SearchModelBuilder {
   void add_single(std::uint32_t i);
   void add_tiles_at(std::uint32_t i);
   [[nodiscard]] SearchTile placed(const Tile& tile);
-  void set_bits(SearchTile& tile);
+  void set_parts(SearchTile& tile);
   [[nodiscard]] bool add_before(SearchTile& tile);
   void list_tiles_over();
   [[nodiscard]] bool is_inside(std::uint32_t position) const {
@@ -81,7 +81,7 @@ void SearchModelBuilder::add_single(std::uint32_t i) {
   tile.size = 1;
   tile.cost = out_.fine.of(model_.singles[positions_[i]].cost);
   out_.positions.push_back(i);
-  set_bits(tile);
+  set_parts(tile);
   out_.tiles.push_back(tile);
 }
 
@@ -103,21 +103,22 @@ SearchTile SearchModelBuilder::placed(const Tile& tile) {
   out.size = tile.size;
   out.cost = out_.fine.of(tile.cost);
   for (std::uint32_t p : model_.positions_of(tile)) out_.positions.push_back(pieces_.local_index[p]);
-  set_bits(out);
+  set_parts(out);
   return out;
 }
 
-void SearchModelBuilder::set_bits(SearchTile& tile) {
-  const auto positions = out_.positions_of(tile);
-  tile.first_word = positions.front() / 64;
-  tile.word_count = positions.back() / 64 - tile.first_word + 1;
-  tile.bits = static_cast<std::uint32_t>(out_.bits.size());
-  out_.bits.resize(out_.bits.size() + tile.word_count, 0);
-  for (std::uint32_t i : positions)
-    out_.bits[tile.bits + i / 64 - tile.first_word] |= std::uint64_t{1} << (i % 64);
+void SearchModelBuilder::set_parts(SearchTile& tile) {
+  tile.part_begin = static_cast<std::uint32_t>(out_.parts.size());
+  for (std::uint32_t i : out_.positions_of(tile)) {
+    if (out_.parts.size() == tile.part_begin || out_.parts.back().word != i / 64)
+      out_.parts.push_back({i / 64, 0});
+    out_.parts.back().bits |= std::uint64_t{1} << (i % 64);
+  }
+  tile.part_count = static_cast<std::uint32_t>(out_.parts.size()) - tile.part_begin;
 }
 
-/// Sets `before`; false if the tile is not convex, that is, some position outside both leads to it and is led to.
+/// Sets `before`; false if the tile is not convex, that is, some position outside both leads to it and is led
+/// to.
 bool SearchModelBuilder::add_before(SearchTile& tile) {
   Bits before(out_.words, 0);
   Bits after(out_.words, 0);
@@ -129,8 +130,8 @@ bool SearchModelBuilder::add_before(SearchTile& tile) {
   for (std::uint32_t i : out_.positions_of(tile)) before[i / 64] &= ~(std::uint64_t{1} << (i % 64));
   for (std::uint32_t w = 0; w < out_.words; ++w)
     if ((before[w] & after[w]) != 0) return false;
-  tile.before = static_cast<std::uint32_t>(out_.bits.size());
-  for (std::uint32_t w = 0; w < out_.words; ++w) out_.bits.push_back(before[w] & hinged_[w]);
+  tile.before = static_cast<std::uint32_t>(out_.befores.size());
+  for (std::uint32_t w = 0; w < out_.words; ++w) out_.befores.push_back(before[w] & hinged_[w]);
   return true;
 }
 

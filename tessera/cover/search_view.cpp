@@ -13,6 +13,12 @@ bool meet(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b) {
   return false;
 }
 
+bool meet(std::span<const BitPart> parts, std::span<const std::uint64_t> words) {
+  for (const BitPart& part : parts)
+    if ((part.bits & words[part.word]) != 0) return true;
+  return false;
+}
+
 }  // namespace
 
 std::uint32_t StackTable::push(std::uint32_t stack, std::uint32_t tile) {
@@ -22,7 +28,10 @@ std::uint32_t StackTable::push(std::uint32_t stack, std::uint32_t tile) {
 }
 
 SearchView::SearchView(const SearchModel& model) : model_(model) {
-  for (const SearchTile& tile : model.tiles) window_ = std::max(window_, tile.word_count);
+  for (const SearchTile& tile : model.tiles) {
+    const auto parts = model.parts_of(tile);
+    window_ = std::max(window_, parts.back().word - parts.front().word + 1);
+  }
   if (model.has_hinges) window_ = model.words;
   placed_.resize(window_);
   waiting_.resize(window_);
@@ -76,24 +85,21 @@ bool SearchView::is_allowed(const SearchTile& tile) const {
   return !tile.is_hinge || stack_ == 0 || !meet(model_.before(tile), waiting_);
 }
 
-/// The stack waits from its bottom to its top: each hinge for the one above. A tile that waits for one of them must
-/// not be waited for by that one or one above it.
+/// The stack waits from its bottom to its top: each hinge for the one above. A tile that waits for one of
+/// them must not be waited for by that one or one above it.
 bool SearchView::may_follow(const SearchTile& tile) const {
   if (is_allowed(tile)) return true;
   bool is_waited_for = false;
   for (std::uint32_t h : hinges_) {  // from the top
     const SearchTile& hinge = model_.tiles[h];
-    const auto waited_for = model_.before(hinge).subspan(tile.first_word, tile.word_count);
-    const auto waits_for = model_.before(tile).subspan(hinge.first_word, hinge.word_count);
-    is_waited_for = is_waited_for || meet(model_.bits_of(tile), waited_for);
-    if (is_waited_for && meet(model_.bits_of(hinge), waits_for)) return false;
+    is_waited_for = is_waited_for || meet(model_.parts_of(tile), model_.before(hinge));
+    if (is_waited_for && meet(model_.parts_of(hinge), model_.before(tile))) return false;
   }
   return true;
 }
 
 void SearchView::place(const SearchTile& tile, std::span<std::uint64_t> window) const {
-  const auto bits = model_.bits_of(tile);
-  for (std::uint32_t w = 0; w < tile.word_count; ++w) window[tile.first_word - base_ + w] |= bits[w];
+  for (const BitPart& part : model_.parts_of(tile)) window[part.word - base_] |= part.bits;
 }
 
 bool SearchView::is_ready(const SearchTile& hinge, std::span<const std::uint64_t> window) const {

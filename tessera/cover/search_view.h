@@ -26,10 +26,11 @@ class StackTable {
   std::unordered_map<std::uint64_t, std::uint32_t> numbers_;  ///< only looked up
 };
 
-/// What is placed and which hinges wait. Packed, a state is one word with `base` and the number of the stack, then
-/// the words of a window of the positions: before the window everything is placed, after it everything is free.
-/// Without hinges the window begins at the lowest free position and is as long as a tile; a hinge may wait for
-/// positions anywhere, so with hinges the window is the whole piece. REQUIRES the model outlives it.
+/// What is placed and which hinges wait. Packed, a state is one word with `base` and the number of the stack,
+/// then the words of a window of the positions: before the window everything is placed, after it everything
+/// is free. Without hinges the window begins at the lowest free position and is as long as a tile; a hinge
+/// may wait for positions anywhere, so with hinges the window is the whole piece. REQUIRES the model outlives
+/// it.
 class SearchView {
  public:
   explicit SearchView(const SearchModel& model);
@@ -77,11 +78,10 @@ void SearchView::for_each_free(Visit visit) const {
 }
 
 inline bool SearchView::is_free(const SearchTile& tile) const {
-  if (tile.first_word < base_) return false;
-  const auto bits = model_.bits_of(tile);
-  const std::uint32_t offset = tile.first_word - base_;
-  for (std::uint32_t w = 0; w < tile.word_count && offset + w < window_; ++w)
-    if ((decided_[offset + w] & bits[w]) != 0) return false;
+  const auto parts = model_.parts_of(tile);
+  if (parts.front().word < base_) return false;  // all before the window is placed
+  for (const BitPart& part : parts)
+    if (part.word - base_ < window_ && (decided_[part.word - base_] & part.bits) != 0) return false;
   return true;
 }
 

@@ -11,7 +11,8 @@ namespace tessera::cover {
 class SequenceTable {
  public:
   /// `hash_mask` thins the hash out; tests pass 0 to make every sequence collide.
-  explicit SequenceTable(std::uint64_t hash_mask = ~std::uint64_t{0}) : hash_mask_(hash_mask), slots_(64, 0) {}
+  explicit SequenceTable(std::uint64_t hash_mask = ~std::uint64_t{0})
+      : hash_mask_(hash_mask), slots_(64, 0) {}
 
   /// The number of `words`, new if the sequence was not seen before.
   std::uint32_t intern(std::span<const std::uint64_t> words);

@@ -51,6 +51,7 @@ StepList StepTable::steps_of(std::uint32_t piece_index) {
   free_.clear();
   find_last_uses(piece);
   StepList list;
+  list.has_hinges = piece.has_hinges;
   list.kinds.reserve(piece.size);
   for (std::uint32_t position : pieces_.positions_of(piece)) list.kinds.push_back(take_step(piece, position));
   list.slots = static_cast<std::uint32_t>(64 * free_.size());

@@ -1,10 +1,11 @@
 // A piece as a sequence of steps, one for each position, in terms of slots instead of positions.
 //
 // While a walk along the piece stands at a step, only some positions matter: those ahead that a tile chosen
-// before may already cover, and, where cycles must be watched, those behind whose outputs are still ahead. Each
-// such position holds a slot for as long as it matters. Slots are given lowest first, so parts of a graph that
-// repeat become the same steps, and a step says all that a solver needs to know. Steps are interned: equal steps
-// have equal numbers, so two pieces are alike exactly if their lists of numbers are equal.
+// before may already cover, and, where cycles must be watched, those behind whose outputs are still ahead.
+// Each such position holds a slot for as long as it matters. Slots are given lowest first, so parts of a
+// graph that repeat become the same steps, and a step says all that a solver needs to know. Steps are
+// interned: equal steps have equal numbers, so two pieces are alike exactly if their lists of numbers are
+// equal.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +41,7 @@ struct StepKind {
 struct StepList {
   std::vector<std::uint64_t> kinds;  ///< numbers in the StepTable, one for each local index
   std::uint32_t slots = 0;           ///< all slot numbers are below
+  bool has_hinges = false;
 };
 
 /// Turns pieces of one model into steps. What it says of a piece depends on the piece's shape and costs only.
@@ -64,11 +66,11 @@ class StepTable {
   const Pieces& pieces_;
   SequenceTable sequences_;
   std::vector<StepKind> kinds_;
-  std::vector<Slot> slot_;                ///< by position
-  std::vector<std::uint32_t> last_use_;   ///< by position: the last of its outputs in the piece, or itself
-  std::vector<std::uint64_t> free_;       ///< a bit for each slot that nobody holds
-  std::vector<std::uint64_t> words_;      ///< the step being written
-  std::vector<std::uint32_t> retired_;    ///< positions
+  std::vector<Slot> slot_;               ///< by position
+  std::vector<std::uint32_t> last_use_;  ///< by position: the last of its outputs in the piece, or itself
+  std::vector<std::uint64_t> free_;      ///< a bit for each slot that nobody holds
+  std::vector<std::uint64_t> words_;     ///< the step being written
+  std::vector<std::uint32_t> retired_;   ///< positions
 };
 
 }  // namespace tessera::cover

@@ -55,7 +55,7 @@ class TransformerBuilder {
     const std::uint32_t first = count();
     const std::uint32_t centred = light({x, light({x})});
     const std::uint32_t deviation = chain(light({centred}), 3);
-    const std::uint32_t scaled = chain(light({centred, deviation}), 2);
+    const std::uint32_t scaled = chain(light({centred, deviation}), 3);
     pattern_since(first);
     return scaled;
   }
@@ -70,41 +70,41 @@ class TransformerBuilder {
   }
   std::uint32_t add_rotation(std::uint32_t x) {
     const std::uint32_t first = count();
-    const std::uint32_t straight = light({x});
-    const std::uint32_t turned = chain(x, 3);
+    const std::uint32_t straight = chain(x, 2);
+    const std::uint32_t turned = chain(x, 4);
     const std::uint32_t out = light({straight, turned});
     pattern_since(first);
     return out;
   }
   std::uint32_t add_attention(std::uint32_t x) {
-    const std::uint32_t q = add_rotation(add_projection(x, 3));
-    const std::uint32_t k = add_rotation(add_projection(x, 3));
-    const std::uint32_t v = add_projection(x, 3);
+    const std::uint32_t q = add_rotation(add_projection(x, 4));
+    const std::uint32_t k = add_rotation(add_projection(x, 4));
+    const std::uint32_t v = add_projection(x, 4);
     const std::uint32_t first = count();
-    const std::uint32_t scores = chain(heavy({q, k}), 2);
+    const std::uint32_t scores = chain(heavy({q, k}), 3);
     const std::uint32_t shifted = light({scores, light({scores})});
     const std::uint32_t powers = light({shifted});
     const std::uint32_t weights = light({powers, light({powers})});
     const std::uint32_t mixed = heavy({weights, v});
     pattern_since(first);
-    return add_projection(chain(mixed, 2), 1);
+    return add_projection(chain(mixed, 2), 2);
   }
   std::uint32_t add_feed_forward(std::uint32_t x) {
     const std::uint32_t gate = add_projection(x, 1);
     const std::uint32_t first = count();
     const std::uint32_t cube = light({light({gate, gate}), gate});
-    const std::uint32_t inner = chain(light({chain(cube, 1), gate}), 3);
+    const std::uint32_t inner = chain(light({chain(cube, 1), gate}), 4);
     const std::uint32_t active = light({light({inner}), gate});
     pattern_since(first);
-    return add_projection(light({active, add_projection(x, 1)}), 1);
+    return add_projection(light({active, add_projection(x, 2)}), 2);
   }
   std::uint32_t add_layer(std::uint32_t x) {
     x = light({x, chain(add_attention(add_norm(x)), 1)});
     return light({x, chain(add_feed_forward(add_norm(x)), 1)});
   }
 
-  /// Connected convex sets with at most one heavy node whose lowest node is `first`, small ones and large ones, and
-  /// the patterns that start there.
+  /// Connected convex sets with at most one heavy node whose lowest node is `first`, small ones and large
+  /// ones, and the patterns that start there.
   void add_regions(std::uint32_t first) {
     while (next_pattern_ < patterns_.size() && patterns_[next_pattern_][0] == first)
       add_candidate(patterns_[next_pattern_++]);
@@ -131,7 +131,8 @@ class TransformerBuilder {
   [[nodiscard]] bool is_all_light(const Nodes& region) const {
     return std::all_of(region.begin(), region.end(), [&](std::uint32_t node) { return is_light_[node]; });
   }
-  /// No path leaves the region and comes back. Numbers are topological, so such a path stays between its ends.
+  /// No path leaves the region and comes back. Numbers are topological, so such a path stays between its
+  /// ends.
   [[nodiscard]] bool is_convex(const Nodes& region) const {
     Nodes left;
     for (std::uint32_t node = region.front(); node <= region.back(); ++node) {
@@ -140,7 +141,8 @@ class TransformerBuilder {
         const bool was_left = std::binary_search(left.begin(), left.end(), input);
         if (is_inside && was_left) return false;
         const bool from_inside = std::binary_search(region.begin(), region.end(), input);
-        if (!is_inside && (was_left || from_inside) && (left.empty() || left.back() != node)) left.push_back(node);
+        if (!is_inside && (was_left || from_inside) && (left.empty() || left.back() != node))
+          left.push_back(node);
       }
     }
     return true;
@@ -155,7 +157,8 @@ class TransformerBuilder {
         return !std::binary_search(nodes.begin(), nodes.end(), other);
       };
       cost += is_light_[node] ? 0.1 : 9.7;
-      cost += 0.7 * static_cast<double>(std::count_if(inputs_[node].begin(), inputs_[node].end(), is_outside));
+      cost +=
+          0.7 * static_cast<double>(std::count_if(inputs_[node].begin(), inputs_[node].end(), is_outside));
       if (std::any_of(outputs_[node].begin(), outputs_[node].end(), is_outside)) cost += 0.9;
     }
     candidate.cost = cost;

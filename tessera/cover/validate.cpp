@@ -36,8 +36,8 @@ Result<void> validate_edges(const Problem& problem) {
 
 Result<void> validate_uncovered(const Problem& problem) {
   if (problem.uncovered_cost.size() != problem.node_count)
-    return invalid("uncovered_cost has ", problem.uncovered_cost.size(), " entries, expected one for each of the ",
-                   problem.node_count, " nodes");
+    return invalid("uncovered_cost has ", problem.uncovered_cost.size(),
+                   " entries, expected one for each of the ", problem.node_count, " nodes");
   for (std::size_t node = 0; node < problem.uncovered_cost.size(); ++node)
     if (!is_cost(problem.uncovered_cost[node]))
       return invalid("uncovered_cost of node ", node, " is ", problem.uncovered_cost[node],
@@ -56,8 +56,17 @@ Result<void> validate_candidate(const Problem& problem, std::size_t index) {
     if (node >= problem.node_count)
       return invalid("candidate ", index, " names node ", node, ", expected one below ", problem.node_count);
     if (i > 0 && candidate.nodes[i - 1] >= node)
-      return invalid("nodes of candidate ", index, " are not ascending: ", candidate.nodes[i - 1], " before ", node);
+      return invalid("nodes of candidate ", index, " are not ascending: ", candidate.nodes[i - 1], " before ",
+                     node);
   }
+  return {};
+}
+
+Result<void> validate_total(const Problem& problem) {
+  double total = 0;
+  for (double cost : problem.uncovered_cost) total += cost;
+  for (const Candidate& candidate : problem.candidates) total += candidate.cost;
+  if (!std::isfinite(total)) return invalid("the costs add up to more than a double can hold");
   return {};
 }
 
@@ -65,9 +74,9 @@ Result<void> validate_sizes(const Problem& problem) {
   std::size_t entries = 0;
   for (const Candidate& candidate : problem.candidates) entries += candidate.nodes.size();
   if (problem.node_count > size_limit || problem.edges.size() > size_limit || entries > size_limit)
-    return Error(ErrorCode::limit, cat("a problem of ", problem.node_count, " nodes, ", problem.edges.size(),
-                                       " edges and ", entries, " nodes in candidates, expected at most ",
-                                       size_limit, " of each"));
+    return Error(ErrorCode::limit,
+                 cat("a problem of ", problem.node_count, " nodes, ", problem.edges.size(), " edges and ",
+                     entries, " nodes in candidates, expected at most ", size_limit, " of each"));
   return {};
 }
 
@@ -78,5 +87,5 @@ Result<void> tessera::cover::validate(const Problem& problem) {
   TESSERA_TRY(validate_uncovered(problem));
   TESSERA_TRY(validate_edges(problem));
   for (std::size_t i = 0; i < problem.candidates.size(); ++i) TESSERA_TRY(validate_candidate(problem, i));
-  return {};
+  return validate_total(problem);
 }

@@ -6,8 +6,8 @@
 
 namespace tessera::cover {
 
-/// An error that names the first wrong value: an id out of range, an empty or unsorted candidate, a negative or
-/// non-finite cost, a list of the wrong length.
+/// An error that names the first wrong value: an id out of range, an empty or unsorted candidate, a negative
+/// or non-finite cost, costs without a finite sum, a list of the wrong length.
 [[nodiscard]] Result<void> validate(const Problem& problem);
 
 }  // namespace tessera::cover

@@ -6,9 +6,9 @@
 using namespace tessera::ir;
 
 std::string_view tessera::ir::describe_kind(const AttributeValue& value) {
-  static constexpr std::array<std::string_view, 9> names{"a boolean",          "an integer",       "a float",
-                                                         "a string",           "a dtype",          "a list of integers",
-                                                         "a list of floats",   "a list of strings", "a shape"};
+  static constexpr std::array<std::string_view, 9> names{
+      "a boolean",          "an integer",       "a float",           "a string", "a dtype",
+      "a list of integers", "a list of floats", "a list of strings", "a shape"};
   return names.at(value.index());
 }
 

@@ -15,7 +15,8 @@ namespace {
 /// One function whose nested bodies are done already.
 class FunctionCse {
  public:
-  FunctionCse(const Function& function, const MayMerge& may_merge) : function_(function), may_merge_(may_merge) {}
+  FunctionCse(const Function& function, const MayMerge& may_merge)
+      : function_(function), may_merge_(may_merge) {}
 
   NodeRef run() {
     for (const Ref<Assign>& statement : function_.body) {
@@ -41,7 +42,8 @@ class FunctionCse {
 
   Ref<Assign> with_known_values(const Ref<Assign>& statement) {
     ExprRef value = replaced(statement->value);
-    return value == statement->value ? statement : assign(statement->targets, std::move(value), statement->span());
+    return value == statement->value ? statement
+                                     : assign(statement->targets, std::move(value), statement->span());
   }
 
   bool drop_if_known(const Assign& statement) {
@@ -71,7 +73,8 @@ class FunctionCse {
 
 }  // namespace
 
-FunctionRef tessera::ir::eliminate_common_subexpressions(const FunctionRef& function, const MayMerge& may_merge) {
+FunctionRef tessera::ir::eliminate_common_subexpressions(const FunctionRef& function,
+                                                         const MayMerge& may_merge) {
   return rewrite(function, [&](const NodeRef& node) {
     const auto* one = as<Function>(node);
     return one == nullptr ? node : FunctionCse(*one, may_merge).run();

@@ -37,7 +37,8 @@ struct DescribeAttribute {
 
 std::string tessera::ir::describe(const Node& node) {
   if (const auto* var = as<Var>(node)) return printable(shortened(var->name, 60));
-  if (const auto* function = as<Function>(node)) return function->name.empty() ? "function" : printable(shortened(function->name, 60));
+  if (const auto* function = as<Function>(node))
+    return function->name.empty() ? "function" : printable(shortened(function->name, 60));
   if (node.kind() <= NodeKind::tuple_type || node.kind() == NodeKind::assign) return print_line(node);
   std::string out(to_string(node.kind()));
   visit_node(node, [&](const auto& concrete) {
@@ -49,16 +50,26 @@ std::string tessera::ir::describe(const Node& node) {
   return out;
 }
 
-std::string tessera::ir::describe(const AttributeValue& value) { return std::visit(DescribeAttribute(), value); }
+std::string tessera::ir::describe(const AttributeValue& value) {
+  return std::visit(DescribeAttribute(), value);
+}
 std::string tessera::ir::describe(const Bytes& bytes) {
   std::string out;
   append_hex(out, bytes.span().first(std::min<std::size_t>(bytes.size(), 16)));
   return cat(bytes.size(), " bytes ", out, bytes.size() > 16 ? "…" : "");
 }
-std::string tessera::ir::describe(const Dim& dim) { return to_text(dim); }
-std::string tessera::ir::describe(const std::string& text) { return printable(shortened(text, 60)); }
-std::string tessera::ir::describe(Dtype dtype) { return std::string(to_string(dtype)); }
-std::string tessera::ir::describe(ScalarOpcode opcode) { return std::string(to_string(opcode)); }
+std::string tessera::ir::describe(const Dim& dim) {
+  return to_text(dim);
+}
+std::string tessera::ir::describe(const std::string& text) {
+  return printable(shortened(text, 60));
+}
+std::string tessera::ir::describe(Dtype dtype) {
+  return std::string(to_string(dtype));
+}
+std::string tessera::ir::describe(ScalarOpcode opcode) {
+  return std::string(to_string(opcode));
+}
 
 std::string_view tessera::ir::field_name(const Node& node, std::uint8_t index) {
   return visit_node(node, [&](const auto& concrete) {

@@ -17,7 +17,7 @@ namespace tessera::ir {
 [[nodiscard]] std::string describe(Dtype dtype);
 [[nodiscard]] std::string describe(ScalarOpcode opcode);
 template <class T>
-  requires std::is_arithmetic_v<T>
+requires std::is_arithmetic_v<T>
 [[nodiscard]] std::string describe(T value) {
   return cat(value);
 }

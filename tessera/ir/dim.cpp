@@ -1,310 +1,26 @@
 #include "tessera/ir/dim.h"
 
-#include <algorithm>
 #include <charconv>
-#include <limits>
 
 #include "tessera/base/checked.h"
 #include "tessera/base/text.h"
-#include "tessera/ir/node_table.h"
 #include "tessera/ir/print.h"
-#include "tessera/ir/structural_equal.h"
+#include "tessera/ir/size_algebra.h"
 
 using namespace tessera;
 using namespace tessera::ir;
 
 namespace {
 
-constexpr std::size_t max_terms = 4096;  // a product of sums that would have more stays a product
-constexpr int max_atom_depth = 12;  // how far comparing and bounding look into nested // % min max: the cost doubles per level
 constexpr int max_simplify_depth = 1000;
 
-/// coefficient * factors[0] * factors[1] …; no factors is the constant term.
-struct Term {
-  std::int64_t coefficient = 0;
-  SmallVector<ExprRef, 2> factors;
-};
-
-/// A sum of terms with distinct factors and no zero coefficient, sorted. Empty is 0.
-using Sum = std::vector<Term>;
-
-std::strong_ordering compare_atoms(const Expr& a, const Expr& b, int depth);
-
-std::strong_ordering compare_operands(const ScalarOp& a, const ScalarOp& b, int depth) {
-  for (std::size_t i = 0; i < a.operands.size(); ++i) {
-    const auto order = compare_atoms(*a.operands[i], *b.operands[i], depth + 1);
-    if (order != 0) return order;
-  }
-  return std::strong_ordering::equal;
+Dim binary(ScalarOpcode opcode, const Dim& a, const Dim& b) {
+  return to_dim(SizeAlgebra().combine(opcode, terms_of(a), terms_of(b)));
 }
 
-std::strong_ordering compare_atoms(const Expr& a, const Expr& b, int depth) {
-  if (&a == &b || depth > max_atom_depth) return std::strong_ordering::equal;
-  if (a.kind() != b.kind()) return a.kind() <=> b.kind();
-  if (const auto* x = as<Var>(a)) {
-    const auto& y = static_cast<const Var&>(b);
-    return size_symbol_less(*x, y) ? std::strong_ordering::less : std::strong_ordering::greater;
-  }
-  if (const auto* x = as<IntConst>(a)) return x->value <=> static_cast<const IntConst&>(b).value;
-  const auto* x = as<ScalarOp>(a);
-  if (x == nullptr) return std::strong_ordering::equal;
-  const auto& y = static_cast<const ScalarOp&>(b);
-  if (x->opcode != y.opcode) return x->opcode <=> y.opcode;
-  return compare_operands(*x, y, depth);
-}
-
-/// Products of more factors come first, the constant last.
-std::strong_ordering compare_terms(const Term& a, const Term& b) {
-  if (a.factors.size() != b.factors.size()) return b.factors.size() <=> a.factors.size();
-  for (std::size_t i = 0; i < a.factors.size(); ++i) {
-    const auto order = compare_atoms(*a.factors[i], *b.factors[i], 0);
-    if (order != 0) return order;
-  }
-  return std::strong_ordering::equal;
-}
-
-bool same_factors(const Term& a, const Term& b) {
-  return a.factors.size() == b.factors.size() &&
-         std::equal(a.factors.begin(), a.factors.end(), b.factors.begin(), [](const ExprRef& x, const ExprRef& y) {
-           return x == y || structural_equal(*x, *y, CompareMode::strict);
-         });
-}
-
-/// Sorts, joins terms with the same factors, drops zeros. Nothing on overflow.
-std::optional<Sum> normalised(Sum terms) {
-  std::stable_sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) { return compare_terms(a, b) < 0; });
-  Sum out;
-  for (Term& term : terms) {
-    if (!out.empty() && same_factors(out.back(), term)) {
-      const auto joined = checked_add(out.back().coefficient, term.coefficient);
-      if (!joined) return std::nullopt;
-      out.back().coefficient = *joined;
-    } else {
-      if (!out.empty() && out.back().coefficient == 0) out.pop_back();
-      out.push_back(std::move(term));
-    }
-  }
-  if (!out.empty() && out.back().coefficient == 0) out.pop_back();
-  return out;
-}
-
-Sum constant_sum(std::int64_t value) { return value == 0 ? Sum{} : Sum{{value, {}}}; }
-Sum atom_sum(ExprRef atom) { return {{1, {std::move(atom)}}}; }
-
-std::optional<std::int64_t> as_constant(const Sum& sum) {
-  if (sum.empty()) return 0;
-  if (sum.size() == 1 && sum[0].factors.empty()) return sum[0].coefficient;
-  return std::nullopt;
-}
-
-std::optional<Sum> add(Sum a, const Sum& b, std::int64_t sign) {
-  for (const Term& term : b) {
-    const auto coefficient = checked_mul(term.coefficient, sign);
-    if (!coefficient) return std::nullopt;
-    a.push_back({*coefficient, term.factors});
-  }
-  return normalised(std::move(a));
-}
-
-std::optional<Sum> multiply(const Sum& a, const Sum& b) {
-  if (a.size() * b.size() > max_terms) return std::nullopt;
-  Sum out;
-  for (const Term& x : a)
-    for (const Term& y : b) {
-      const auto coefficient = checked_mul(x.coefficient, y.coefficient);
-      if (!coefficient) return std::nullopt;
-      Term term{*coefficient, x.factors};
-      for (const ExprRef& factor : y.factors) term.factors.push_back(factor);
-      std::stable_sort(term.factors.begin(), term.factors.end(),
-                       [](const ExprRef& p, const ExprRef& q) { return compare_atoms(*p, *q, 0) < 0; });
-      out.push_back(std::move(term));
-    }
-  return normalised(std::move(out));
-}
-
-ExprRef op(ScalarOpcode opcode, ExprRef a, ExprRef b) { return scalar_op(opcode, {std::move(a), std::move(b)}); }
-
-ExprRef build_term(const Term& term, std::int64_t coefficient) {
-  if (term.factors.empty()) return int_const(coefficient);
-  ExprRef out = coefficient == 1 ? term.factors[0] : op(ScalarOpcode::mul, int_const(coefficient), term.factors[0]);
-  for (std::size_t i = 1; i < term.factors.size(); ++i) out = op(ScalarOpcode::mul, out, term.factors[i]);
-  return out;
-}
-
-/// The expression of a sum. A positive term leads where there is one, so that `5 - N` reads as people write it.
-ExprRef build(const Sum& sum) {
-  if (sum.empty()) return int_const(0);
-  const auto positive = std::find_if(sum.begin(), sum.end(), [](const Term& t) { return t.coefficient > 0; });
-  const auto lead = positive == sum.end() ? sum.begin() : positive;
-  ExprRef out = build_term(*lead, lead->coefficient);
-  for (auto term = sum.begin(); term != sum.end(); ++term) {
-    if (term == lead) continue;
-    const bool negate = term->coefficient < 0 && term->coefficient != std::numeric_limits<std::int64_t>::min();
-    out = op(negate ? ScalarOpcode::sub : ScalarOpcode::add, out,
-             build_term(*term, negate ? -term->coefficient : term->coefficient));
-  }
-  return out;
-}
-
-Dim to_dim(const Sum& sum) {
-  if (const auto constant = as_constant(sum)) return *constant;
-  return Dim(build(sum));
-}
-
-/// a // c as an atom; (x // b) // c is x // (b * c).
-ExprRef quotient_atom(const Sum& a, std::int64_t c) {
-  const bool single = a.size() == 1 && a[0].coefficient == 1 && a[0].factors.size() == 1;
-  const auto* inner = single ? as<ScalarOp>(a[0].factors[0]) : nullptr;
-  if (inner != nullptr && inner->opcode == ScalarOpcode::floor_div) {
-    const auto* b = as<IntConst>(inner->operands[1]);
-    const auto both = b != nullptr && b->value > 0 ? checked_mul(b->value, c) : std::nullopt;
-    if (both) return op(ScalarOpcode::floor_div, inner->operands[0], int_const(*both));
-  }
-  return op(ScalarOpcode::floor_div, build(a), int_const(c));
-}
-
-/// X + r // c for (c * X + r) // c, with r what c does not divide. REQUIRES c > 0.
-std::optional<Sum> divide(const Sum& a, std::int64_t c) {
-  Sum whole, rest;
-  for (const Term& term : a) {
-    const std::int64_t quotient = floor_div(term.coefficient, c);
-    const std::int64_t remainder = floor_mod(term.coefficient, c);
-    if (!term.factors.empty() && remainder != 0) {
-      rest.push_back(term);
-      continue;
-    }
-    if (quotient != 0) whole.push_back({quotient, term.factors});
-    if (remainder != 0) rest.push_back({remainder, term.factors});
-  }
-  const bool only_constant = rest.size() == 1 && rest[0].factors.empty();
-  if (rest.empty() || only_constant) return whole;  // 0 <= remainder < c
-  return add(std::move(whole), atom_sum(quotient_atom(rest, c)), 1);
-}
-
-/// a / b where b is one term of positive symbols that divides every term of a; else nothing.
-std::optional<Sum> divide_exactly(const Sum& a, const Term& b) {
-  if (b.coefficient <= 0) return std::nullopt;
-  for (const ExprRef& factor : b.factors)
-    if (bounds(Dim(factor)).lower.value_or(0) < 1) return std::nullopt;
-  Sum out;
-  for (const Term& term : a) {
-    if (term.coefficient % b.coefficient != 0) return std::nullopt;
-    Term quotient{term.coefficient / b.coefficient, term.factors};
-    for (const ExprRef& factor : b.factors) {
-      const auto at = std::find_if(quotient.factors.begin(), quotient.factors.end(), [&](const ExprRef& f) {
-        return structural_equal(*f, *factor, CompareMode::strict);
-      });
-      if (at == quotient.factors.end()) return std::nullopt;
-      quotient.factors.erase(at);
-    }
-    out.push_back(std::move(quotient));
-  }
-  return normalised(std::move(out));
-}
-
-std::optional<Sum> floor_div_sums(const Sum& a, const Sum& b) {
-  const auto x = as_constant(a);
-  const auto y = as_constant(b);
-  if (y == 0 || x == 0) return Sum{};
-  if (x && y) return constant_sum(floor_div(*x, *y));
-  if (y && *y > 0) return divide(a, *y);
-  if (b.size() == 1) return divide_exactly(a, b[0]);
-  return std::nullopt;
-}
-
-std::optional<Sum> floor_mod_sums(const Sum& a, const Sum& b) {
-  const auto x = as_constant(a);
-  const auto y = as_constant(b);
-  if (y == 0) return a;
-  if (x && y) return constant_sum(floor_mod(*x, *y));
-  if (y == 1 || x == 0) return Sum{};
-  if (y && *y > 0) {
-    Sum rest;
-    for (const Term& term : a)
-      if (const std::int64_t r = floor_mod(term.coefficient, *y); r != 0) rest.push_back({r, term.factors});
-    if (const auto constant = as_constant(rest)) return constant_sum(floor_mod(*constant, *y));
-    return atom_sum(op(ScalarOpcode::floor_mod, build(rest), int_const(*y)));
-  }
-  if (b.size() == 1 && divide_exactly(a, b[0])) return Sum{};
-  return std::nullopt;
-}
-
-std::optional<Sum> extreme_of(ScalarOpcode opcode, const Sum& a, const Sum& b) {
-  const Dim x = to_dim(a), y = to_dim(b);
-  const bool want_larger = opcode == ScalarOpcode::max;
-  if (provably_at_least(x, y)) return want_larger ? a : b;
-  if (provably_at_least(y, x)) return want_larger ? b : a;
-  return std::nullopt;
-}
-
-/// The sum of an operation on two sums; what has no rule becomes an atom.
-Sum combine(ScalarOpcode opcode, const Sum& a, const Sum& b) {
-  std::optional<Sum> out;
-  switch (opcode) {
-    case ScalarOpcode::add: out = add(a, b, 1); break;
-    case ScalarOpcode::sub: out = add(a, b, -1); break;
-    case ScalarOpcode::mul: out = multiply(a, b); break;
-    case ScalarOpcode::floor_div: out = floor_div_sums(a, b); break;
-    case ScalarOpcode::floor_mod: out = floor_mod_sums(a, b); break;
-    case ScalarOpcode::min:
-    case ScalarOpcode::max: out = extreme_of(opcode, a, b); break;
-    default: break;
-  }
-  if (out) return *std::move(out);
-  ExprRef x = build(a), y = build(b);
-  if (info(opcode).commutative && compare_atoms(*x, *y, 0) > 0) std::swap(x, y);
-  return atom_sum(op(opcode, std::move(x), std::move(y)));
-}
-
-bool is_integer_op(const Expr& expr) {
-  const auto* scalar = as<ScalarOp>(expr);
-  return scalar != nullptr && scalar->operands.size() == 2 && scalar->dtype == Dtype::i64 &&
-         scalar->opcode != ScalarOpcode::div;
-}
-
-bool is_polynomial_op(const Expr& expr) {
-  if (!is_integer_op(expr)) return false;
-  const ScalarOpcode opcode = static_cast<const ScalarOp&>(expr).opcode;
+bool is_transparent(ScalarOpcode opcode) {
   return opcode == ScalarOpcode::add || opcode == ScalarOpcode::sub || opcode == ScalarOpcode::mul;
 }
-
-/// Walks an expression bottom-up without recursion.
-class Simplifier {
- public:
-  /// `splits` says which operations are done again; the others are atoms.
-  explicit Simplifier(bool (*splits)(const Expr&)) : splits_(splits) {}
-
-  Sum run(const Expr& root) {
-    std::vector<const Expr*> stack{&root};
-    while (!stack.empty()) {
-      const Expr& expr = *stack.back();
-      if (done_.find(expr) != nullptr) {
-        stack.pop_back();
-        continue;
-      }
-      if (!splits_(expr)) {
-        const auto* constant = as<IntConst>(expr);
-        done_[expr] = constant != nullptr ? constant_sum(constant->value) : atom_sum(ExprRef(&expr));
-        stack.pop_back();
-        continue;
-      }
-      const auto& scalar = static_cast<const ScalarOp&>(expr);
-      const Sum* a = done_.find(*scalar.operands[0]);
-      const Sum* b = done_.find(*scalar.operands[1]);
-      if (b == nullptr) stack.push_back(scalar.operands[1].get());
-      if (a == nullptr) stack.push_back(scalar.operands[0].get());
-      if (a == nullptr || b == nullptr) continue;
-      Sum sum = combine(scalar.opcode, *a, *b);
-      done_[expr] = std::move(sum);
-      stack.pop_back();
-    }
-    return *done_.find(root);
-  }
-
- private:
-  bool (*splits_)(const Expr&);
-  NodeTable<Sum> done_;
-};
 
 /// How deep operations that are no sums or products nest; stops counting at the limit.
 int opaque_depth(const Expr& root) {
@@ -320,113 +36,10 @@ int opaque_depth(const Expr& root) {
     int& known = seen[*expr];
     if (known > depth) continue;
     known = depth + 1;
-    const int below = depth + (is_polynomial_op(*scalar) ? 0 : 1);
+    const int below = depth + (is_transparent(scalar->opcode) ? 0 : 1);
     for (const ExprRef& operand : scalar->operands) stack.emplace_back(operand.get(), below);
   }
   return deepest;
-}
-
-/// The terms of a dimension, which is in normal form already.
-Sum to_sum(const Dim& dim) {
-  if (dim.is_constant()) return constant_sum(dim.value());
-  return Simplifier(is_polynomial_op).run(*dim.expr());
-}
-
-Dim binary(ScalarOpcode opcode, const Dim& a, const Dim& b) { return to_dim(combine(opcode, to_sum(a), to_sum(b))); }
-
-// ---- bounds
-
-using Bound = std::optional<std::int64_t>;
-
-Range add_ranges(const Range& a, const Range& b) {
-  Range out;
-  if (a.lower && b.lower) out.lower = checked_add(*a.lower, *b.lower);
-  if (a.upper && b.upper) out.upper = checked_add(*a.upper, *b.upper);
-  return out;
-}
-
-Range multiply_ranges(const Range& a, const Range& b) {
-  const bool non_negative = a.lower.value_or(-1) >= 0 && b.lower.value_or(-1) >= 0;
-  if (non_negative) {
-    Range out{checked_mul(*a.lower, *b.lower), std::nullopt};
-    if (!out.lower) out.lower = 0;
-    if (a.upper && b.upper) out.upper = checked_mul(*a.upper, *b.upper);
-    return out;
-  }
-  if (!a.lower || !a.upper || !b.lower || !b.upper) return {};
-  Range out;
-  bool first = true;
-  for (std::int64_t x : {*a.lower, *a.upper})
-    for (std::int64_t y : {*b.lower, *b.upper}) {
-      const auto product = checked_mul(x, y);
-      if (!product) return {};
-      out.lower = first ? *product : std::min(*out.lower, *product);
-      out.upper = first ? *product : std::max(*out.upper, *product);
-      first = false;
-    }
-  return out;
-}
-
-Range scaled(const Range& range, std::int64_t factor) {
-  if (factor >= 0) {
-    Range out;
-    if (range.lower) out.lower = checked_mul(*range.lower, factor);
-    if (range.upper) out.upper = checked_mul(*range.upper, factor);
-    return out;
-  }
-  Range out;
-  if (range.upper) out.lower = checked_mul(*range.upper, factor);
-  if (range.lower) out.upper = checked_mul(*range.lower, factor);
-  return out;
-}
-
-Bound smaller(Bound a, Bound b) { return a && b ? std::min(*a, *b) : a ? a : b; }
-Bound larger(Bound a, Bound b) { return a && b ? std::max(*a, *b) : a ? a : b; }
-
-Range sum_range(const Sum& sum, int depth);
-
-Range op_range(const ScalarOp& scalar, int depth) {
-  if (depth > max_atom_depth || !is_integer_op(scalar)) return {};
-  const Range a = sum_range(to_sum(Dim(scalar.operands[0])), depth + 1);
-  const Range b = sum_range(to_sum(Dim(scalar.operands[1])), depth + 1);
-  const bool positive_divisor = b.lower.value_or(0) >= 1;
-  switch (scalar.opcode) {
-    case ScalarOpcode::min:
-      return {a.lower && b.lower ? smaller(a.lower, b.lower) : Bound(), smaller(a.upper, b.upper)};
-    case ScalarOpcode::max:
-      return {larger(a.lower, b.lower), a.upper && b.upper ? larger(a.upper, b.upper) : Bound()};
-    case ScalarOpcode::floor_div: {
-      if (!positive_divisor || a.lower.value_or(-1) < 0) return {};
-      Range out{0, std::nullopt};
-      if (b.upper) out.lower = floor_div(*a.lower, *b.upper);
-      if (a.upper) out.upper = floor_div(*a.upper, *b.lower);
-      return out;
-    }
-    case ScalarOpcode::floor_mod:
-      if (!positive_divisor) return {};
-      return {0, b.upper ? Bound(*b.upper - 1) : Bound()};
-    default: return {};
-  }
-}
-
-Range atom_range(const Expr& atom, int depth) {
-  if (const auto* var = as<Var>(atom)) {
-    const auto* type = as<ScalarType>(var->type);
-    if (type == nullptr) return {};
-    return {type->range.lower.value_or(0), type->range.upper};
-  }
-  if (const auto* scalar = as<ScalarOp>(atom)) return op_range(*scalar, depth);
-  return {};
-}
-
-Range sum_range(const Sum& sum, int depth) {
-  Range total{0, 0};
-  for (const Term& term : sum) {
-    Range range{1, 1};
-    for (const ExprRef& factor : term.factors) range = multiply_ranges(range, atom_range(*factor, depth));
-    total = add_ranges(total, scaled(range, term.coefficient));
-  }
-  return total;
 }
 
 }  // namespace
@@ -446,11 +59,21 @@ Dim tessera::ir::operator*(const Dim& a, const Dim& b) {
     if (const auto result = checked_mul(a.value(), b.value())) return *result;
   return binary(ScalarOpcode::mul, a, b);
 }
-Dim tessera::ir::floor_div(const Dim& a, const Dim& b) { return binary(ScalarOpcode::floor_div, a, b); }
-Dim tessera::ir::floor_mod(const Dim& a, const Dim& b) { return binary(ScalarOpcode::floor_mod, a, b); }
-Dim tessera::ir::ceil_div(const Dim& a, const Dim& b) { return floor_div(a + (b - Dim(1)), b); }
-Dim tessera::ir::min(const Dim& a, const Dim& b) { return binary(ScalarOpcode::min, a, b); }
-Dim tessera::ir::max(const Dim& a, const Dim& b) { return binary(ScalarOpcode::max, a, b); }
+Dim tessera::ir::floor_div(const Dim& a, const Dim& b) {
+  return binary(ScalarOpcode::floor_div, a, b);
+}
+Dim tessera::ir::floor_mod(const Dim& a, const Dim& b) {
+  return binary(ScalarOpcode::floor_mod, a, b);
+}
+Dim tessera::ir::ceil_div(const Dim& a, const Dim& b) {
+  return floor_div(a + (b - Dim(1)), b);
+}
+Dim tessera::ir::min(const Dim& a, const Dim& b) {
+  return binary(ScalarOpcode::min, a, b);
+}
+Dim tessera::ir::max(const Dim& a, const Dim& b) {
+  return binary(ScalarOpcode::max, a, b);
+}
 
 Dim tessera::ir::product(std::span<const Dim> dims) {
   Dim out = 1;
@@ -459,13 +82,12 @@ Dim tessera::ir::product(std::span<const Dim> dims) {
 }
 
 Dim tessera::ir::simplified(const ExprRef& expr) {
-  if (!is_integer_op(*expr) || opaque_depth(*expr) > max_simplify_depth) return Dim(expr);
-  return to_dim(Simplifier(is_integer_op).run(*expr));
+  return simplified_in(size_symbol_less, expr);
 }
 
 Range tessera::ir::bounds(const Dim& dim) {
   if (dim.is_constant()) return {dim.value(), dim.value()};
-  return sum_range(to_sum(dim), 0);
+  return range_of(terms_of(dim));
 }
 
 bool tessera::ir::provably_equal(const Dim& a, const Dim& b) {
@@ -486,32 +108,15 @@ bool tessera::ir::provably_different(const Dim& a, const Dim& b) {
 
 Dim tessera::ir::substitute(const Dim& dim, const std::function<std::optional<Dim>(const Var&)>& value_of) {
   if (dim.is_constant()) return dim;
-  // Bottom-up over the expression: symbols are replaced, operations are done again by the arithmetic above.
-  NodeTable<std::optional<Dim>> done;
-  std::vector<const Expr*> stack{dim.expr().get()};
-  while (!stack.empty()) {
-    const Expr& expr = *stack.back();
-    if (done.find(expr) != nullptr) {
-      stack.pop_back();
-      continue;
-    }
-    if (is_integer_op(expr)) {
-      const auto& scalar = static_cast<const ScalarOp&>(expr);
-      const auto* a = done.find(*scalar.operands[0]);
-      const auto* b = done.find(*scalar.operands[1]);
-      if (b == nullptr) stack.push_back(scalar.operands[1].get());
-      if (a == nullptr) stack.push_back(scalar.operands[0].get());
-      if (a == nullptr || b == nullptr) continue;
-      Dim combined = to_dim(combine(scalar.opcode, to_sum(**a), to_sum(**b)));
-      done[expr] = std::move(combined);
-    } else {
-      const auto* var = as<Var>(expr);
-      std::optional<Dim> value = var != nullptr ? value_of(*var) : std::nullopt;
-      done[expr] = value ? std::move(value) : Dim(ExprRef(&expr));
-    }
-    stack.pop_back();
-  }
-  return **done.find(*dim.expr());
+  const auto leaf = [&](const Expr& expr) {
+    const auto* var = as<Var>(expr);
+    const auto value = var != nullptr ? value_of(*var) : std::nullopt;
+    return value.value_or(Dim(ExprRef(&expr)));
+  };
+  const auto operation = [](const ScalarOp& op, const Dim& a, const Dim& b) {
+    return binary(op.opcode, a, b);
+  };
+  return fold_expression<Dim>(*dim.expr(), is_size_operation, leaf, operation);
 }
 
 std::optional<std::int64_t> tessera::ir::evaluate(
@@ -528,9 +133,13 @@ std::string tessera::ir::to_text(const Dim& dim) {
   return dim.is_constant() ? cat(dim.value()) : print_line(*dim.expr(), 200);
 }
 
-std::string tessera::ir::to_text(const Shape& shape) { return cat("[", join(shape, ", "), "]"); }
+std::string tessera::ir::to_text(const Shape& shape) {
+  return cat("[", join(shape, ", "), "]");
+}
 
-Shape tessera::ir::shape_of(std::span<const std::int64_t> dims) { return {dims.begin(), dims.end()}; }
+Shape tessera::ir::shape_of(std::span<const std::int64_t> dims) {
+  return {dims.begin(), dims.end()};
+}
 
 std::optional<SmallVector<std::int64_t, 4>> tessera::ir::constant_shape(const Shape& shape) {
   SmallVector<std::int64_t, 4> out;
@@ -548,11 +157,13 @@ std::optional<std::int64_t> tessera::ir::element_count(const Shape& shape) {
 
 SizeName tessera::ir::split_size_name(std::string_view name) {
   const std::size_t underscore = name.rfind('_');
-  if (underscore == std::string_view::npos || underscore == 0 || underscore + 1 == name.size()) return {name, 0};
+  if (underscore == std::string_view::npos || underscore == 0 || underscore + 1 == name.size())
+    return {name, 0};
   const std::string_view digits = name.substr(underscore + 1);
   std::uint64_t number = 0;
   const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size() || digits[0] == '0') return {name, 0};
+  if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size() || digits[0] == '0')
+    return {name, 0};
   return {name.substr(0, underscore), number};
 }
 

@@ -1,9 +1,9 @@
-// Arithmetic of dimensions. Results are in one normal form: a sum of products, `2 * N * M + N + 1`, with what is
-// no sum or product (//, %, min, max) kept as a factor. Two dimensions that mean the same polynomial are the same
-// expression, so that structural comparison is enough.
+// Arithmetic of dimensions. Results are in one normal form: a sum of products, `2 * N * M + N + 1`, with what
+// is no sum or product (//, %, min, max) kept as a factor. Two dimensions that mean the same polynomial are
+// the same expression, so that structural comparison is enough.
 //
-// Symbols are sorted by name (a trailing _number as a number), then by age: `N + M` and `M + N` are one dimension.
-// A size symbol without a lower bound counts as at least 0.
+// Symbols are sorted by name (a trailing _number as a number), then by age: `N + M` and `M + N` are one
+// dimension. A size symbol without a lower bound counts as at least 0.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ Dim operator*(const Dim& a, const Dim& b);
 /// The product of all, 1 for none.
 [[nodiscard]] Dim product(std::span<const Dim> dims);
 
-/// An i64 scalar expression in normal form. An expression nested deeper than 1,000 levels in // % min max comes
-/// back as it is.
+/// An i64 scalar expression in normal form. An expression nested deeper than 1,000 levels in // % min max
+/// comes back as it is.
 [[nodiscard]] Dim simplified(const ExprRef& expr);
 
 /// Inclusive bounds that follow from the bounds of the symbols.
@@ -45,15 +45,19 @@ Dim operator*(const Dim& a, const Dim& b);
 /// The dimension with each symbol replaced by what `value_of` says; a symbol it says nothing about stays.
 [[nodiscard]] Dim substitute(const Dim& dim, const std::function<std::optional<Dim>(const Var&)>& value_of);
 /// The number, if every symbol has one and nothing overflows.
-[[nodiscard]] std::optional<std::int64_t> evaluate(const Dim& dim,
-                                                   const std::function<std::optional<std::int64_t>(const Var&)>& value_of);
+[[nodiscard]] std::optional<std::int64_t> evaluate(
+    const Dim& dim, const std::function<std::optional<std::int64_t>(const Var&)>& value_of);
 
 /// The dimension as a text: "784", "2 * N + 1".
 [[nodiscard]] std::string to_text(const Dim& dim);
 /// "[64, N]"
 [[nodiscard]] std::string to_text(const Shape& shape);
-inline void append_text(std::string& out, const Dim& dim) { out += to_text(dim); }
-inline void append_text(std::string& out, const Shape& shape) { out += to_text(shape); }
+inline void append_text(std::string& out, const Dim& dim) {
+  out += to_text(dim);
+}
+inline void append_text(std::string& out, const Shape& shape) {
+  out += to_text(shape);
+}
 
 /// A shape of numbers.
 [[nodiscard]] Shape shape_of(std::span<const std::int64_t> dims);

@@ -61,7 +61,9 @@ TEST(Dim, OverflowIsNeitherUndefinedNorSilent) {
 
 TEST(Dim, SubstitutionAndEvaluationAgreeWithArithmetic) {
   std::mt19937 random(7);
-  const auto value_of = [](const Var& var) -> std::optional<std::int64_t> { return var.name == "N" ? 13 : var.name == "M" ? 6 : 3; };
+  const auto value_of = [](const Var& var) -> std::optional<std::int64_t> {
+    return var.name == "N" ? 13 : var.name == "M" ? 6 : 3;
+  };
   for (int round = 0; round < 2000; ++round) {
     Dim symbolic = N;
     std::int64_t number = 13;
@@ -70,17 +72,33 @@ TEST(Dim, SubstitutionAndEvaluationAgreeWithArithmetic) {
       const Dim other = which == 0 ? M : which == 1 ? K : Dim(static_cast<std::int64_t>(random() % 7) - 2);
       const std::int64_t value = *evaluate(other, value_of);
       switch (random() % 7) {
-        case 0: symbolic = symbolic + other, number += value; break;
-        case 1: symbolic = symbolic - other, number -= value; break;
-        case 2: symbolic = symbolic * other, number *= value; break;
-        case 3: symbolic = floor_div(symbolic, other), number = value == 0 ? 0 : tessera::floor_div(number, value); break;
-        case 4: symbolic = floor_mod(symbolic, other), number = value == 0 ? number : tessera::floor_mod(number, value); break;
-        case 5: symbolic = min(symbolic, other), number = std::min(number, value); break;
-        default: symbolic = max(symbolic, other), number = std::max(number, value); break;
+        case 0:
+          symbolic = symbolic + other, number += value;
+          break;
+        case 1:
+          symbolic = symbolic - other, number -= value;
+          break;
+        case 2:
+          symbolic = symbolic * other, number *= value;
+          break;
+        case 3:
+          symbolic = floor_div(symbolic, other), number = value == 0 ? 0 : tessera::floor_div(number, value);
+          break;
+        case 4:
+          symbolic = floor_mod(symbolic, other),
+          number = value == 0 ? number : tessera::floor_mod(number, value);
+          break;
+        case 5:
+          symbolic = min(symbolic, other), number = std::min(number, value);
+          break;
+        default:
+          symbolic = max(symbolic, other), number = std::max(number, value);
+          break;
       }
     }
     ASSERT_EQ(evaluate(symbolic, value_of), number) << to_text(symbolic);
-    ASSERT_EQ(simplified(symbolic.is_constant() ? ExprRef(int_const(symbolic.value())) : symbolic.expr()), symbolic);
+    ASSERT_EQ(simplified(symbolic.is_constant() ? ExprRef(int_const(symbolic.value())) : symbolic.expr()),
+              symbolic);
     const Range range = bounds(symbolic);
     ASSERT_TRUE(!range.lower || *range.lower <= number) << to_text(symbolic);
     ASSERT_TRUE(!range.upper || *range.upper >= number) << to_text(symbolic);

@@ -1,8 +1,8 @@
 // Expressions: variables, constants, scalar arithmetic, calls of ops, tuples.
 //
 // Scalar expressions nest freely (sharing a subexpression is not structure). Tensor-level code is flat: the
-// arguments of a call are variables, constants, parameters or scalar expressions, and its value is bound by an
-// assignment (function.h).
+// arguments of a call are variables, constants, parameters or scalar expressions, and its value is bound by
+// an assignment (function.h).
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,11 @@ struct Var final : Concrete<Expr, NodeKind::var> {
   TypeRef type;
   /// Distinct per object, growing in order of creation.
   std::uint64_t id = 0;
-  /// Set by the parser for variables declared `free` in a text: their strict hash is that of name and type, the
-  /// same in every process, while equality still asks for the same object.
+  /// Set by the parser for variables declared `free` in a text: their strict hash is that of name and type,
+  /// the same in every process, while equality still asks for the same object.
   bool declared = false;
 
-  static constexpr auto fields() {
-    return std::tuple{ignore("name", &Var::name), usual("type", &Var::type)};
-  }
+  static constexpr auto fields() { return std::tuple{ignore("name", &Var::name), usual("type", &Var::type)}; }
 };
 
 struct IntConst final : Concrete<Expr, NodeKind::int_const> {
@@ -71,8 +69,8 @@ struct Dense final : Concrete<Expr, NodeKind::dense> {
   }
 };
 
-/// A scalar whose value is given anew at each run. Two slots are two even when their values agree today, and no
-/// pass may use `value`: it is what the slot held when the function was recorded.
+/// A scalar whose value is given anew at each run. Two slots are two even when their values agree today, and
+/// no pass may use `value`: it is what the slot held when the function was recorded.
 struct Param final : Concrete<Expr, NodeKind::param> {
   using Concrete::Concrete;
   std::uint32_t slot = 0;
@@ -80,7 +78,8 @@ struct Param final : Concrete<Expr, NodeKind::param> {
   double value = 0;
 
   static constexpr auto fields() {
-    return std::tuple{head("slot", &Param::slot), usual("dtype", &Param::dtype), ignore("value", &Param::value)};
+    return std::tuple{head("slot", &Param::slot), usual("dtype", &Param::dtype),
+                      ignore("value", &Param::value)};
   }
 };
 
@@ -139,12 +138,13 @@ struct Item final : Concrete<Expr, NodeKind::item> {
 [[nodiscard]] Ref<BoolConst> bool_const(bool value);
 [[nodiscard]] Ref<Dense> dense(Ref<TensorType> type, Bytes data);
 [[nodiscard]] Ref<Param> param(std::uint32_t slot, Dtype dtype, double value = 0);
-/// REQUIRES as many operands as the opcode takes. `dtype` is needed for casts only; elsewhere it follows from the
-/// operands.
+/// REQUIRES as many operands as the opcode takes. `dtype` is needed for casts only; elsewhere it follows from
+/// the operands.
 [[nodiscard]] ExprRef scalar_op(ScalarOpcode opcode, SmallVector<ExprRef, 2> operands, Span span = {});
 [[nodiscard]] ExprRef scalar_cast(Dtype to, ExprRef operand, Span span = {});
 [[nodiscard]] ExprRef scalar_bitcast(Dtype to, ExprRef operand, Span span = {});
-[[nodiscard]] Ref<Call> call(std::string op, std::vector<ExprRef> args, Attributes attrs = {}, Span span = {});
+[[nodiscard]] Ref<Call> call(std::string op, std::vector<ExprRef> args, Attributes attrs = {},
+                             Span span = {});
 [[nodiscard]] Ref<Tuple> tuple(std::vector<ExprRef> elements);
 [[nodiscard]] Ref<Item> item(ExprRef tuple, std::uint32_t index);
 

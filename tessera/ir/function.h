@@ -1,8 +1,8 @@
 // Assignments, functions, regions and modules.
 //
 // A function is closed: it sees its own sizes, its own parameters and what it assigned itself, nothing of the
-// code around it. A region hands what its bodies need as `dims` (sizes) and `captures` (values); this is why a
-// body can be compared, hashed, cached and compiled without its surroundings.
+// code around it. A region hands what its bodies need as `dims` (sizes) and `captures` (values); this is why
+// a body can be compared, hashed, cached and compiled without its surroundings.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace tessera::ir {
 
 struct Function;
 
-/// Binds the results of `value`. The value is compared before the targets are bound, so that `x = x + 1` reads
-/// the old x.
+/// Binds the results of `value`. The value is compared before the targets are bound, so that `x = x + 1`
+/// reads the old x.
 struct Assign final : Concrete<Node, NodeKind::assign> {
   using Concrete::Concrete;
   ExprRef value;
@@ -54,7 +54,8 @@ struct Invoke final : Concrete<Expr, NodeKind::invoke> {
 
   static constexpr std::string_view syntax = "call $callee?([$dims])($args)";
   static constexpr auto fields() {
-    return std::tuple{usual("callee", &Invoke::callee), usual("dims", &Invoke::dims), usual("args", &Invoke::args)};
+    return std::tuple{usual("callee", &Invoke::callee), usual("dims", &Invoke::dims),
+                      usual("args", &Invoke::args)};
   }
 };
 
@@ -67,7 +68,8 @@ struct IfRegion final : Concrete<Expr, NodeKind::if_region> {
   Ref<Function> then_body;
   Ref<Function> else_body;
 
-  static constexpr std::string_view syntax = "if $condition with ?([$dims])($captures) $then_body else $else_body";
+  static constexpr std::string_view syntax =
+      "if $condition with ?([$dims])($captures) $then_body else $else_body";
   static constexpr auto fields() {
     return std::tuple{usual("condition", &IfRegion::condition), usual("dims", &IfRegion::dims),
                       usual("captures", &IfRegion::captures), usual("then_body", &IfRegion::then_body),

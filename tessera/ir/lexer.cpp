@@ -91,7 +91,8 @@ std::string_view Lexer::number(bool& is_float) {
     digits();
   }
   const bool signed_exponent = (raw(1) == '+' || raw(1) == '-') && raw(2) >= '0' && raw(2) <= '9';
-  if (at_ > begin && (raw() == 'e' || raw() == 'E') && (signed_exponent || (raw(1) >= '0' && raw(1) <= '9'))) {
+  if (at_ > begin && (raw() == 'e' || raw() == 'E') &&
+      (signed_exponent || (raw(1) >= '0' && raw(1) <= '9'))) {
     is_float = true;
     at_ += 2;
     digits();
@@ -109,7 +110,8 @@ Result<std::int64_t> Lexer::integer(std::string_view what) {
     at_ = begin;
     return expected(what);
   }
-  if (parsed.ec != std::errc()) return error_at(begin, cat("integer ", shortened(digits, 40), " does not fit 64 bits"));
+  if (parsed.ec != std::errc())
+    return error_at(begin, cat("integer ", shortened(digits, 40), " does not fit 64 bits"));
   return value;
 }
 

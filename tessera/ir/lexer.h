@@ -11,7 +11,8 @@
 
 namespace tessera::ir {
 
-/// Reads a text from the front. Space and comments (`#` to the end of the line) are skipped before every token.
+/// Reads a text from the front. Space and comments (`#` to the end of the line) are skipped before every
+/// token.
 class Lexer {
  public:
   explicit Lexer(const SourceText& source) : source_(source), text_(source.text()) {}
@@ -64,7 +65,9 @@ class Lexer {
   std::string_view number(bool& is_float);
   Result<std::int64_t> integer(std::string_view what);
 
-  [[nodiscard]] Error error(std::string_view message) { return source_.error_at(next_offset(), std::string(message)); }
+  [[nodiscard]] Error error(std::string_view message) {
+    return source_.error_at(next_offset(), std::string(message));
+  }
   [[nodiscard]] Error error_at(std::size_t offset, std::string_view message) const {
     return source_.error_at(offset, std::string(message));
   }
@@ -94,6 +97,8 @@ class Lexer {
 [[nodiscard]] inline bool is_word_start(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
-[[nodiscard]] inline bool is_word_char(char c) { return is_word_start(c) || (c >= '0' && c <= '9'); }
+[[nodiscard]] inline bool is_word_char(char c) {
+  return is_word_start(c) || (c >= '0' && c <= '9');
+}
 
 }  // namespace tessera::ir

@@ -32,23 +32,34 @@ T load(const std::byte* from) {
 
 double load_float(const std::byte* from, Dtype dtype) {
   switch (dtype) {
-    case Dtype::f64: return load<double>(from);
-    case Dtype::f32: return load<float>(from);
-    case Dtype::f16: return f16_to_float(load<std::uint16_t>(from));
-    default: return bf16_to_float(load<std::uint16_t>(from));
+    case Dtype::f64:
+      return load<double>(from);
+    case Dtype::f32:
+      return load<float>(from);
+    case Dtype::f16:
+      return f16_to_float(load<std::uint16_t>(from));
+    default:
+      return bf16_to_float(load<std::uint16_t>(from));
   }
 }
 
 std::int64_t load_integer(const std::byte* from, Dtype dtype) {
   switch (dtype) {
     case Dtype::i64:
-    case Dtype::u64: return load<std::int64_t>(from);
-    case Dtype::i32: return load<std::int32_t>(from);
-    case Dtype::i16: return load<std::int16_t>(from);
-    case Dtype::i8: return load<std::int8_t>(from);
-    case Dtype::u32: return load<std::uint32_t>(from);
-    case Dtype::u16: return load<std::uint16_t>(from);
-    default: return load<std::uint8_t>(from);
+    case Dtype::u64:
+      return load<std::int64_t>(from);
+    case Dtype::i32:
+      return load<std::int32_t>(from);
+    case Dtype::i16:
+      return load<std::int16_t>(from);
+    case Dtype::i8:
+      return load<std::int8_t>(from);
+    case Dtype::u32:
+      return load<std::uint32_t>(from);
+    case Dtype::u16:
+      return load<std::uint16_t>(from);
+    default:
+      return load<std::uint8_t>(from);
   }
 }
 
@@ -64,7 +75,8 @@ template <class T>
 std::optional<T> parse_float_as(std::string_view text) {
   T value{};
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (result.ptr != text.data() + text.size() || result.ec == std::errc::invalid_argument) return std::nullopt;
+  if (result.ptr != text.data() + text.size() || result.ec == std::errc::invalid_argument)
+    return std::nullopt;
   // Out of range is both overflow, which is an error, and underflow, which rounds to what it rounds to.
   if (result.ec == std::errc::result_out_of_range) {
     const double wide = std::strtod(std::string(text).c_str(), nullptr);
@@ -195,22 +207,32 @@ std::optional<double> tessera::ir::parse_float(std::string_view text, Dtype dtyp
   const auto value = parse_float_as<float>(text);
   if (!value) return std::nullopt;
   if (dtype == Dtype::f32) return *value;
-  const float rounded = dtype == Dtype::f16 ? f16_to_float(float_to_f16(*value)) : bf16_to_float(float_to_bf16(*value));
+  const float rounded =
+      dtype == Dtype::f16 ? f16_to_float(float_to_f16(*value)) : bf16_to_float(float_to_bf16(*value));
   if (std::isinf(rounded)) return std::nullopt;
   return rounded;
 }
 
 std::optional<std::int64_t> tessera::ir::parse_integer(std::string_view text, Dtype dtype) {
   switch (dtype) {
-    case Dtype::i64: return parse_as<std::int64_t>(text);
-    case Dtype::i32: return parse_as<std::int32_t>(text);
-    case Dtype::i16: return parse_as<std::int16_t>(text);
-    case Dtype::i8: return parse_as<std::int8_t>(text);
-    case Dtype::u8: return parse_as<std::uint8_t>(text);
-    case Dtype::u16: return parse_as<std::uint16_t>(text);
-    case Dtype::u32: return parse_as<std::uint32_t>(text);
-    case Dtype::u64: return parse_as<std::uint64_t>(text);
-    default: return std::nullopt;
+    case Dtype::i64:
+      return parse_as<std::int64_t>(text);
+    case Dtype::i32:
+      return parse_as<std::int32_t>(text);
+    case Dtype::i16:
+      return parse_as<std::int16_t>(text);
+    case Dtype::i8:
+      return parse_as<std::int8_t>(text);
+    case Dtype::u8:
+      return parse_as<std::uint8_t>(text);
+    case Dtype::u16:
+      return parse_as<std::uint16_t>(text);
+    case Dtype::u32:
+      return parse_as<std::uint32_t>(text);
+    case Dtype::u64:
+      return parse_as<std::uint64_t>(text);
+    default:
+      return std::nullopt;
   }
 }
 

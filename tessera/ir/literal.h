@@ -12,11 +12,12 @@
 
 namespace tessera::ir {
 
-/// Shortest decimal form that reads back exactly in `dtype`; "f32.inf", "f32.neg_inf", "f32.bits(0x…)" for the rest.
+/// Shortest decimal form that reads back exactly in `dtype`; "f32.inf", "f32.neg_inf", "f32.bits(0x…)" for
+/// the rest.
 void append_float(std::string& out, double value, Dtype dtype);
 
-/// The text between two `quote` characters; quotes, backslashes, control characters and bytes that are no UTF-8
-/// are escaped (\n, \t, \xNN).
+/// The text between two `quote` characters; quotes, backslashes, control characters and bytes that are no
+/// UTF-8 are escaped (\n, \t, \xNN).
 void append_escaped(std::string& out, std::string_view text, char quote);
 /// The inverse, without the quotes. Nothing if an escape is wrong.
 [[nodiscard]] std::optional<std::string> unescape(std::string_view text);
@@ -34,6 +35,7 @@ void append_hex(std::string& out, std::span<const std::byte> data);
 [[nodiscard]] std::optional<std::int64_t> parse_integer(std::string_view text, Dtype dtype);
 
 /// Appends one element in the layout of `dtype`, from the value of an IntConst, FloatConst or BoolConst.
-void append_element_bytes(std::vector<std::byte>& out, Dtype dtype, double float_value, std::int64_t int_value);
+void append_element_bytes(std::vector<std::byte>& out, Dtype dtype, double float_value,
+                          std::int64_t int_value);
 
 }  // namespace tessera::ir

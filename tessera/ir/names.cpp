@@ -24,7 +24,8 @@ std::uint32_t hash_of(std::string_view name) {
 
 std::size_t NameSet::position(std::string_view name, std::uint32_t hash) const {
   std::size_t at = hash & (slots_.size() - 1);
-  while (!slots_[at].name.empty() && (slots_[at].hash != hash || slots_[at].name != name)) at = (at + 1) & (slots_.size() - 1);
+  while (!slots_[at].name.empty() && (slots_[at].hash != hash || slots_[at].name != name))
+    at = (at + 1) & (slots_.size() - 1);
   return at;
 }
 
@@ -48,9 +49,9 @@ NameSet::Use& NameSet::insert(std::string_view name) {
 }
 
 bool tessera::ir::is_reserved_word(std::string_view word) {
-  static constexpr std::string_view words[] = {"call",   "dense", "do",   "else", "expr", "false",  "for",   "free",
-                                               "func",   "if",    "in",   "item", "let",  "local",  "module", "return",
-                                               "stmt",   "switch", "true", "tuple", "type", "while", "with"};
+  static constexpr std::string_view words[] = {
+      "call", "dense", "do",     "else",   "expr", "false",  "for",  "free",  "func", "if",    "in",  "item",
+      "let",  "local", "module", "return", "stmt", "switch", "true", "tuple", "type", "while", "with"};
   return std::binary_search(std::begin(words), std::end(words), word) || parse_dtype(word).has_value();
 }
 
@@ -64,7 +65,9 @@ void tessera::ir::append_identifier(std::string& out, std::string_view name) {
     append_escaped(out, name, '`');
 }
 
-void VariableNames::open() { scopes_.push_back({next_scope_++, {}, {}}); }
+void VariableNames::open() {
+  scopes_.push_back({next_scope_++, {}, {}});
+}
 
 void VariableNames::close() {
   Scope& scope = scopes_.back();
@@ -117,7 +120,8 @@ std::string_view VariableNames::unique(std::string_view wanted, bool everywhere)
 }
 
 std::string_view VariableNames::define(const Var& var) {
-  if (Entry* entry = entries_.find(var); entry != nullptr && entry->reserved && entry->scope == scopes_.back().id) {
+  if (Entry* entry = entries_.find(var);
+      entry != nullptr && entry->reserved && entry->scope == scopes_.back().id) {
     entry->reserved = false;
     return entry->written;
   }
@@ -142,7 +146,8 @@ void VariableNames::define_sizes(std::span<const Ref<Var>> vars) {
   }
   std::vector<const Var*> sorted;
   for (const auto& var : vars) sorted.push_back(var.get());
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Var* a, const Var* b) { return size_symbol_less(*a, *b); });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Var* a, const Var* b) { return size_symbol_less(*a, *b); });
   std::string_view base;
   std::uint64_t number = 0;
   for (const Var* var : sorted) {

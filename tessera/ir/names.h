@@ -35,8 +35,8 @@ class NameSet {
 /// The name as it is written: as it stands, or in backquotes if it is no plain word.
 void append_identifier(std::string& out, std::string_view name);
 
-/// Gives each variable a name of its own within the function that defines it. A free variable's name is used for
-/// nothing else anywhere.
+/// Gives each variable a name of its own within the function that defines it. A free variable's name is used
+/// for nothing else anywhere.
 class VariableNames {
  public:
   /// Enters and leaves a function.
@@ -47,8 +47,8 @@ class VariableNames {
 
   /// Names a variable that is defined here. A size that define_sizes has named keeps that name.
   std::string_view define(const Var& var);
-  /// Names the sizes of a function. Where names clash, all of the clashing ones are numbered in the order that
-  /// dimension arithmetic sorts them by (dim.h), so that a text read back sorts the same way.
+  /// Names the sizes of a function. Where names clash, all of the clashing ones are numbered in the order
+  /// that dimension arithmetic sorts them by (dim.h), so that a text read back sorts the same way.
   void define_sizes(std::span<const Ref<Var>> vars);
 
   /// The name of a variable that is used here; empty if it is a free variable met for the first time.

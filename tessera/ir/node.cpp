@@ -33,10 +33,14 @@ std::uint64_t next_variable_id() {
 
 double rounded_to(double value, Dtype dtype) {
   switch (dtype) {
-    case Dtype::f32: return static_cast<float>(value);
-    case Dtype::f16: return f16_to_float(float_to_f16(static_cast<float>(value)));
-    case Dtype::bf16: return bf16_to_float(float_to_bf16(static_cast<float>(value)));
-    default: return value;
+    case Dtype::f32:
+      return static_cast<float>(value);
+    case Dtype::f16:
+      return f16_to_float(float_to_f16(static_cast<float>(value)));
+    case Dtype::bf16:
+      return bf16_to_float(float_to_bf16(static_cast<float>(value)));
+    default:
+      return value;
   }
 }
 
@@ -60,9 +64,9 @@ void Node::release_last(const Node* node) {
 
 std::string_view tessera::ir::to_string(NodeKind kind) {
   static constexpr std::array<std::string_view, node_kind_count> names{
-      "scalar_type", "tensor_type", "tuple_type", "var",    "int_const", "float_const", "bool_const",
-      "dense",       "param",       "scalar_op",  "call",   "tuple",     "item",        "invoke",
-      "if",          "switch",      "while",      "for",    "assign",    "function",    "module"};
+      "scalar_type", "tensor_type", "tuple_type", "var",  "int_const", "float_const", "bool_const",
+      "dense",       "param",       "scalar_op",  "call", "tuple",     "item",        "invoke",
+      "if",          "switch",      "while",      "for",  "assign",    "function",    "module"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -162,10 +166,11 @@ ExprRef make_scalar_op(ScalarOpcode opcode, Dtype dtype, SmallVector<ExprRef, 2>
 }  // namespace
 
 ExprRef tessera::ir::scalar_op(ScalarOpcode opcode, SmallVector<ExprRef, 2> operands, Span span) {
-  const std::size_t carrier = opcode == ScalarOpcode::select ? 1 : 0;  // the operand whose dtype the result has
+  const std::size_t carrier =
+      opcode == ScalarOpcode::select ? 1 : 0;  // the operand whose dtype the result has
   TESSERA_CHECK(operands.size() > carrier, "a scalar operation needs operands");
-  const Dtype dtype = info(opcode).makes_boolean ? Dtype::boolean
-                                                 : scalar_dtype(*operands[carrier]).value_or(Dtype::i64);
+  const Dtype dtype =
+      info(opcode).makes_boolean ? Dtype::boolean : scalar_dtype(*operands[carrier]).value_or(Dtype::i64);
   return make_scalar_op(opcode, dtype, std::move(operands), std::move(span));
 }
 

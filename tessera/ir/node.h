@@ -1,7 +1,7 @@
 // The base of every IR node, and the pointer to one.
 //
-// Nodes are immutable once sealed, shared by reference counts, and may be read and shared by any thread. A node
-// is written in three steps: fill a draft, seal it, hand out the Ref.
+// Nodes are immutable once sealed, shared by reference counts, and may be read and shared by any thread. A
+// node is written in three steps: fill a draft, seal it, hand out the Ref.
 //
 //   auto draft = std::make_unique<Assign>(span);
 //   draft->value = …;

@@ -24,8 +24,8 @@ using namespace tessera::ir;
 
 namespace {
 
-constexpr std::size_t max_slots = 8;               // larger nodes come from the heap
-constexpr std::size_t first_block_bytes = 16384;   // per thread; a small program does not pay for a large page
+constexpr std::size_t max_slots = 8;              // larger nodes come from the heap
+constexpr std::size_t first_block_bytes = 16384;  // per thread; a small program does not pay for a large page
 
 struct FreeSlot {
   FreeSlot* next;
@@ -58,7 +58,8 @@ class ThreadStock {
 
   void* allocate(std::size_t slots) {
     if (FreeSlot* slot = take(slots - 1)) return slot;
-    if (static_cast<std::size_t>(limit_ - cursor_) < slots * node_slot_bytes && !refill(slots)) return take(slots - 1);
+    if (static_cast<std::size_t>(limit_ - cursor_) < slots * node_slot_bytes && !refill(slots))
+      return take(slots - 1);
     std::byte* out = cursor_;
     cursor_ += slots * node_slot_bytes;
     return out;
@@ -99,18 +100,22 @@ class ThreadStock {
 
 thread_local ThreadStock stock;
 
-std::size_t slots_for(std::size_t bytes) { return (bytes + node_slot_bytes - 1) / node_slot_bytes; }
+std::size_t slots_for(std::size_t bytes) {
+  return (bytes + node_slot_bytes - 1) / node_slot_bytes;
+}
 
 }  // namespace
 
 void* tessera::ir::allocate_node(std::size_t bytes) {
   const std::size_t slots = slots_for(bytes);
-  if (TESSERA_NODE_POOL == 0 || slots > max_slots) return ::operator new(bytes, std::align_val_t(node_slot_bytes));
+  if (TESSERA_NODE_POOL == 0 || slots > max_slots)
+    return ::operator new(bytes, std::align_val_t(node_slot_bytes));
   return stock.allocate(slots);
 }
 
 void tessera::ir::free_node(void* memory, std::size_t bytes) noexcept {
   const std::size_t slots = slots_for(bytes);
-  if (TESSERA_NODE_POOL == 0 || slots > max_slots) return ::operator delete(memory, std::align_val_t(node_slot_bytes));
+  if (TESSERA_NODE_POOL == 0 || slots > max_slots)
+    return ::operator delete(memory, std::align_val_t(node_slot_bytes));
   stock.free(memory, slots);
 }

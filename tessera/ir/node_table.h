@@ -17,9 +17,10 @@ namespace tessera::ir {
 /// How many tasks ahead a walk asks for memory: the time of about one cache miss.
 inline constexpr std::size_t look_ahead = 8;
 
-/// Values lie in pages that mirror the memory of the nodes (node_memory.h): neighbours in memory are neighbours in
-/// the table, and finding the entry of a node does not touch the node. Which entries are set is kept in bits beside
-/// each other, so that "not there" is known without waiting for memory. References stay valid.
+/// Values lie in pages that mirror the memory of the nodes (node_memory.h): neighbours in memory are
+/// neighbours in the table, and finding the entry of a node does not touch the node. Which entries are set is
+/// kept in bits beside each other, so that "not there" is known without waiting for memory. References stay
+/// valid.
 template <class V>
 class NodeTable {
  public:
@@ -72,8 +73,12 @@ class NodeTable {
     Page* page = nullptr;
   };
 
-  static std::uintptr_t slot_of(const Node& node) { return reinterpret_cast<std::uintptr_t>(&node) / node_slot_bytes; }
-  [[nodiscard]] std::size_t home(std::uintptr_t number) const { return (number * 0x9e3779b97f4a7c15ULL) >> shift_; }
+  static std::uintptr_t slot_of(const Node& node) {
+    return reinterpret_cast<std::uintptr_t>(&node) / node_slot_bytes;
+  }
+  [[nodiscard]] std::size_t home(std::uintptr_t number) const {
+    return (number * 0x9e3779b97f4a7c15ULL) >> shift_;
+  }
 
   Page* page_at(std::uintptr_t number) {
     if (entries_.empty()) return nullptr;

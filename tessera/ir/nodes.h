@@ -1,5 +1,5 @@
-// The one list of node types. Everything generic (equality, hash, traversal, rewriting, printing, JSON, freeing)
-// is generated from it: a new node type is added here and in NodeKind.
+// The one list of node types. Everything generic (equality, hash, traversal, rewriting, printing, JSON,
+// freeing) is generated from it: a new node type is added here and in NodeKind.
 #pragma once
 
 #include <array>
@@ -11,9 +11,9 @@
 namespace tessera::ir {
 
 /// In the order of NodeKind.
-using AllNodes = std::tuple<ScalarType, TensorType, TupleType, Var, IntConst, FloatConst, BoolConst, Dense, Param,
-                            ScalarOp, Call, Tuple, Item, Invoke, IfRegion, SwitchRegion, WhileRegion, ForRegion,
-                            Assign, Function, Module>;
+using AllNodes = std::tuple<ScalarType, TensorType, TupleType, Var, IntConst, FloatConst, BoolConst, Dense,
+                            Param, ScalarOp, Call, Tuple, Item, Invoke, IfRegion, SwitchRegion, WhileRegion,
+                            ForRegion, Assign, Function, Module>;
 
 inline constexpr std::size_t node_kind_count = std::tuple_size_v<AllNodes>;
 
@@ -21,7 +21,7 @@ inline constexpr std::size_t node_kind_count = std::tuple_size_v<AllNodes>;
 template <class F>
 decltype(auto) visit_node(const Node& node, F&& f) {
   using Return = decltype(f(std::declval<const ScalarType&>()));
-  return [&]<std::size_t... i>(std::index_sequence<i...>) -> Return {
+  return [&]<std::size_t... i>(std::index_sequence<i...>)->Return {
     using Entry = Return (*)(const Node&, F&);
     static constexpr std::array<Entry, sizeof...(i)> table{+[](const Node& n, F& g) -> Return {
       using N = std::tuple_element_t<i, AllNodes>;
@@ -29,7 +29,8 @@ decltype(auto) visit_node(const Node& node, F&& f) {
       return g(static_cast<const N&>(n));
     }...};
     return table[static_cast<std::size_t>(node.kind())](node, f);
-  }(std::make_index_sequence<node_kind_count>());
+  }
+  (std::make_index_sequence<node_kind_count>());
 }
 
 /// "assign", "tensor_type", …: the kind of a node, for messages and JSON.

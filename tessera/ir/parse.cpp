@@ -30,7 +30,8 @@ bool any_syntax(F&& f) {
       return false;
     };
     return (one.template operator()<std::tuple_element_t<i, AllNodes>>() || ...);
-  }(std::make_index_sequence<node_kind_count>());
+  }
+  (std::make_index_sequence<node_kind_count>());
 }
 
 class Parser final : public ScalarContext {
@@ -44,10 +45,10 @@ class Parser final : public ScalarContext {
   Result<NodeRef> document() {
     while (lexer_.is_next("free")) TESSERA_TRY(free_declaration());
     const bool is_module = lexer_.accept("module");
-    if (!is_module) {
+    while (lexer_.accept("local")) TESSERA_TRY(function_item());
+    if (!is_module)
       for (std::string_view word : {"expr", "stmt", "type"})
         if (lexer_.is_next(word)) return single_item(word);
-    }
     return functions(is_module);
   }
 
@@ -58,7 +59,8 @@ class Parser final : public ScalarContext {
     TESSERA_TRY(lexer_.expect("free"));
     const Span span = here();
     const std::string name = TESSERA_TRY(lexer_.identifier("the name of a free variable"));
-    if (free_names_.contains(name)) return error_at(span, cat("free variable '", printable(name), "' is declared twice"));
+    if (free_names_.contains(name))
+      return error_at(span, cat("free variable '", printable(name), "' is declared twice"));
     const TypeRef type = TESSERA_TRY(annotation());
     free_names_[name] = free_variables_.get(name, type, span);
     return {};
@@ -77,11 +79,9 @@ class Parser final : public ScalarContext {
   Result<NodeRef> functions(bool is_module) {
     std::vector<FunctionRef> members;
     while (!lexer_.at_end()) {
-      const bool local = lexer_.accept("local");
-      if (!local && members.empty() && !lexer_.is_next("func") && !is_module)
+      if (members.empty() && !lexer_.is_next("func") && !is_module)
         return lexer_.expected("'free', 'func', 'local', 'module', 'expr', 'stmt' or 'type'");
-      FunctionRef function = TESSERA_TRY(function_item());
-      if (!local) members.push_back(std::move(function));
+      members.push_back(TESSERA_TRY(function_item()));
     }
     if (is_module || members.size() > 1) return module(std::move(members));
     if (members.empty()) return lexer_.expected("a function");
@@ -218,7 +218,8 @@ class Parser final : public ScalarContext {
   Result<void> parse_into(std::uint32_t& out, FieldKind, bool) {
     const std::size_t at = lexer_.next_offset();
     const std::int64_t value = TESSERA_TRY(lexer_.integer("an index"));
-    if (value < 0 || value > std::numeric_limits<std::uint32_t>::max()) return lexer_.error_at(at, "expected an index");
+    if (value < 0 || value > std::numeric_limits<std::uint32_t>::max())
+      return lexer_.error_at(at, "expected an index");
     out = static_cast<std::uint32_t>(value);
     return {};
   }
@@ -234,7 +235,7 @@ class Parser final : public ScalarContext {
     return {};
   }
   template <class List>
-    requires requires(List list) { list.emplace_back(); }
+  requires requires(List list) { list.emplace_back(); }
   Result<void> parse_into(List& out, FieldKind kind, bool is_target) {
     if (const char c = lexer_.peek(); c == ')' || c == ']' || c == '}' || c == '=') return {};
     do TESSERA_TRY(parse_into(out.emplace_back(), kind, is_target));
@@ -250,7 +251,8 @@ class Parser final : public ScalarContext {
     do {
       const Span span = here();
       std::string name = TESSERA_TRY(lexer_.identifier("the name of an attribute"));
-      if (out.find(name) != nullptr) return error_at(span, cat("attribute '", printable(name), "' is given twice"));
+      if (out.find(name) != nullptr)
+        return error_at(span, cat("attribute '", printable(name), "' is given twice"));
       TESSERA_TRY(lexer_.expect("="));
       out.set(std::move(name), TESSERA_TRY(attribute_value()));
     } while (lexer_.accept(','));
@@ -314,7 +316,8 @@ class Parser final : public ScalarContext {
     while (lexer_.accept(',')) {
       const std::size_t at = lexer_.next_offset();
       AttributeValue next = TESSERA_TRY(attribute_value());
-      if (!std::holds_alternative<T>(next)) return lexer_.error_at(at, "the elements of a list have one type");
+      if (!std::holds_alternative<T>(next))
+        return lexer_.error_at(at, "the elements of a list have one type");
       out.push_back(std::get<T>(std::move(next)));
     }
     TESSERA_TRY(lexer_.expect("]"));
@@ -381,8 +384,8 @@ class Parser final : public ScalarContext {
     std::vector<std::byte> data = TESSERA_TRY(dense_data(type->dtype));
     const auto bytes = checked_mul<std::int64_t>(*count, static_cast<std::int64_t>(size_of(type->dtype)));
     if (!bytes || *bytes != static_cast<std::int64_t>(data.size()))
-      return lexer_.error_at(at, cat("dense ", to_text(type->shape), " has ", *count, " elements of ", size_of(type->dtype),
-                                     " bytes, got ", data.size(), " bytes"));
+      return lexer_.error_at(at, cat("dense ", to_text(type->shape), " has ", *count, " elements of ",
+                                     size_of(type->dtype), " bytes, got ", data.size(), " bytes"));
     return ExprRef(dense(type, Bytes::own(std::move(data))));
   }
 
@@ -424,7 +427,8 @@ class Parser final : public ScalarContext {
   // ---- names
 
   Result<ExprRef> variable_named(const std::string& name, std::size_t at) override {
-    if (const auto bound = scopes_.back().find(name); bound != scopes_.back().end()) return ExprRef(bound->second);
+    if (const auto bound = scopes_.back().find(name); bound != scopes_.back().end())
+      return ExprRef(bound->second);
     if (const auto free = free_names_.find(name); free != free_names_.end()) return ExprRef(free->second);
     return lexer_.error_at(at, cat("unknown variable '", printable(shortened(name, 60)), "'"));
   }
@@ -482,6 +486,7 @@ Result<FunctionRef> tessera::ir::parse_function(std::string_view text, const Par
   const NodeRef node = TESSERA_TRY(parse(text, options));
   const auto* function = as<Function>(node);
   if (function == nullptr)
-    return Error(ErrorCode::parse, cat("expected one function, got ", to_string(node->kind())), {options.file, 1, 1});
+    return Error(ErrorCode::parse, cat("expected one function, got ", to_string(node->kind())),
+                 {options.file, 1, 1});
   return FunctionRef(function);
 }

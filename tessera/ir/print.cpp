@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::size_t readable_elements = 256;  // a larger dense tensor is written as hexadecimal bytes
 
-/// Functions that are written once under a name: those that are called, and bodies that stand in several places.
-/// In an order in which each comes after those it refers to.
+/// Functions that are written once under a name: those that are called, and bodies that stand in several
+/// places. In an order in which each comes after those it refers to.
 std::vector<const Function*> functions_by_name(const Node& root) {
   struct Seen {
     int count = 0;
@@ -58,7 +58,8 @@ std::vector<const Function*> functions_by_name(const Node& root) {
       enter(value, value.kind() == NodeKind::invoke);
     }
   }
-  std::erase_if(order, [&](const Function* f) { return f == &root || (seen[*f].count < 2 && !seen[*f].called); });
+  std::erase_if(order,
+                [&](const Function* f) { return f == &root || (seen[*f].count < 2 && !seen[*f].called); });
   return order;
 }
 
@@ -67,6 +68,7 @@ class Printer {
  public:
   std::string print_document(const Node& root) {
     name_functions(root);
+    if (is<Module>(root)) out_ += "module\n";
     for (const Function* function : hoisted_) {
       if (members_.contains(function)) continue;
       out_ += "local ";
@@ -84,7 +86,19 @@ class Printer {
 
  private:
   struct Task {
-    enum class Kind : std::uint8_t { node, operand, literal, newline, indent, dedent, define, close_function, let_name, end_let, statements };
+    enum class Kind : std::uint8_t {
+      node,
+      operand,
+      literal,
+      newline,
+      indent,
+      dedent,
+      define,
+      close_function,
+      let_name,
+      end_let,
+      statements
+    };
     Kind kind;
     std::uint8_t precedence = 0;  ///< operand: what binds looser is put in parentheses
     const Node* node = nullptr;
@@ -113,18 +127,20 @@ class Printer {
     hoisted_.push_back(function);
     const std::string wanted = function->name.empty() ? "body" : function->name;
     std::string name = wanted;
-    for (int number = 1; !taken_function_names_.insert(name).second; ++number) name = cat(wanted, "_", number);
+    for (int number = 1; !taken_function_names_.insert(name).second; ++number)
+      name = cat(wanted, "_", number);
     function_names_[function] = name;
   }
 
   void print_item(const Node& root) {
     if (const auto* module = as<Module>(root)) {
-      out_ += "module\n";
       for (const auto& function : module->functions) print_function_item(*function);
     } else if (const auto* function = as<Function>(root)) {
       print_function_item(*function);
     } else {
-      out_ += root.kind() == NodeKind::assign ? "stmt " : root.kind() <= NodeKind::tuple_type ? "type " : "expr ";
+      out_ += root.kind() == NodeKind::assign       ? "stmt "
+              : root.kind() <= NodeKind::tuple_type ? "type "
+                                                    : "expr ";
       print_now(root);
       out_ += '\n';
     }
@@ -133,7 +149,9 @@ class Printer {
   void print_function_item(const Function& function) {
     const auto named = function_names_.find(&function);
     out_ += "func ";
-    append_identifier(out_, named != function_names_.end() ? std::string_view(named->second) : function.name.empty() ? "main" : function.name);
+    append_identifier(out_, named != function_names_.end() ? std::string_view(named->second)
+                            : function.name.empty()        ? "main"
+                                                           : function.name);
     expand(function);
     run();
     kept_.clear();
@@ -158,17 +176,32 @@ class Printer {
 
   void step(const Task& task) {
     switch (task.kind) {
-      case Task::Kind::node: return print_node(*task.node);
-      case Task::Kind::operand: return print_operand(*task.node, task.precedence);
-      case Task::Kind::literal: out_ += task.text; return;
-      case Task::Kind::newline: return new_line();
-      case Task::Kind::indent: ++indent_; return;
-      case Task::Kind::dedent: --indent_; return;
-      case Task::Kind::define: return print_definition(static_cast<const Var&>(*task.node));
-      case Task::Kind::close_function: return names_.close();
-      case Task::Kind::let_name: out_ += cat("!", lets_[*task.node] - 1, " = "); return;
-      case Task::Kind::end_let: return end_let();
-      case Task::Kind::statements: return print_statements(task.body);
+      case Task::Kind::node:
+        return print_node(*task.node);
+      case Task::Kind::operand:
+        return print_operand(*task.node, task.precedence);
+      case Task::Kind::literal:
+        out_ += task.text;
+        return;
+      case Task::Kind::newline:
+        return new_line();
+      case Task::Kind::indent:
+        ++indent_;
+        return;
+      case Task::Kind::dedent:
+        --indent_;
+        return;
+      case Task::Kind::define:
+        return print_definition(static_cast<const Var&>(*task.node));
+      case Task::Kind::close_function:
+        return names_.close();
+      case Task::Kind::let_name:
+        out_ += cat("!", lets_[*task.node] - 1, " = ");
+        return;
+      case Task::Kind::end_let:
+        return end_let();
+      case Task::Kind::statements:
+        return print_statements(task.body);
     }
   }
 
@@ -178,7 +211,8 @@ class Printer {
       const std::size_t first = tasks_.size();
       print_node(*body[0]);
       if (!waiting(first)) continue;
-      tasks_.insert(tasks_.begin() + static_cast<std::ptrdiff_t>(first), {.kind = Task::Kind::statements, .body = body.subspan(1)});
+      tasks_.insert(tasks_.begin() + static_cast<std::ptrdiff_t>(first),
+                    {.kind = Task::Kind::statements, .body = body.subspan(1)});
       return;
     }
   }
@@ -190,7 +224,9 @@ class Printer {
 
   /// What is pushed between begin() and end() is written in that order.
   std::size_t begin() const { return tasks_.size(); }
-  void end(std::size_t first) { std::reverse(tasks_.begin() + static_cast<std::ptrdiff_t>(first), tasks_.end()); }
+  void end(std::size_t first) {
+    std::reverse(tasks_.begin() + static_cast<std::ptrdiff_t>(first), tasks_.end());
+  }
   [[nodiscard]] bool waiting(std::size_t first) const { return tasks_.size() > first; }
 
   /// Writes at once if nothing before it waits.
@@ -211,7 +247,8 @@ class Printer {
     if (print_atom(node)) return;
     if (node.kind() == NodeKind::scalar_op) return print_expression(static_cast<const ScalarOp&>(node));
     if (node.kind() == NodeKind::function) {
-      if (const auto named = function_names_.find(static_cast<const Function*>(&node)); named != function_names_.end()) {
+      if (const auto named = function_names_.find(static_cast<const Function*>(&node));
+          named != function_names_.end()) {
         out_ += '@';
         append_identifier(out_, named->second);
         return;
@@ -243,15 +280,20 @@ class Printer {
   template <class N>
   void print_piece(const N& concrete, const SyntaxPiece& piece, std::size_t first) {
     switch (piece.kind) {
-      case SyntaxPiece::Kind::literal: return literal(first, piece.text);
+      case SyntaxPiece::Kind::literal:
+        return literal(first, piece.text);
       case SyntaxPiece::Kind::field:
         return with_field(concrete, piece.field, [&](const auto& field, const auto& value) {
           print_value(first, value, field.kind);
         });
-      case SyntaxPiece::Kind::newline: return tasks_.push_back({.kind = Task::Kind::newline});
-      case SyntaxPiece::Kind::indent: return tasks_.push_back({.kind = Task::Kind::indent});
-      case SyntaxPiece::Kind::dedent: return tasks_.push_back({.kind = Task::Kind::dedent});
-      default: return;
+      case SyntaxPiece::Kind::newline:
+        return tasks_.push_back({.kind = Task::Kind::newline});
+      case SyntaxPiece::Kind::indent:
+        return tasks_.push_back({.kind = Task::Kind::indent});
+      case SyntaxPiece::Kind::dedent:
+        return tasks_.push_back({.kind = Task::Kind::dedent});
+      default:
+        return;
     }
   }
 
@@ -356,8 +398,12 @@ class Printer {
   void append_attribute(const std::string& value) { append_escaped(out_, value, '"'); }
   void append_attribute(Dtype value) { out_ += to_string(value); }
   void append_attribute(const std::vector<std::int64_t>& values) { append_list("[", values); }
-  void append_attribute(const std::vector<double>& values) { append_list(values.empty() ? "[:float" : "[", values); }
-  void append_attribute(const std::vector<std::string>& values) { append_list(values.empty() ? "[:string" : "[", values); }
+  void append_attribute(const std::vector<double>& values) {
+    append_list(values.empty() ? "[:float" : "[", values);
+  }
+  void append_attribute(const std::vector<std::string>& values) {
+    append_list(values.empty() ? "[:string" : "[", values);
+  }
   void append_attribute(const Shape& shape) {
     out_ += "shape";
     append_list("[", shape);
@@ -385,21 +431,30 @@ class Printer {
   /// Nodes that are written at once. False for all others.
   bool print_atom(const Node& node) {
     switch (node.kind()) {
-      case NodeKind::var: out_ += name_of(static_cast<const Var&>(node)); return true;
-      case NodeKind::int_const: print_int(static_cast<const IntConst&>(node)); return true;
+      case NodeKind::var:
+        out_ += name_of(static_cast<const Var&>(node));
+        return true;
+      case NodeKind::int_const:
+        print_int(static_cast<const IntConst&>(node));
+        return true;
       case NodeKind::float_const: {
         const auto& constant = static_cast<const FloatConst&>(node);
         append_float(out_, constant.value, constant.dtype);
-        if (constant.dtype != Dtype::f32 && std::isfinite(constant.value)) out_ += cat(":", to_string(constant.dtype));
+        if (constant.dtype != Dtype::f32 && std::isfinite(constant.value))
+          out_ += cat(":", to_string(constant.dtype));
         return true;
       }
-      case NodeKind::bool_const: append_text(out_, static_cast<const BoolConst&>(node).value); return true;
+      case NodeKind::bool_const:
+        append_text(out_, static_cast<const BoolConst&>(node).value);
+        return true;
       case NodeKind::param: {
         const auto& param = static_cast<const Param&>(node);
         out_ += cat("$", param.slot, ":", to_string(param.dtype));
         return true;
       }
-      case NodeKind::dense: print_dense(static_cast<const Dense&>(node)); return true;
+      case NodeKind::dense:
+        print_dense(static_cast<const Dense&>(node));
+        return true;
       case NodeKind::tensor_type: {
         const auto& type = static_cast<const TensorType&>(node);
         if (!std::all_of(type.shape.begin(), type.shape.end(), is_simple_dim)) return false;
@@ -407,11 +462,14 @@ class Printer {
         append_list("[", type.shape);
         return true;
       }
-      default: return false;
+      default:
+        return false;
     }
   }
 
-  static bool is_simple_dim(const Dim& dim) { return dim.is_constant() || dim.expr()->kind() == NodeKind::var; }
+  static bool is_simple_dim(const Dim& dim) {
+    return dim.is_constant() || dim.expr()->kind() == NodeKind::var;
+  }
 
   void print_int(const IntConst& constant) {
     if (is_unsigned(constant.dtype))
@@ -428,7 +486,8 @@ class Printer {
     run(floor);
     out_ += ' ';
     const std::size_t count = constant.data.size() / size_of(constant.type->dtype);
-    if (count <= readable_elements && append_elements(out_, constant.type->dtype, constant.data.span())) return;
+    if (count <= readable_elements && append_elements(out_, constant.type->dtype, constant.data.span()))
+      return;
     append_hex(out_, constant.data.span());
   }
 
@@ -465,7 +524,8 @@ class Printer {
   /// In place of a precedence: this is where a shared subexpression is defined, elsewhere it is a number.
   static constexpr std::uint8_t let_definition = 255;
 
-  /// The root of a scalar expression: subexpressions that occur several times in it are written once, before it.
+  /// The root of a scalar expression: subexpressions that occur several times in it are written once, before
+  /// it.
   void print_expression(const ScalarOp& root) {
     std::vector<const ScalarOp*> shared = shared_subexpressions(root);
     if (shared.empty()) return print_operand(root, 0);
@@ -512,7 +572,8 @@ class Printer {
         if (const auto* below = as<ScalarOp>(op->operands[i])) stack.emplace_back(below, false);
     }
     for (const ScalarOp* op : order)
-      if (const std::uint32_t* count = seen.find(*op); count != nullptr && *count > 1 && op != &root) out.push_back(op);
+      if (const std::uint32_t* count = seen.find(*op); count != nullptr && *count > 1 && op != &root)
+        out.push_back(op);
     return out;
   }
 
@@ -522,7 +583,8 @@ class Printer {
       print_node(operand);
       return;
     }
-    if (const std::uint32_t* let = lets_.find(*op); let != nullptr && *let != 0 && precedence != let_definition) {
+    if (const std::uint32_t* let = lets_.find(*op);
+        let != nullptr && *let != 0 && precedence != let_definition) {
       out_ += cat("!", *let - 1);
       return;
     }
@@ -570,7 +632,9 @@ class Printer {
 
 }  // namespace
 
-std::string tessera::ir::print(const Node& node) { return Printer().print_document(node); }
+std::string tessera::ir::print(const Node& node) {
+  return Printer().print_document(node);
+}
 
 std::string tessera::ir::print_line(const Node& node, std::size_t limit) {
   std::string text = Printer().print_alone(node, limit);

@@ -7,8 +7,9 @@
 
 namespace tessera::ir {
 
-/// The node as a text that parse() reads back to a structurally equal node. Names that are not unique where they
-/// are used get a number; free variables are declared first; shared subexpressions are written once (`let`).
+/// The node as a text that parse() reads back to a structurally equal node. Names that are not unique where
+/// they are used get a number; free variables are declared first; shared subexpressions are written once
+/// (`let`).
 [[nodiscard]] std::string print(const Node& node);
 
 /// One line for messages: a type, an expression or a statement without declarations, cut at `limit` bytes.

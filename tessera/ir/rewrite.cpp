@@ -51,7 +51,8 @@ class Rewriter {
   template <class T>
   Ref<T> replacement(const Ref<T>& child) {
     const NodeRef& node = *done_.find(*child);
-    TESSERA_CHECK(may_stand_for<T>(*node), "a rewrite rule returned a node that cannot stand where the old one did");
+    TESSERA_CHECK(may_stand_for<T>(*node),
+                  "a rewrite rule returned a node that cannot stand where the old one did");
     return Ref<T>(static_cast<const T*>(node.get()));
   }
 
@@ -61,7 +62,9 @@ class Rewriter {
 
 }  // namespace
 
-NodeRef tessera::ir::rewrite(const NodeRef& root, const RewriteRule& rule) { return Rewriter(rule).run(root); }
+NodeRef tessera::ir::rewrite(const NodeRef& root, const RewriteRule& rule) {
+  return Rewriter(rule).run(root);
+}
 
 FunctionRef tessera::ir::rewrite(const FunctionRef& root, const RewriteRule& rule) {
   const NodeRef out = rewrite(NodeRef(root), rule);
@@ -70,9 +73,10 @@ FunctionRef tessera::ir::rewrite(const FunctionRef& root, const RewriteRule& rul
   return FunctionRef(function);
 }
 
-NodeRef tessera::ir::replace_variables(const NodeRef& root, const std::function<ExprRef(const Var&)>& value_of) {
-  // A definition is a field of type Ref<Var> and can only be replaced by a variable, so definitions are protected:
-  // they are the variables that some node below defines.
+NodeRef tessera::ir::replace_variables(const NodeRef& root,
+                                       const std::function<ExprRef(const Var&)>& value_of) {
+  // A definition is a field of type Ref<Var> and can only be replaced by a variable, so definitions are
+  // protected: they are the variables that some node below defines.
   NodeTable<bool> defined;
   for (const Node* node : post_order(*root)) {
     if (const auto* statement = as<Assign>(*node))
@@ -90,7 +94,8 @@ NodeRef tessera::ir::replace_variables(const NodeRef& root, const std::function<
   });
 }
 
-TypeRef tessera::ir::substitute(const TypeRef& type, const std::function<std::optional<Dim>(const Var&)>& value_of) {
+TypeRef tessera::ir::substitute(const TypeRef& type,
+                                const std::function<std::optional<Dim>(const Var&)>& value_of) {
   if (!type->has_variables()) return type;
   const NodeRef out = rewrite(NodeRef(type), [&](const NodeRef& node) -> NodeRef {
     const auto* tensor = as<TensorType>(node);

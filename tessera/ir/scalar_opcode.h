@@ -13,14 +13,69 @@ namespace tessera::ir {
 /// zero gives 0 (and the remainder is the dividend), so that no expression can trap.
 enum class ScalarOpcode : std::uint8_t {
   // infix
-  add, sub, mul, div, floor_div, floor_mod, eq, ne, lt, le, gt, ge, bit_and, bit_or, bit_xor, shl, shr,
+  add,
+  sub,
+  mul,
+  div,
+  floor_div,
+  floor_mod,
+  eq,
+  ne,
+  lt,
+  le,
+  gt,
+  ge,
+  bit_and,
+  bit_or,
+  bit_xor,
+  shl,
+  shr,
   // functions of two
-  min, max, pow, fmod, atan2, copysign,
+  min,
+  max,
+  pow,
+  fmod,
+  atan2,
+  copysign,
   // functions of one
-  neg, abs, sign, bit_not, exp, exp2, expm1, log, log2, log1p, sqrt, rsqrt, sin, cos, tan, asin, acos, atan,
-  sinh, cosh, tanh, asinh, acosh, atanh, erf, erfc, floor, ceil, round, trunc, is_nan, is_inf, popcount,
+  neg,
+  abs,
+  sign,
+  bit_not,
+  exp,
+  exp2,
+  expm1,
+  log,
+  log2,
+  log1p,
+  sqrt,
+  rsqrt,
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  tanh,
+  asinh,
+  acosh,
+  atanh,
+  erf,
+  erfc,
+  floor,
+  ceil,
+  round,
+  trunc,
+  is_nan,
+  is_inf,
+  popcount,
   // cast(x), bitcast(x): to the dtype in front; select(c, a, b), fma(a, b, c)
-  cast, bitcast, select, fma,
+  cast,
+  bitcast,
+  select,
+  fma,
 };
 
 inline constexpr std::size_t scalar_opcode_count = static_cast<std::size_t>(ScalarOpcode::fma) + 1;
@@ -35,7 +90,9 @@ struct ScalarOpcodeInfo {
 };
 
 [[nodiscard]] const ScalarOpcodeInfo& info(ScalarOpcode opcode);
-[[nodiscard]] inline std::string_view to_string(ScalarOpcode opcode) { return info(opcode).name; }
+[[nodiscard]] inline std::string_view to_string(ScalarOpcode opcode) {
+  return info(opcode).name;
+}
 /// The inverse of to_string.
 [[nodiscard]] std::optional<ScalarOpcode> parse_scalar_opcode(std::string_view name);
 

@@ -15,10 +15,11 @@ namespace {
 
 /// Infix operators, longest first, so that "<=" is not read as "<".
 constexpr ScalarOpcode infix_opcodes[] = {
-    ScalarOpcode::floor_div, ScalarOpcode::eq,  ScalarOpcode::ne,      ScalarOpcode::le,     ScalarOpcode::ge,
-    ScalarOpcode::shl,       ScalarOpcode::shr, ScalarOpcode::add,     ScalarOpcode::sub,    ScalarOpcode::mul,
-    ScalarOpcode::div,       ScalarOpcode::lt,  ScalarOpcode::gt,      ScalarOpcode::bit_and, ScalarOpcode::bit_or,
-    ScalarOpcode::bit_xor,   ScalarOpcode::floor_mod};
+    ScalarOpcode::floor_div, ScalarOpcode::eq,      ScalarOpcode::ne,     ScalarOpcode::le,
+    ScalarOpcode::ge,        ScalarOpcode::shl,     ScalarOpcode::shr,    ScalarOpcode::add,
+    ScalarOpcode::sub,       ScalarOpcode::mul,     ScalarOpcode::div,    ScalarOpcode::lt,
+    ScalarOpcode::gt,        ScalarOpcode::bit_and, ScalarOpcode::bit_or, ScalarOpcode::bit_xor,
+    ScalarOpcode::floor_mod};
 
 class ScalarParser {
  public:
@@ -83,7 +84,8 @@ class ScalarParser {
     std::size_t length = 0;
     std::string name;
     while (is_word_char(lexer_.raw(dot + 1 + length))) name += lexer_.raw(dot + 1 + length++);
-    if (lexer_.raw(dot + 1 + length) != '(' || name == "bits") return false;  // a literal: f32.inf, f32.bits(…)
+    if (lexer_.raw(dot + 1 + length) != '(' || name == "bits")
+      return false;  // a literal: f32.inf, f32.bits(…)
     const auto opcode = parse_scalar_opcode(name);
     if (!opcode) return lexer_.error(cat("unknown scalar function '", shortened(name, 40), "'"));
     lexer_.advance(dot + 1 + length + 1);
@@ -150,7 +152,8 @@ class ScalarParser {
     SmallVector<ExprRef, 2> operands(operands_.begin() + static_cast<std::ptrdiff_t>(first), operands_.end());
     operands_.resize(first);
     if (operands.size() != opcode.arity)
-      return lexer_.error_at(pending.offset, cat("'", opcode.name, "' takes ", opcode.arity, " operands, got ", operands.size()));
+      return lexer_.error_at(pending.offset, cat("'", opcode.name, "' takes ", opcode.arity,
+                                                 " operands, got ", operands.size()));
     if (pending.kind == Pending::Kind::function && pending.opcode == ScalarOpcode::cast) {
       operands_.push_back(scalar_cast(pending.dtype, operands[0]));
     } else if (pending.kind == Pending::Kind::function && pending.opcode == ScalarOpcode::bitcast) {
@@ -159,8 +162,8 @@ class ScalarParser {
       ExprRef out = scalar_op(pending.opcode, std::move(operands));
       const Dtype dtype = static_cast<const ScalarOp&>(*out).dtype;
       if (pending.kind == Pending::Kind::function && dtype != pending.dtype)
-        return lexer_.error_at(pending.offset, cat("'", opcode.name, "' of these operands is ", to_string(dtype), ", not ",
-                                                   to_string(pending.dtype)));
+        return lexer_.error_at(pending.offset, cat("'", opcode.name, "' of these operands is ",
+                                                   to_string(dtype), ", not ", to_string(pending.dtype)));
       operands_.push_back(std::move(out));
     }
     return {};
@@ -181,8 +184,9 @@ class ScalarParser {
     }
     const std::string name = TESSERA_TRY(lexer_.identifier("an expression"));
     if (lexer_.raw() == '(')
-      return lexer_.error_at(at, cat("a call of '", printable(shortened(name, 40)),
-                                     "' can only be the value of an assignment; scalar functions are written f32.exp(x)"));
+      return lexer_.error_at(
+          at, cat("a call of '", printable(shortened(name, 40)),
+                  "' can only be the value of an assignment; scalar functions are written f32.exp(x)"));
     return context_.variable_named(name, at);
   }
 
@@ -203,7 +207,8 @@ class ScalarParser {
     const Dtype dtype = suffix(is_float_text ? Dtype::f32 : Dtype::i64);
     if (is_float(dtype)) {
       const auto value = parse_float(digits, dtype);
-      if (!value) return lexer_.error_at(at, cat(shortened(digits, 40), " is out of range for ", to_string(dtype)));
+      if (!value)
+        return lexer_.error_at(at, cat(shortened(digits, 40), " is out of range for ", to_string(dtype)));
       return ExprRef(float_const(*value, dtype));
     }
     const auto value = is_float_text ? std::nullopt : parse_integer(digits, dtype);

@@ -1,5 +1,5 @@
-// Scalar expressions of the text form: operators by precedence, functions, literals, `let`. No recursion, so that
-// an expression may nest as deep as the text is long.
+// Scalar expressions of the text form: operators by precedence, functions, literals, `let`. No recursion, so
+// that an expression may nest as deep as the text is long.
 #pragma once
 
 #include <string>

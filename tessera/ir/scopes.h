@@ -1,8 +1,8 @@
-// What a variable means while a graph is walked in the order of its fields: bound by the function around it, or
-// free. Shared by structural equality and hash, so that the two cannot disagree.
+// What a variable means while a graph is walked in the order of its fields: bound by the function around it,
+// or free. Shared by structural equality and hash, so that the two cannot disagree.
 //
-// A function is closed: inside it, only its own definitions are bound. A variable bound outside is free within.
-// The latest definition counts, and definitions are numbered from 0 in each function.
+// A function is closed: inside it, only its own definitions are bound. A variable bound outside is free
+// within. The latest definition counts, and definitions are numbered from 0 in each function.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Where a node comes from: a line of the caller's program, a place in a parsed text, a node of an imported model.
+// Where a node comes from: a line of the caller's program, a place in a parsed text, a node of an imported
+// model.
 #pragma once
 
 #include <atomic>
@@ -14,7 +15,8 @@ namespace tessera::ir {
 /// What a span points into. Shared by all the spans of one file.
 class SourceFile {
  public:
-  /// `labels` are for models, whose "lines" have names: labels[i] describes line i + 1 ("node 'conv1' (Conv)").
+  /// `labels` are for models, whose "lines" have names: labels[i] describes line i + 1 ("node 'conv1'
+  /// (Conv)").
   static Ref<SourceFile> create(std::string name, std::vector<std::string> labels = {}) {
     return Ref<SourceFile>(new SourceFile(std::move(name), std::move(labels)));
   }

@@ -37,9 +37,9 @@ class Classes {
 /// Walks two nodes side by side with an explicit stack, in the order of the fields.
 ///
 /// A pair that was found equal is not walked again: each node on the left remembers its first partner on the
-/// right, and further partners of it are joined into classes, so that the number of pairs walked is at most the
-/// number of nodes of both sides even where the two share their parts differently. (An answer may be remembered
-/// before it is known: the first difference ends the walk.)
+/// right, and further partners of it are joined into classes, so that the number of pairs walked is at most
+/// the number of nodes of both sides even where the two share their parts differently. (An answer may be
+/// remembered before it is known: the first difference ends the walk.)
 class EqualWalk {
  public:
   enum class Report : bool { no, yes };
@@ -50,7 +50,8 @@ class EqualWalk {
     bool equal = visit({&a, &b, Step::visit, 0, Scopes::none});
     while (equal && !tasks_.empty()) {
       // Most of the time of a large graph goes into waiting for memory: ask early for what comes next.
-      if (const Task* next = tasks_.peek(look_ahead); next != nullptr && next->step == Step::visit) prefetch(*next);
+      if (const Task* next = tasks_.peek(look_ahead); next != nullptr && next->step == Step::visit)
+        prefetch(*next);
       equal = step(tasks_.pop());
     }
     return equal;
@@ -80,12 +81,18 @@ class EqualWalk {
 
   bool step(const Task& task) {
     switch (task.step) {
-      case Step::visit: return visit(task);
-      case Step::define: return define(task);
-      case Step::bind: return bind(task);
-      case Step::finish: return finish(task);
-      case Step::match_free: return match_free(task);
-      case Step::fail: return false;  // the mismatch was written when the task was queued
+      case Step::visit:
+        return visit(task);
+      case Step::define:
+        return define(task);
+      case Step::bind:
+        return bind(task);
+      case Step::finish:
+        return finish(task);
+      case Step::match_free:
+        return match_free(task);
+      case Step::fail:
+        return false;  // the mismatch was written when the task was queued
     }
     return false;
   }
@@ -93,7 +100,8 @@ class EqualWalk {
   bool visit(const Task& task) {
     const Node& a = *task.a;
     const Node& b = *task.b;
-    if (known_equal(a, b)) return true;  // first: it does not touch the nodes, which are cache misses in a large graph
+    if (known_equal(a, b))
+      return true;  // first: it does not touch the nodes, which are cache misses in a large graph
     if (a.kind() != b.kind()) return fail(task, "different kind of node");
     if (a.kind() == NodeKind::var) return use(task);
     if (&a == &b && same_in_this_context(a)) return true;
@@ -140,12 +148,17 @@ class EqualWalk {
       attribute_name = &name;
       element_index = Scopes::none;
     }
-    void child(const Node& x, const Node& y) { walk.below_.push_back({&x, &y, Step::visit, field_index, element_index}); }
-    void define(const Var& x, const Var& y) { walk.below_.push_back({&x, &y, Step::define, field_index, element_index}); }
+    void child(const Node& x, const Node& y) {
+      walk.below_.push_back({&x, &y, Step::visit, field_index, element_index});
+    }
+    void define(const Var& x, const Var& y) {
+      walk.below_.push_back({&x, &y, Step::define, field_index, element_index});
+    }
 
     template <class T>
     bool differ(const T& x, const T& y) {
-      if (walk.report_) report(text(x), text(y), attribute_name != nullptr ? "different attribute" : "different value");
+      if (walk.report_)
+        report(text(x), text(y), attribute_name != nullptr ? "different attribute" : "different value");
       return false;
     }
     template <class T>
@@ -226,7 +239,8 @@ class EqualWalk {
     Partner& partner = partners_[a];
     // Both sides open, close and bind together, so that one stamp serves for both. A change of meaning on the
     // right alone makes its epoch differ, and then the stamp is never valid: slower, not wrong.
-    const bool still_valid = partner.node != nullptr && left_.valid(partner.stamp) && right_.valid(partner.stamp);
+    const bool still_valid =
+        partner.node != nullptr && left_.valid(partner.stamp) && right_.valid(partner.stamp);
     if (!still_valid) {
       partner = {&b, left_.stamp(use)};
       return;
@@ -269,7 +283,8 @@ class EqualWalk {
     const std::uint32_t y = right_.bound_index(b);
     if (x != y) {
       const bool both_bound = x != Scopes::none && y != Scopes::none;
-      return fail(task, both_bound ? "uses of different definitions" : "one is defined here, the other is free");
+      return fail(task,
+                  both_bound ? "uses of different definitions" : "one is defined here, the other is free");
     }
     if (x != Scopes::none) {
       note_use({.bound = true});
@@ -300,15 +315,18 @@ class EqualWalk {
   bool match_free(const Task& task) {
     const auto& a = static_cast<const Var&>(*task.a);
     const auto& b = static_cast<const Var&>(*task.b);
-    // The types may have mentioned the variables' partners already only if they were free before: check again.
-    if (left_.free_index(a) != right_.free_index(b)) return fail(task, "free variables that do not correspond one to one");
+    // The types may have mentioned the variables' partners already only if they were free before: check
+    // again.
+    if (left_.free_index(a) != right_.free_index(b))
+      return fail(task, "free variables that do not correspond one to one");
     left_.set_free(a, next_free_);
     right_.set_free(b, next_free_++);
     return true;
   }
 
   bool fail(const Task& task, std::string_view reason) {
-    if (report_) mismatch_ = Mismatch{path_to(task), describe(*task.a), describe(*task.b), std::string(reason)};
+    if (report_)
+      mismatch_ = Mismatch{path_to(task), describe(*task.a), describe(*task.b), std::string(reason)};
     return false;
   }
 
@@ -316,7 +334,8 @@ class EqualWalk {
 
   [[nodiscard]] std::string path_to(const Task& task) const {
     const auto* function = as<Function>(*root_);
-    std::string path = function != nullptr && !function->name.empty() ? function->name : std::string(to_string(root_->kind()));
+    std::string path = function != nullptr && !function->name.empty() ? function->name
+                                                                      : std::string(to_string(root_->kind()));
     const Task* around = nullptr;
     const auto add = [&](const Task& one) {
       if (around != nullptr) path += position(*around->a, one.field, one.element);
@@ -357,7 +376,9 @@ bool tessera::ir::structural_equal(const Node& a, const Node& b, CompareMode mod
   return EqualWalk(mode, EqualWalk::Report::no).run(a, b);
 }
 
-std::string Mismatch::to_text() const { return cat(path, ": ", left, " ≠ ", right); }
+std::string Mismatch::to_text() const {
+  return cat(path, ": ", left, " ≠ ", right);
+}
 
 std::optional<Mismatch> tessera::ir::first_mismatch(const Node& a, const Node& b, CompareMode mode) {
   EqualWalk walk(mode, EqualWalk::Report::yes);

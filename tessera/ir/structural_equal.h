@@ -1,8 +1,8 @@
 // Structural equality: an equivalence relation on nodes and types, and the first place where two differ.
 //
 // Never compared: spans and names. Floats are compared by bits. Sharing is not structure: `t + t` with one t
-// equals the same written out twice. Definitions (parameters, targets) are compared by position and a use of a
-// definition by which one it is; free variables as the mode says.
+// equals the same written out twice. Definitions (parameters, targets) are compared by position and a use of
+// a definition by which one it is; free variables as the mode says.
 #pragma once
 
 #include <optional>

@@ -20,9 +20,9 @@ enum Mark : std::uint64_t {
   mark_free_mapped,
 };
 
-/// Walks in the order of the fields with an explicit stack. The hash of a node is a function of its content and of
-/// what its variables mean, never of sharing or of the way it was reached. Each node that is done is delivered to
-/// the frame of the node around it.
+/// Walks in the order of the fields with an explicit stack. The hash of a node is a function of its content
+/// and of what its variables mean, never of sharing or of the way it was reached. Each node that is done is
+/// delivered to the frame of the node around it.
 class HashWalk {
  public:
   explicit HashWalk(CompareMode mode) : mode_(mode) { frames_.push({}); }
@@ -31,7 +31,8 @@ class HashWalk {
     visit(root);
     while (!tasks_.empty()) {
       // Most of the time of a large graph goes into waiting for memory: ask early for what comes next.
-      if (const Task* next = tasks_.peek(look_ahead); next != nullptr && next->step == Step::visit) known_.prefetch(*next->node);
+      if (const Task* next = tasks_.peek(look_ahead); next != nullptr && next->step == Step::visit)
+        known_.prefetch(*next->node);
       step(tasks_.pop());
     }
     return frames_.back().head.finish();
@@ -76,11 +77,16 @@ class HashWalk {
 
   void step(Task task) {
     switch (task.step) {
-      case Step::visit: return visit(*task.node);
-      case Step::define: return define(static_cast<const Var&>(*task.node));
-      case Step::bind: return scopes_.bind(static_cast<const Var&>(*task.node));
-      case Step::finish: return finish(*task.node);
-      case Step::finish_free: return finish_free(static_cast<const Var&>(*task.node));
+      case Step::visit:
+        return visit(*task.node);
+      case Step::define:
+        return define(static_cast<const Var&>(*task.node));
+      case Step::bind:
+        return scopes_.bind(static_cast<const Var&>(*task.node));
+      case Step::finish:
+        return finish(*task.node);
+      case Step::finish_free:
+        return finish_free(static_cast<const Var&>(*task.node));
     }
   }
 
@@ -177,4 +183,6 @@ class HashWalk {
 
 }  // namespace
 
-Hash128 tessera::ir::structural_hash(const Node& node, CompareMode mode) { return HashWalk(mode).run(node); }
+Hash128 tessera::ir::structural_hash(const Node& node, CompareMode mode) {
+  return HashWalk(mode).run(node);
+}

@@ -7,9 +7,9 @@
 
 namespace tessera::ir {
 
-/// Linear in the number of distinct nodes, whatever their depth. In mapping mode, for closed functions, and for
-/// variables declared in a text, the value is the same in every process; else strict mode hashes a free variable
-/// by its identity in this process.
+/// Linear in the number of distinct nodes, whatever their depth. In mapping mode, for closed functions, and
+/// for variables declared in a text, the value is the same in every process; else strict mode hashes a free
+/// variable by its identity in this process.
 [[nodiscard]] Hash128 structural_hash(const Node& node, CompareMode mode);
 
 }  // namespace tessera::ir

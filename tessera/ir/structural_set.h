@@ -1,4 +1,5 @@
-// A set of nodes by structure: finds the node equal to a given one. What CSE and every cache of nodes stand on.
+// A set of nodes by structure: finds the node equal to a given one. What CSE and every cache of nodes stand
+// on.
 #pragma once
 
 #include <unordered_map>

@@ -22,9 +22,15 @@ namespace {
 constexpr auto strict = CompareMode::strict;
 constexpr auto mapping = CompareMode::mapping;
 
-Ref<Var> scalar(std::string name, Dtype dtype = Dtype::i64) { return variable(std::move(name), scalar_type(dtype)); }
-ExprRef add(const ExprRef& a, const ExprRef& b) { return scalar_op(ScalarOpcode::add, {a, b}); }
-ExprRef one() { return int_const(1); }
+Ref<Var> scalar(std::string name, Dtype dtype = Dtype::i64) {
+  return variable(std::move(name), scalar_type(dtype));
+}
+ExprRef add(const ExprRef& a, const ExprRef& b) {
+  return scalar_op(ScalarOpcode::add, {a, b});
+}
+ExprRef one() {
+  return int_const(1);
+}
 
 /// Equal, and equal hashes: the law that holds in both modes, always.
 void expect_equal(const Node& a, const Node& b, CompareMode mode) {
@@ -42,7 +48,9 @@ void expect_different(const Node& a, const Node& b, CompareMode mode) {
   EXPECT_TRUE(first_mismatch(a, b, mode));
 }
 
-FunctionRef parsed(std::string_view text) { return value_or_throw(parse_function(text)); }
+FunctionRef parsed(std::string_view text) {
+  return value_or_throw(parse_function(text));
+}
 
 TEST(StructuralEqual, Trap_E1_FreeVariablesAreTheSameOnlyUnderMapping) {
   const auto x = scalar("x"), y = scalar("y");
@@ -92,7 +100,8 @@ TEST(StructuralEqual, Trap_E6_InitialValuesOfLoopsCount) {
   const auto loop = [](std::string_view init) {
     return parsed(cat(R"(
       func main(x: f32[4]) {
-        r: f32[] = for 10 ()", init, R"() with () (i: i64[], acc: f32[]) {
+        r: f32[] = for 10 ()",
+                      init, R"() with () (i: i64[], acc: f32[]) {
           next: f32[] = relu(acc)
           return next
         }
@@ -157,7 +166,8 @@ TEST(StructuralEqual, DifferentSharingOfEqualPartsIsNotQuadratic) {
     for (int depth = 0; depth < 40; ++depth) {
       std::vector<ExprRef> next(width, nullptr);
       for (int i = 0; i < width; ++i)
-        next[static_cast<std::size_t>(i)] = add(level[static_cast<std::size_t>(i)], level[static_cast<std::size_t>((i + stride) % width)]);
+        next[static_cast<std::size_t>(i)] =
+            add(level[static_cast<std::size_t>(i)], level[static_cast<std::size_t>((i + stride) % width)]);
       level = std::move(next);
     }
     ExprRef sum = level[0];
@@ -183,7 +193,8 @@ TEST(StructuralEqual, Trap_E8_FloatsCompareByBits) {
 TEST(StructuralEqual, Trap_E9_AbsentIsNotEmptyAndNotZero) {
   using Ints = std::vector<std::int64_t>;
   expect_different(*call("op", {}, {{"axes", Ints{}}}), *call("op", {}), strict);
-  expect_different(*call("op", {}, {{"axes", Ints{}}}), *call("op", {}, {{"axes", std::vector<double>{}}}), strict);
+  expect_different(*call("op", {}, {{"axes", Ints{}}}), *call("op", {}, {{"axes", std::vector<double>{}}}),
+                   strict);
   expect_different(*scalar_type(Dtype::i64, {0, {}}), *scalar_type(Dtype::i64), strict);
   expect_different(*scalar_type(Dtype::i64, {0, {}}), *scalar_type(Dtype::i64, {{}, 0}), strict);
   const auto loop = [](std::optional<std::int64_t> limit) {
@@ -200,7 +211,8 @@ TEST(StructuralEqual, Trap_E9_AbsentIsNotEmptyAndNotZero) {
 
 TEST(StructuralEqual, Trap_E10_TheOrderOfAttributesDoesNotCount) {
   const std::int64_t axis = 1;
-  expect_equal(*call("sum", {}, {{"axis", axis}, {"keep", true}}), *call("sum", {}, {{"keep", true}, {"axis", axis}}), strict);
+  expect_equal(*call("sum", {}, {{"axis", axis}, {"keep", true}}),
+               *call("sum", {}, {{"keep", true}, {"axis", axis}}), strict);
 }
 
 TEST(StructuralEqual, Trap_E11_SpansAndNamesDoNotCount) {
@@ -208,7 +220,9 @@ TEST(StructuralEqual, Trap_E11_SpansAndNamesDoNotCount) {
     const Span span{SourceFile::create(name + ".cpp"), line, 1};
     const auto x = variable(var, tensor_type(Dtype::f32, {2}), span);
     const auto y = variable(var + "y", tensor_type(Dtype::f32, {2}), span);
-    return function({.name = name, .params = {x}, .body = {assign(y, call("relu", {x}, {}, span), span)}, .results = {y}}, span);
+    return function(
+        {.name = name, .params = {x}, .body = {assign(y, call("relu", {x}, {}, span), span)}, .results = {y}},
+        span);
   };
   expect_equal(*build("f", "x", 1), *build("g", "input", 99), strict);
   expect_equal(*build("f", "x", 1), *build("g", "input", 99), mapping);
@@ -244,10 +258,12 @@ TEST(StructuralEqual, MismatchesSayWhatDiffers) {
   EXPECT_EQ(difference("func f(x: f32[2]) { y: f32[1] = sum(x) {axis = 0}\n return y }",
                        "func f(x: f32[2]) { y: f32[1] = sum(x) {axis = 0, keep = true}\n return y }"),
             "f.body[0].value.attrs.keep: <absent> ≠ true (attribute on one side only)");
-  EXPECT_EQ(difference("func f(x: f32[2], y: f32[2]) { return x }", "func f(x: f32[2], y: f32[2]) { return y }"),
-            "f.results[0]: x ≠ y (uses of different definitions)");
-  EXPECT_EQ(difference("func f(x: f32[2]) { return x }", "func f(x: f32[2]) { a: f32[2] = relu(x)\n return a }"),
-            "f.body[0]: <absent> ≠ a: f32[2] = relu(x) (different number of elements)");
+  EXPECT_EQ(
+      difference("func f(x: f32[2], y: f32[2]) { return x }", "func f(x: f32[2], y: f32[2]) { return y }"),
+      "f.results[0]: x ≠ y (uses of different definitions)");
+  EXPECT_EQ(
+      difference("func f(x: f32[2]) { return x }", "func f(x: f32[2]) { a: f32[2] = relu(x)\n return a }"),
+      "f.body[0]: <absent> ≠ a: f32[2] = relu(x) (different number of elements)");
   EXPECT_EQ(difference("expr 1", "expr true"), "int_const: 1 ≠ true (different kind of node)");
   EXPECT_EQ(difference("free x free y expr x + 1", "free x free y expr y + 1"),
             "scalar_op.operands[0]: x ≠ y (different free variables)");
@@ -289,7 +305,8 @@ TEST(StructuralEqual, Trap_E14_TheStrictHashKnowsTheVariable) {
 TEST(StructuralEqual, AForcedCollisionCostsTimeNotAnAnswer) {
   StructuralSet set(strict, [](const Node&, CompareMode) { return Hash128{}; });
   const auto x = scalar("x");
-  const NodeRef a = set.insert(add(x, one())), b = set.insert(add(x, int_const(2))), c = set.insert(add(x, one()));
+  const NodeRef a = set.insert(add(x, one())), b = set.insert(add(x, int_const(2))),
+                c = set.insert(add(x, one()));
   EXPECT_FALSE(a == b);
   EXPECT_EQ(a, c);
 }
@@ -315,8 +332,10 @@ TEST(SeedExamples, AssignmentsMapTheirTargets) {
 
 TEST(SeedExamples, TypesAreComparedBeforeVariablesAreMapped) {
   expect_different(*scalar("x", Dtype::i64), *scalar("x", Dtype::f32), mapping);
-  expect_different(*function({.params = {scalar("x", Dtype::f32)}}), *function({.params = {scalar("x", Dtype::i32)}}), strict);
-  expect_different(*add(scalar("x", Dtype::i32), int_const(1, Dtype::i32)), *add(scalar("y"), one()), mapping);
+  expect_different(*function({.params = {scalar("x", Dtype::f32)}}),
+                   *function({.params = {scalar("x", Dtype::i32)}}), strict);
+  expect_different(*add(scalar("x", Dtype::i32), int_const(1, Dtype::i32)), *add(scalar("y"), one()),
+                   mapping);
 }
 
 TEST(SeedExamples, DeduplicationReusesEqualExpressions) {
@@ -337,9 +356,12 @@ TEST(StructuralEqual, ShadowingFollowsTheLatestDefinition) {
   // A shared value whose variable changes its meaning in between is not remembered wrongly.
   const auto v = add(x, one()), va = add(a, one()), vb = add(b, one());
   const auto u = scalar("u"), w = scalar("w");
-  const auto p = function({.body = {assign(x, one()), assign(u, v), assign(x, int_const(2)), assign(w, v)}, .results = {u, w}});
-  const auto q = function({.body = {assign(a, one()), assign(u, va), assign(b, int_const(2)), assign(w, vb)}, .results = {u, w}});
-  const auto r = function({.body = {assign(a, one()), assign(u, va), assign(b, int_const(2)), assign(w, va)}, .results = {u, w}});
+  const auto p = function(
+      {.body = {assign(x, one()), assign(u, v), assign(x, int_const(2)), assign(w, v)}, .results = {u, w}});
+  const auto q = function(
+      {.body = {assign(a, one()), assign(u, va), assign(b, int_const(2)), assign(w, vb)}, .results = {u, w}});
+  const auto r = function(
+      {.body = {assign(a, one()), assign(u, va), assign(b, int_const(2)), assign(w, va)}, .results = {u, w}});
   expect_equal(*p, *q, strict);
   expect_different(*p, *r, strict);
 }
@@ -365,7 +387,8 @@ TEST(StructuralEqual, SymbolicShapesAreComparedByPosition) {
 }
 
 TEST(StructuralHash, IsTheSameInEveryProcess) {
-  const auto f = parsed("func main[N](x: f32[N, 2 * N + 1]) { a: f32[N, 3] = matmul(x, x) {axis = 1}\n return a }");
+  const auto f =
+      parsed("func main[N](x: f32[N, 2 * N + 1]) { a: f32[N, 3] = matmul(x, x) {axis = 1}\n return a }");
   EXPECT_EQ(structural_hash(*f, strict).to_hex(), "d66ce25a7fe8f5035ed0f3c13335e000");
   EXPECT_EQ(structural_hash(*add(scalar("x"), one()), mapping).to_hex(), "31bc89d1a29b8c2210bb408c96af6ed5");
   const auto free = value_or_throw(parse("free x: f32 expr x * 2.0"));
@@ -389,7 +412,9 @@ TEST(Cse, DropsWhatIsComputedTwice) {
       s: f32[2] = rand()
       return c, c, r, s
     })");
-  const auto may_merge = [](const Expr& value) { return !is<Call>(value) || static_cast<const Call&>(value).op != "rand"; };
+  const auto may_merge = [](const Expr& value) {
+    return !is<Call>(value) || static_cast<const Call&>(value).op != "rand";
+  };
   const auto out = eliminate_common_subexpressions(f, may_merge);
   expect_equal(*out, *wanted, strict);
   EXPECT_EQ(eliminate_common_subexpressions(out, may_merge), out);

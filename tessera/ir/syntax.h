@@ -1,5 +1,5 @@
-// The text form of a node, taken apart at compile time. Printer and parser both follow it, so that what one writes
-// the other reads.
+// The text form of a node, taken apart at compile time. Printer and parser both follow it, so that what one
+// writes the other reads.
 //
 //   "if $condition with ?([$dims])($captures) $then_body else $else_body"
 //
@@ -33,9 +33,12 @@ struct Syntax {
   [[nodiscard]] constexpr const SyntaxPiece* end() const { return pieces.data() + size; }
 };
 
-/// A node type that has a syntax of its own. The others are atoms and operators, which printer and parser know.
+/// A node type that has a syntax of its own. The others are atoms and operators, which printer and parser
+/// know.
 template <class N>
-concept HasSyntax = requires { N::syntax; };
+concept HasSyntax = requires {
+  N::syntax;
+};
 
 namespace detail {
 
@@ -43,12 +46,15 @@ template <class N>
 constexpr std::uint8_t field_index(std::string_view name) {
   std::uint8_t found = 255;
   std::uint8_t index = 0;
-  std::apply([&](const auto&... field) { ((field.name == name ? void(found = index) : void(), ++index), ...); },
-             N::fields());
+  std::apply(
+      [&](const auto&... field) { ((field.name == name ? void(found = index) : void(), ++index), ...); },
+      N::fields());
   return found;
 }
 
-constexpr bool is_name_char(char c) { return (c >= 'a' && c <= 'z') || c == '_'; }
+constexpr bool is_name_char(char c) {
+  return (c >= 'a' && c <= 'z') || c == '_';
+}
 
 template <class N>
 constexpr Syntax parse_syntax() {

@@ -25,7 +25,9 @@ void expect_round_trip(const Node& node) {
   EXPECT_FALSE(mismatch) << mismatch->to_text() << "\n" << text.substr(0, 2000);
 }
 
-std::string printed(std::string_view text) { return print(*value_or_throw(parse(text))); }
+std::string printed(std::string_view text) {
+  return print(*value_or_throw(parse(text)));
+}
 
 std::string error_of(std::string_view text) {
   const auto result = parse(text, {.file = "f"});
@@ -98,7 +100,8 @@ TEST(Print, SharedFunctionsAreWrittenOnce) {
   region->condition = q;
   region->captures = {q};
   region->then_body = region->else_body = body;
-  const auto f = function({.name = "main", .params = {q}, .body = {assign(r, seal(std::move(region)))}, .results = {r}});
+  const auto f =
+      function({.name = "main", .params = {q}, .body = {assign(r, seal(std::move(region)))}, .results = {r}});
   EXPECT_EQ(print(*f), R"(local func body(p: bool) {
   return p
 }
@@ -111,11 +114,12 @@ func main(p: bool) {
 }
 
 TEST(Print, PrecedenceNeedsNoMoreParenthesesThanItMust) {
-  for (const char* text : {"free a\nfree b\nfree c\nexpr a + b * c - 1\n", "free a\nfree b\nfree c\nexpr (a + b) * c\n",
-                           "free a\nfree b\nfree c\nexpr a - (b - c)\n", "free a\nfree b\nfree c\nexpr a // b % c\n",
-                           "free a\nfree b\nexpr a < b & (b < a | a == b)\n",
-                           "free x: f32\nexpr f32.select(x < 0.0, f32.exp(x) - 1.0, x)\n",
-                           "free a\nexpr i32.cast(i64.min(a, -3)) + 2:i32\n"})
+  for (const char* text :
+       {"free a\nfree b\nfree c\nexpr a + b * c - 1\n", "free a\nfree b\nfree c\nexpr (a + b) * c\n",
+        "free a\nfree b\nfree c\nexpr a - (b - c)\n", "free a\nfree b\nfree c\nexpr a // b % c\n",
+        "free a\nfree b\nexpr a < b & (b < a | a == b)\n",
+        "free x: f32\nexpr f32.select(x < 0.0, f32.exp(x) - 1.0, x)\n",
+        "free a\nexpr i32.cast(i64.min(a, -3)) + 2:i32\n"})
     EXPECT_EQ(printed(text), text);
 }
 
@@ -141,10 +145,12 @@ TEST(Print, AMillionLevelsDeep) {
 
 TEST(Print, NamesAreMadeUniqueAndQuoted) {
   const auto type = tensor_type(Dtype::f32, {2});
-  const auto a = variable("x", type), b = variable("x", type), c = variable("if", type), d = variable("a/b:0\n`\xff", type);
+  const auto a = variable("x", type), b = variable("x", type), c = variable("if", type),
+             d = variable("a/b:0\n`\xff", type);
   const auto f = function({.name = "f 1", .params = {a, b, c, d}, .results = {d, c, b, a}});
-  EXPECT_EQ(print(*f), "func `f 1`(x: f32[2], x_1: f32[2], `if`: f32[2], `a/b:0\\n\\`\\xff`: f32[2]) {\n"
-                       "  return `a/b:0\\n\\`\\xff`, `if`, x_1, x\n}\n");
+  EXPECT_EQ(print(*f),
+            "func `f 1`(x: f32[2], x_1: f32[2], `if`: f32[2], `a/b:0\\n\\`\\xff`: f32[2]) {\n"
+            "  return `a/b:0\\n\\`\\xff`, `if`, x_1, x\n}\n");
   expect_round_trip(*f);
 }
 
@@ -157,21 +163,29 @@ TEST(Print, ClashingSizesKeepTheirOrder) {
 TEST(Print, FreeVariablesNeverTakeTheNameOfADefinition) {
   const auto type = tensor_type(Dtype::f32, {2});
   const auto free = variable("x", type), bound = variable("x", type), y = variable("y", type);
-  const auto f = function({.name = "f", .params = {bound}, .body = {assign(y, call("add", {bound, free}))}, .results = {y}});
+  const auto f = function(
+      {.name = "f", .params = {bound}, .body = {assign(y, call("add", {bound, free}))}, .results = {y}});
   expect_round_trip(*f);
   expect_round_trip(*module({function({.name = "g", .params = {y}, .results = {free, y}}), f}));
 }
 
 TEST(Print, EveryLiteralReadsBackToTheSameBits) {
   for (double v : {0.0, -0.0, 0.1, 1e30, 3.14159274, 16777215.0, 1e-45, 65504.0, 5.9604644775390625e-08})
-    for (Dtype dtype : {Dtype::f64, Dtype::f32, Dtype::f16, Dtype::bf16}) expect_round_trip(*float_const(v, dtype));
+    for (Dtype dtype : {Dtype::f64, Dtype::f32, Dtype::f16, Dtype::bf16})
+      expect_round_trip(*float_const(v, dtype));
   const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
-  for (double v : {nan, -nan, inf, -inf, std::bit_cast<double>(0x7ff8000012345678ULL)}) expect_round_trip(*float_const(v, Dtype::f64));
-  for (std::int64_t v : {std::numeric_limits<std::int64_t>::min(), std::int64_t{-1}, std::numeric_limits<std::int64_t>::max()}) {
+  for (double v : {nan, -nan, inf, -inf, std::bit_cast<double>(0x7ff8000012345678ULL)})
+    expect_round_trip(*float_const(v, Dtype::f64));
+  for (std::int64_t v : {std::numeric_limits<std::int64_t>::min(), std::int64_t{-1},
+                         std::numeric_limits<std::int64_t>::max()}) {
     expect_round_trip(*int_const(v));
     expect_round_trip(*int_const(v, Dtype::u64));
   }
-  expect_round_trip(*call("op", {}, {{"a", nan}, {"b", -inf}, {"c", std::string("\x00\x1b\"\\", 4)}, {"d", std::vector<std::string>{"", "x"}}}));
+  expect_round_trip(*call("op", {},
+                          {{"a", nan},
+                           {"b", -inf},
+                           {"c", std::string("\x00\x1b\"\\", 4)},
+                           {"d", std::vector<std::string>{"", "x"}}}));
 }
 
 TEST(Print, DenseTensors) {
@@ -181,7 +195,8 @@ TEST(Print, DenseTensors) {
   data[2] = std::byte{0xc0};
   data[3] = std::byte{0x7f};
   expect_round_trip(*dense(tensor_type(Dtype::f32, {2}), Bytes::own(data)));
-  expect_round_trip(*dense(tensor_type(Dtype::boolean, {8}), Bytes::own(std::vector<std::byte>(8, std::byte{1}))));
+  expect_round_trip(
+      *dense(tensor_type(Dtype::boolean, {8}), Bytes::own(std::vector<std::byte>(8, std::byte{1}))));
   expect_round_trip(*dense(tensor_type(Dtype::u8, {1000}), Bytes::own(std::vector<std::byte>(1000))));
   expect_round_trip(*dense(tensor_type(Dtype::f64, {0, 5}), Bytes()));
 }
@@ -207,7 +222,8 @@ TEST(Parse, TheSameNameAndTypeInTwoTextsIsTheSameFreeVariable) {
 TEST(Parse, ErrorsHaveLineColumnCaretAndWhatWasExpected) {
   EXPECT_EQ(error_of("func main(x: f32[2]) {\n  y: f32[2] = relu(z)\n  return y\n}"),
             "f:2:20: unknown variable 'z'\n    y: f32[2] = relu(z)\n                     ^");
-  EXPECT_EQ(error_of("func main(x f32[2]) { return x }"), "f:1:13: expected ')', got 'f32'\n  func main(x f32[2]) { return x }\n              ^");
+  EXPECT_EQ(error_of("func main(x f32[2]) { return x }"),
+            "f:1:13: expected ')', got 'f32'\n  func main(x f32[2]) { return x }\n              ^");
 }
 
 TEST(Parse, RefusesWhatIsWrong) {
@@ -216,7 +232,8 @@ TEST(Parse, RefusesWhatIsWrong) {
     return result ? "no error" : result.error().message();
   };
   EXPECT_EQ(message(""), "expected a function, got the end of the text");
-  EXPECT_EQ(message("hello"), "expected 'free', 'func', 'local', 'module', 'expr', 'stmt' or 'type', got 'hello'");
+  EXPECT_EQ(message("hello"),
+            "expected 'free', 'func', 'local', 'module', 'expr', 'stmt' or 'type', got 'hello'");
   EXPECT_EQ(message("expr 1 +"), "expected an expression, got the end of the text");
   EXPECT_EQ(message("expr (1"), "expected ')', got the end of the text");
   EXPECT_EQ(message("expr 1)"), "expected the end of the text, got ')'");
@@ -233,7 +250,8 @@ TEST(Parse, RefusesWhatIsWrong) {
   EXPECT_EQ(message("func f() { return } func f() { return }"), "function 'f' is defined twice");
   EXPECT_EQ(message("func f() { x: i64 = call @g() return x }"), "unknown function 'g'");
   EXPECT_EQ(message("func f() { x: i64 = g() {a = 1, a = 2} return x }"), "attribute 'a' is given twice");
-  EXPECT_EQ(message("func f() { x: i64 = g() {a = [1, 2.0]} return x }"), "the elements of a list have one type");
+  EXPECT_EQ(message("func f() { x: i64 = g() {a = [1, 2.0]} return x }"),
+            "the elements of a list have one type");
   EXPECT_EQ(message("expr dense f32[2] [1.0]"), "dense [2] has 2 elements of 4 bytes, got 4 bytes");
   EXPECT_EQ(message("expr dense i8[1] [128]"), "expected an element of dtype i8");
   EXPECT_EQ(message("free x free x expr x"), "free variable 'x' is declared twice");
@@ -266,8 +284,10 @@ TEST(ToJson, SharesNodesByIndex) {
   const auto e = scalar_op(ScalarOpcode::add, {x, x});
   JsonWriter json;
   write_graph_json(json, *e);
-  EXPECT_EQ(json.text(), R"({"root":2,"nodes":[{"kind":"scalar_type","dtype":"i64","range":{"lower":null,"upper":null}},)"
-                         R"({"kind":"var","name":"x","type":0},{"kind":"scalar_op","opcode":"add","dtype":"i64","operands":[1,1]}]})");
+  EXPECT_EQ(
+      json.text(),
+      R"({"root":2,"nodes":[{"kind":"scalar_type","dtype":"i64","range":{"lower":null,"upper":null}},)"
+      R"({"kind":"var","name":"x","type":0},{"kind":"scalar_op","opcode":"add","dtype":"i64","operands":[1,1]}]})");
 }
 
 TEST(Literal, HalfPrecisionRoundsToNearestEven) {

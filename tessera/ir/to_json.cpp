@@ -83,7 +83,7 @@ class GraphWriter {
       json_.null();
   }
   template <class List>
-    requires requires(const List& list) { list.begin(); }
+  requires requires(const List& list) { list.begin(); }
   void value(const List& list) {
     json_.begin_array();
     for (const auto& item : list) value(item);

@@ -30,8 +30,10 @@ bool is_operand(const Expr& expr) {
     case NodeKind::bool_const:
     case NodeKind::dense:
     case NodeKind::param:
-    case NodeKind::scalar_op: return true;
-    default: return false;
+    case NodeKind::scalar_op:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -47,10 +49,12 @@ bool is_single_integer(const Type& type) {
   return tensor != nullptr && is_integer(tensor->dtype) && element_count(tensor->shape) == 1;
 }
 
-std::string type_text(const TypeRef& type) { return type == nullptr ? "nothing" : print_line(*type); }
+std::string type_text(const TypeRef& type) {
+  return type == nullptr ? "nothing" : print_line(*type);
+}
 
-/// Checks one function, or one expression or statement that stands alone. Functions below are checked on their own:
-/// they are closed.
+/// Checks one function, or one expression or statement that stands alone. Functions below are checked on
+/// their own: they are closed.
 class ScopeVerifier {
  public:
   explicit ScopeVerifier(std::vector<Error>& errors) : errors_(errors) {}
@@ -83,13 +87,20 @@ class ScopeVerifier {
           if (const auto* shape = std::get_if<Shape>(&attribute)) dims(*shape, at);
         return std::nullopt;
       }
-      case NodeKind::tuple: return tuple_types(static_cast<const Tuple&>(expr), at);
-      case NodeKind::item: return item_types(static_cast<const Item&>(expr), at);
-      case NodeKind::invoke: return invoke(static_cast<const Invoke&>(expr), at);
-      case NodeKind::if_region: return if_region(static_cast<const IfRegion&>(expr), at);
-      case NodeKind::switch_region: return switch_region(static_cast<const SwitchRegion&>(expr), at);
-      case NodeKind::while_region: return while_region(static_cast<const WhileRegion&>(expr), at);
-      case NodeKind::for_region: return for_region(static_cast<const ForRegion&>(expr), at);
+      case NodeKind::tuple:
+        return tuple_types(static_cast<const Tuple&>(expr), at);
+      case NodeKind::item:
+        return item_types(static_cast<const Item&>(expr), at);
+      case NodeKind::invoke:
+        return invoke(static_cast<const Invoke&>(expr), at);
+      case NodeKind::if_region:
+        return if_region(static_cast<const IfRegion&>(expr), at);
+      case NodeKind::switch_region:
+        return switch_region(static_cast<const SwitchRegion&>(expr), at);
+      case NodeKind::while_region:
+        return while_region(static_cast<const WhileRegion&>(expr), at);
+      case NodeKind::for_region:
+        return for_region(static_cast<const ForRegion&>(expr), at);
       default: {
         const TypeRef type = operand(expr, at, "a value");
         return type == nullptr ? std::nullopt : std::optional(Types{type});
@@ -123,7 +134,8 @@ class ScopeVerifier {
       if (dim.is_constant() && dim.value() < 0) fail(at, cat("dimension ", dim.value(), " is negative"));
       if (dim.is_constant()) continue;
       scalars(*dim.expr(), at);
-      if (scalar_dtype(*dim.expr()) != Dtype::i64) fail(at, cat("dimension ", to_text(dim), " is not an i64 expression"));
+      if (scalar_dtype(*dim.expr()) != Dtype::i64)
+        fail(at, cat("dimension ", to_text(dim), " is not an i64 expression"));
     }
   }
 
@@ -144,10 +156,12 @@ class ScopeVerifier {
 
   void check_dense(const Dense& constant, const Node& at) {
     const auto count = element_count(constant.type->shape);
-    const auto bytes = count ? checked_mul<std::int64_t>(*count, static_cast<std::int64_t>(size_of(constant.type->dtype)))
-                             : std::nullopt;
+    const auto bytes =
+        count ? checked_mul<std::int64_t>(*count, static_cast<std::int64_t>(size_of(constant.type->dtype)))
+              : std::nullopt;
     if (!bytes || *bytes != static_cast<std::int64_t>(constant.data.size()))
-      fail(at, cat("dense constant of type ", type_text(constant.type), " has ", constant.data.size(), " bytes"));
+      fail(at,
+           cat("dense constant of type ", type_text(constant.type), " has ", constant.data.size(), " bytes"));
   }
 
   /// Every variable of an expression is defined, every scalar operation fits its operands.
@@ -173,15 +187,18 @@ class ScopeVerifier {
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       const auto dtype = scalar_dtype(*op.operands[i]);
       if (!dtype) {
-        fail(at, cat("operand ", i, " of scalar '", name, "' is not a scalar: '", describe(*op.operands[i]), "'"));
+        fail(at, cat("operand ", i, " of scalar '", name, "' is not a scalar: '", describe(*op.operands[i]),
+                     "'"));
         return;
       }
       if (op.opcode == ScalarOpcode::select && i == 0) {
-        if (*dtype != Dtype::boolean) fail(at, cat("the condition of 'select' is ", to_string(*dtype), ", not bool"));
+        if (*dtype != Dtype::boolean)
+          fail(at, cat("the condition of 'select' is ", to_string(*dtype), ", not bool"));
         continue;
       }
       if (common && *common != *dtype)
-        fail(at, cat("operands of scalar '", name, "' have different dtypes: ", to_string(*common), " and ", to_string(*dtype)));
+        fail(at, cat("operands of scalar '", name, "' have different dtypes: ", to_string(*common), " and ",
+                     to_string(*dtype)));
       common = dtype;
     }
   }
@@ -194,15 +211,17 @@ class ScopeVerifier {
 
   // ---- types of results
 
-  void check_types(const Node& at, const Types& types, const std::vector<Ref<Var>>& vars, std::string_view what) {
+  void check_types(const Node& at, const Types& types, const std::vector<Ref<Var>>& vars,
+                   std::string_view what) {
     if (types.size() != vars.size()) {
-      fail(at, cat("expected ", types.size(), " ", what, types.size() == 1 ? "" : "s", ", got ", vars.size()));
+      fail(at,
+           cat("expected ", types.size(), " ", what, types.size() == 1 ? "" : "s", ", got ", vars.size()));
       return;
     }
     for (std::size_t i = 0; i < types.size(); ++i)
       if (types[i] != nullptr && !structural_equal(*types[i], *vars[i]->type, CompareMode::strict))
-        fail(at, cat(what, " '", describe(*vars[i]), "' has type ", type_text(vars[i]->type), ", but its value has type ",
-                     type_text(types[i])));
+        fail(at, cat(what, " '", describe(*vars[i]), "' has type ", type_text(vars[i]->type),
+                     ", but its value has type ", type_text(types[i])));
   }
 
   std::optional<Types> tuple_types(const Tuple& tuple, const Node& at) {
@@ -234,7 +253,8 @@ class ScopeVerifier {
   }
 
   /// What the symbols of a body are where it is called.
-  static std::function<std::optional<Dim>(const Var&)> sizes(const Function& body, const std::vector<ExprRef>& given) {
+  static std::function<std::optional<Dim>(const Var&)> sizes(const Function& body,
+                                                             const std::vector<ExprRef>& given) {
     return [&body, &given](const Var& var) -> std::optional<Dim> {
       for (std::size_t i = 0; i < body.dims.size() && i < given.size(); ++i)
         if (body.dims[i].get() == &var) return simplified(given[i]);
@@ -243,8 +263,8 @@ class ScopeVerifier {
   }
 
   /// Checks the arguments of a body and gives the types of its results, as seen from outside.
-  std::optional<Types> enter(const FunctionRef& body, const std::vector<ExprRef>& given_dims, const Types& args,
-                             const Node& at, std::string_view what) {
+  std::optional<Types> enter(const FunctionRef& body, const std::vector<ExprRef>& given_dims,
+                             const Types& args, const Node& at, std::string_view what) {
     if (body == nullptr) {
       fail(at, cat(what, " is missing"));
       return std::nullopt;
@@ -258,8 +278,8 @@ class ScopeVerifier {
       for (std::size_t i = 0; i < args.size(); ++i) {
         const TypeRef expected = substitute(body->params[i]->type, size_of_symbol);
         if (args[i] != nullptr && !structural_equal(*expected, *args[i], CompareMode::strict))
-          fail(at, cat("parameter '", describe(*body->params[i]), "' of ", what, " has type ", type_text(expected),
-                       ", but the value has type ", type_text(args[i])));
+          fail(at, cat("parameter '", describe(*body->params[i]), "' of ", what, " has type ",
+                       type_text(expected), ", but the value has type ", type_text(args[i])));
       }
     }
     Types out;
@@ -287,7 +307,8 @@ class ScopeVerifier {
   void size_arguments(const std::vector<ExprRef>& list, const Node& at) {
     for (const ExprRef& one : list) {
       scalars(*one, at);
-      if (scalar_dtype(*one) != Dtype::i64) fail(at, cat("a size must be an i64 expression, not '", describe(*one), "'"));
+      if (scalar_dtype(*one) != Dtype::i64)
+        fail(at, cat("a size must be an i64 expression, not '", describe(*one), "'"));
     }
   }
 
@@ -331,7 +352,8 @@ class ScopeVerifier {
     for (TypeRef& type : operands(region.captures, at, "a capture")) args.push_back(std::move(type));
     if (region.limit && *region.limit < 0) fail(at, cat("the limit of 'while' is negative: ", *region.limit));
     const auto condition = enter(region.condition, region.dims, args, at, "the condition of 'while'");
-    if (condition && (condition->size() != 1 || ((*condition)[0] != nullptr && !is_single_boolean(*(*condition)[0]))))
+    if (condition &&
+        (condition->size() != 1 || ((*condition)[0] != nullptr && !is_single_boolean(*(*condition)[0]))))
       fail(at, "the condition of 'while' must give one boolean");
     const auto body = enter(region.body, region.dims, args, at, "the body of 'while'");
     if (body) same_results(at, *body, carried, "the body and the initial values of 'while'");

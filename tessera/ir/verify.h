@@ -8,8 +8,8 @@
 
 namespace tessera::ir {
 
-/// All violations below `root`, in the order of the text. Ops are not known here: the types of their results are
-/// believed (`op/` checks them).
+/// All violations below `root`, in the order of the text. Ops are not known here: the types of their results
+/// are believed (`op/` checks them).
 [[nodiscard]] std::vector<Error> verify_all(const Node& root);
 
 /// The first violation.

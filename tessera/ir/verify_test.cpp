@@ -28,12 +28,14 @@ TEST(Verify, AcceptsCorrectCode) {
     r: f32[N] = for 3 (a) with [N]() [S](i: i64[], y: f32[S]) { return y }
     u: (f32[N], i64) = tuple(r, N + 1)
     v: f32[N] = item(u, 0)
-    return v })"), Errors{});
+    return v })"),
+            Errors{});
 }
 
 TEST(Verify, FindsScopeErrors) {
   const auto x = variable("x", tensor_type(Dtype::f32, {2})), y = variable("y", tensor_type(Dtype::f32, {2}));
-  const auto use_before = function({.name = "f", .params = {x}, .body = {assign(x, call("relu", {y}))}, .results = {x}});
+  const auto use_before =
+      function({.name = "f", .params = {x}, .body = {assign(x, call("relu", {y}))}, .results = {x}});
   const auto errors = verify_all(*use_before);
   ASSERT_EQ(errors.size(), 2u);
   EXPECT_EQ(errors[0].message(), "'y' is used but not defined before");
@@ -49,19 +51,25 @@ TEST(Verify, FindsScopeErrors) {
 }
 
 TEST(Verify, FindsTypeErrors) {
-  EXPECT_EQ(errors_of("func f(x: f32[2], p: f32[]) { a: f32[2] = if p with (x) (y: f32[2]) { return y } else (y: f32[2]) { return y } return a }"),
+  EXPECT_EQ(errors_of("func f(x: f32[2], p: f32[]) { a: f32[2] = if p with (x) (y: f32[2]) { return y } else "
+                      "(y: f32[2]) { return y } return a }"),
             Errors{"the condition of 'if' must be one boolean, not f32[]"});
-  EXPECT_EQ(errors_of("func f(x: f32[2], p: bool[]) { a: f32[2] = if p with (x) (y: f32[3]) { return y } else (y: f32[2]) { return y } return a }"),
+  EXPECT_EQ(errors_of("func f(x: f32[2], p: bool[]) { a: f32[2] = if p with (x) (y: f32[3]) { return y } "
+                      "else (y: f32[2]) { return y } return a }"),
             (Errors{"parameter 'y' of the 'then' body has type f32[3], but the value has type f32[2]",
                     "the two bodies of 'if' disagree in result 0: f32[3] and f32[2]",
                     "target 'a' has type f32[2], but its value has type f32[3]"}));
-  EXPECT_EQ(errors_of("func f(x: f32[2]) { a: f32[2], b: f32[2] = for 3 (x) with () (i: i64[], y: f32[2]) { return y } return a }"),
+  EXPECT_EQ(errors_of("func f(x: f32[2]) { a: f32[2], b: f32[2] = for 3 (x) with () (i: i64[], y: f32[2]) { "
+                      "return y } return a }"),
             Errors{"expected 1 target, got 2"});
-  EXPECT_EQ(errors_of("func f(x: f32[2]) { a: f32[2] = for 3 (x) with () (y: f32[2]) { return y } return a }"),
-            Errors{"the body of 'for' takes 1 values, got 2"});
+  EXPECT_EQ(
+      errors_of("func f(x: f32[2]) { a: f32[2] = for 3 (x) with () (y: f32[2]) { return y } return a }"),
+      Errors{"the body of 'for' takes 1 values, got 2"});
   EXPECT_EQ(errors_of("free a: f32 expr f32.select(a, a, 1.0:f64)"),
-            (Errors{"the condition of 'select' is f32, not bool", "operands of scalar 'select' have different dtypes: f32 and f64"}));
-  EXPECT_EQ(errors_of("func f(x: f32[2]) { a: f32[2] = item(x, 0) return a }"), Errors{"'item' needs a tuple, not f32[2]"});
+            (Errors{"the condition of 'select' is f32, not bool",
+                    "operands of scalar 'select' have different dtypes: f32 and f64"}));
+  EXPECT_EQ(errors_of("func f(x: f32[2]) { a: f32[2] = item(x, 0) return a }"),
+            Errors{"'item' needs a tuple, not f32[2]"});
   EXPECT_EQ(errors_of("func f(x: f32[2]) { a: (f32[2]) = tuple(x) b: f32[2] = item(a, 1) return b }"),
             Errors{"index 1 is outside a tuple of 1"});
   EXPECT_EQ(errors_of("func f(x: f32[-1]) { return x }"), Errors{"dimension -1 is negative"});
@@ -69,13 +77,16 @@ TEST(Verify, FindsTypeErrors) {
 
 TEST(Verify, TensorCodeIsFlat) {
   const auto x = variable("x", tensor_type(Dtype::f32, {2})), y = variable("y", tensor_type(Dtype::f32, {2}));
-  const auto nested = function({.params = {x}, .body = {assign(y, call("relu", {call("tanh", {x})}))}, .results = {y}});
-  EXPECT_EQ(verify_all(*nested)[0].message(),
-            "an argument must be a variable, a constant or a scalar expression, not 'tanh': tensor code is flat");
+  const auto nested =
+      function({.params = {x}, .body = {assign(y, call("relu", {call("tanh", {x})}))}, .results = {y}});
+  EXPECT_EQ(
+      verify_all(*nested)[0].message(),
+      "an argument must be a variable, a constant or a scalar expression, not 'tanh': tensor code is flat");
 }
 
 TEST(Verify, SaysWhere) {
-  const auto node = value_or_throw(parse("func f(x: f32[2]) {\n  a: f32[3] = tuple(x)\n  return a\n}", {.file = "f.tsr"}));
+  const auto node =
+      value_or_throw(parse("func f(x: f32[2]) {\n  a: f32[3] = tuple(x)\n  return a\n}", {.file = "f.tsr"}));
   EXPECT_EQ(verify(*node).error().to_text(),
             "f.tsr:2:3: target 'a' has type f32[3], but its value has type (f32[2])\n  in function 'f'");
 }
@@ -86,12 +97,14 @@ TEST(Rewrite, UnchangedComesBackAsTheSameObject) {
 }
 
 TEST(Rewrite, ReplacesBottomUpAndKeepsTheRest) {
-  const NodeRef f = value_or_throw(parse("func f(x: f32[2]) { a: f32[2] = relu(x) b: f32[2] = tanh(a) return b }"));
+  const NodeRef f =
+      value_or_throw(parse("func f(x: f32[2]) { a: f32[2] = relu(x) b: f32[2] = tanh(a) return b }"));
   const NodeRef g = rewrite(f, [](const NodeRef& node) -> NodeRef {
     const auto* c = as<Call>(node);
     return c != nullptr && c->op == "relu" ? NodeRef(call("gelu", c->args)) : node;
   });
-  const NodeRef wanted = value_or_throw(parse("func f(x: f32[2]) { a: f32[2] = gelu(x) b: f32[2] = tanh(a) return b }"));
+  const NodeRef wanted =
+      value_or_throw(parse("func f(x: f32[2]) { a: f32[2] = gelu(x) b: f32[2] = tanh(a) return b }"));
   EXPECT_TRUE(structural_equal(*g, *wanted, CompareMode::strict));
   EXPECT_EQ(static_cast<const Function&>(*g).body[1], static_cast<const Function&>(*f).body[1]);
 }

@@ -6,7 +6,8 @@
 //   attribute(name) / end_attributes()   around the values of attributes
 //   value(v, word)                       a plain value, `word` identifies it up to equality
 //   text(v) / bytes(v)                   plain values of variable length
-//   child(node) / define(var) / absent() another node, a variable that is bound here, an optional that is not there
+//   child(node) / define(var) / absent() another node, a variable that is bound here, an optional that is not
+//   there
 #pragma once
 
 #include <bit>
@@ -109,7 +110,8 @@ template <class N, class V>
 void visit_fields(const N& node, V& v) {
   [&]<std::size_t... i>(std::index_sequence<i...>) {
     (detail::visit_field<i>(node, v), ...);
-  }(std::make_index_sequence<std::tuple_size_v<decltype(N::fields())>>());
+  }
+  (std::make_index_sequence<std::tuple_size_v<decltype(N::fields())>>());
 }
 
 /// Visits the fields of any node.
@@ -135,7 +137,8 @@ bool pair_attributes(const Attributes& x, const Attributes& y, H& h) {
     if (only_b) return h.only_right(b[i].second);
     if (a[i].second.index() != b[i].second.index()) return h.differ(a[i].second, b[i].second);
     const bool same = std::visit(
-        [&]<class T>(const T& held) { return pair_value<kind>(held, std::get<T>(b[i].second), h); }, a[i].second);
+        [&]<class T>(const T& held) { return pair_value<kind>(held, std::get<T>(b[i].second), h); },
+        a[i].second);
     if (!same) return false;
   }
   return true;
@@ -171,7 +174,8 @@ bool same_plain(const T& x, const T& y) {
 template <FieldKind kind, class H, class T>
 bool pair_value(const T& x, const T& y, H& h) {
   if constexpr (is_ref<T>) {
-    if (x == nullptr || y == nullptr) return (x == nullptr && y == nullptr) || (y == nullptr ? h.only_left(x) : h.only_right(y));
+    if (x == nullptr || y == nullptr)
+      return (x == nullptr && y == nullptr) || (y == nullptr ? h.only_left(x) : h.only_right(y));
     if constexpr (kind == FieldKind::def) {
       h.define(*x, *y);
     } else {
@@ -189,8 +193,11 @@ bool pair_value(const T& x, const T& y, H& h) {
     if (x.has_value() != y.has_value()) return x.has_value() ? h.only_left(*x) : h.only_right(*y);
     return !x.has_value() || pair_value<kind>(*x, *y, h);
   } else if constexpr (Reflected<T>) {
-    return std::apply([&](const auto&... f) { return (pair_value<kind>(x.*f.member, y.*f.member, h) && ...); }, T::fields());
-  } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> || std::is_same_v<T, Bytes>) {
+    return std::apply(
+        [&](const auto&... f) { return (pair_value<kind>(x.*f.member, y.*f.member, h) && ...); },
+        T::fields());
+  } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> ||
+                       std::is_same_v<T, Bytes>) {
     return same_plain(x, y) || h.differ(x, y);
   } else {
     return pair_lists<kind>(x, y, h);
@@ -219,7 +226,8 @@ template <class N, class H>
 bool visit_pairs(const N& a, const N& b, H& h) {
   return [&]<std::size_t... i>(std::index_sequence<i...>) {
     return (detail::pair_field<i>(a, b, h) && ...);
-  }(std::make_index_sequence<std::tuple_size_v<decltype(N::fields())>>());
+  }
+  (std::make_index_sequence<std::tuple_size_v<decltype(N::fields())>>());
 }
 
 /// Calls `f(child)` for every node below, also for variables that are bound here, in the order of the fields.

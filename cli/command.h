@@ -1,0 +1,39 @@
+// What a subcommand of `tessera` is: a function that declares its options and says what to run.
+//
+// Exit codes, the same for every command: 0 yes or done, 1 no, 2 error.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "tessera/base/result.h"
+
+namespace tessera::cli {
+
+enum class Answer : int { yes = 0, no = 1 };
+
+/// The commands of the program. Each add_* function below adds one.
+class Commands {
+ public:
+  explicit Commands(CLI::App& app) : app_(app) {}
+
+  /// Declares a command. `examples` is shown below its help.
+  CLI::App& add(const std::string& name, const std::string& description, const std::string& examples,
+                std::function<Result<Answer>()> run);
+
+  /// Runs the command that was given on the command line.
+  [[nodiscard]] Result<Answer> run() const { return chosen_(); }
+
+ private:
+  CLI::App& app_;
+  std::function<Result<Answer>()> chosen_;
+};
+
+void add_bench(Commands& commands);
+void add_demo(Commands& commands);
+void add_equal(Commands& commands);
+void add_hash(Commands& commands);
+void add_print(Commands& commands);
+
+}  // namespace tessera::cli

@@ -1,0 +1,37 @@
+#include "cli/files.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "tessera/base/text.h"
+
+using namespace tessera;
+
+std::string tessera::cli::shown(const std::string& path) {
+  return path == "-" ? "<stdin>" : printable(path);
+}
+
+Result<std::string> tessera::cli::read_text(const std::string& path) {
+  const auto fail = [&](const char* why) {
+    return Error(ErrorCode::io, cat("cannot read ", shown(path), ": ", why));
+  };
+  struct Close {
+    void operator()(std::FILE* file) const {
+      if (file != stdin) std::fclose(file);
+    }
+  };
+  const std::unique_ptr<std::FILE, Close> file(path == "-" ? stdin : std::fopen(path.c_str(), "rb"));
+  if (file == nullptr) return fail(std::strerror(errno));
+  struct stat info {};
+  if (fstat(fileno(file.get()), &info) == 0 && S_ISDIR(info.st_mode)) return fail("it is a directory");
+  std::string text;
+  char buffer[1 << 16];
+  while (const std::size_t count = std::fread(buffer, 1, sizeof buffer, file.get()))
+    text.append(buffer, count);
+  if (std::ferror(file.get()) != 0) return fail(std::strerror(errno));
+  return text;
+}

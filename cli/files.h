@@ -1,0 +1,17 @@
+// Reading what is named on the command line.
+#pragma once
+
+#include <string>
+
+#include "tessera/base/result.h"
+
+namespace tessera::cli {
+
+/// The content of a file, or of standard input for "-". Directories and what cannot be read are errors that
+/// name the file.
+[[nodiscard]] Result<std::string> read_text(const std::string& path);
+
+/// The file as messages show it: "<stdin>" for "-", control characters escaped.
+[[nodiscard]] std::string shown(const std::string& path);
+
+}  // namespace tessera::cli

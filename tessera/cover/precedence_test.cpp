@@ -1,0 +1,75 @@
+#include "tessera/cover/precedence.h"
+
+#include <gtest/gtest.h>
+
+using namespace tessera;
+using namespace tessera::cover;
+
+namespace {
+
+using Nodes = std::vector<std::uint32_t>;
+
+Nodes row(const Rows& rows, std::uint32_t i) {
+  return {rows[i].begin(), rows[i].end()};
+}
+
+/// A diamond with names out of order: 3 -> {1, 0} -> 2, and one edge twice.
+Precedence diamond() {
+  const std::vector<Edge> edges{{3, 1}, {3, 0}, {1, 2}, {0, 2}, {3, 1}};
+  return make_precedence(4, edges);
+}
+
+void expect_topological(const Precedence& graph, const Nodes& order) {
+  ASSERT_EQ(order.size(), graph.size());
+  const Nodes position = inverse(order);
+  for (std::uint32_t node = 0; node < graph.size(); ++node)
+    for (std::uint32_t input : graph.inputs[node]) EXPECT_LT(position[input], position[node]);
+}
+
+TEST(Precedence, RowsAreAscendingWithoutRepeats) {
+  const Precedence graph = diamond();
+  EXPECT_EQ(row(graph.outputs, 3), (Nodes{0, 1}));
+  EXPECT_EQ(row(graph.inputs, 2), (Nodes{0, 1}));
+  EXPECT_TRUE(graph.inputs[3].empty());
+}
+
+TEST(Precedence, OrdersPutProducersFirst) {
+  const Precedence graph = diamond();
+  expect_topological(graph, *number_order(graph));
+  expect_topological(graph, chain_order(graph));
+  expect_topological(graph, demand_order(graph));
+}
+
+TEST(Precedence, RenumberedKeepsTheEdges) {
+  const Precedence graph = renumbered(diamond(), Nodes{3, 0, 1, 2});
+  EXPECT_EQ(row(graph.outputs, 0), (Nodes{1, 2}));
+  EXPECT_EQ(row(graph.inputs, 3), (Nodes{1, 2}));
+}
+
+TEST(Precedence, NamesACycle) {
+  const std::vector<Edge> edges{{0, 1}, {1, 2}, {2, 3}, {3, 1}, {3, 4}};
+  const auto order = number_order(make_precedence(5, edges));
+  ASSERT_FALSE(order.ok());
+  EXPECT_EQ(order.error().code(), ErrorCode::cycle);
+  EXPECT_EQ(order.error().message(), "the edges form a cycle: 1 -> 2 -> 3 -> 1");
+}
+
+TEST(StrongComponents, JoinsExactlyWhatIsOnACycle) {
+  const std::vector<Edge> edges{{0, 1}, {1, 2}, {2, 0}, {2, 3}, {3, 4}, {4, 3}, {5, 5}};
+  const Nodes component = strong_components(Rows(6, edges));
+  EXPECT_EQ(component[0], component[1]);
+  EXPECT_EQ(component[0], component[2]);
+  EXPECT_EQ(component[3], component[4]);
+  EXPECT_NE(component[0], component[3]);
+  EXPECT_NE(component[5], component[0]);
+}
+
+TEST(StrongComponents, DoNotRecurse) {
+  std::vector<Edge> edges;
+  const std::uint32_t count = 300'000;
+  for (std::uint32_t i = 0; i < count; ++i) edges.push_back({i, (i + 1) % count});
+  const Nodes component = strong_components(Rows(count, edges));
+  EXPECT_EQ(component.front(), component.back());
+}
+
+}  // namespace
