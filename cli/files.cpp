@@ -11,9 +11,7 @@
 
 using namespace tessera;
 
-std::string tessera::cli::shown(const std::string& path) {
-  return path == "-" ? "<stdin>" : printable(path);
-}
+std::string tessera::cli::shown(const std::string& path) { return path == "-" ? "<stdin>" : printable(path); }
 
 Result<std::string> tessera::cli::read_text(const std::string& path) {
   const auto fail = [&](const char* why) {

@@ -29,6 +29,4 @@ Hasher& Hasher::add_bytes(std::span<const std::byte> bytes) {
   return *this;
 }
 
-Hash128 tessera::hash_text(std::string_view text) {
-  return Hasher().add_text(text).finish();
-}
+Hash128 tessera::hash_text(std::string_view text) { return Hasher().add_text(text).finish(); }

@@ -252,9 +252,7 @@ Result<JsonDocument> JsonDocument::parse(std::string file, std::string text, Jso
   return document;
 }
 
-JsonCursor JsonDocument::cursor() const {
-  return {source_, root_, ""};
-}
+JsonCursor JsonDocument::cursor() const { return {source_, root_, ""}; }
 
 Error JsonCursor::error(std::string_view message) const {
   return source_->error_at(value_->offset, path_.empty() ? std::string(message) : cat(path_, ": ", message));

@@ -9,9 +9,7 @@
 
 using namespace tessera;
 
-void FreeMemory::operator()(std::byte* memory) const noexcept {
-  std::free(memory);
-}
+void FreeMemory::operator()(std::byte* memory) const noexcept { std::free(memory); }
 
 MemoryBlock tessera::allocate_block(std::size_t bytes) {
   const std::size_t alignment = bytes >= large_page_bytes ? large_page_bytes : 64;

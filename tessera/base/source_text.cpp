@@ -10,9 +10,7 @@ namespace {
 
 constexpr std::size_t excerpt_bytes = 60;  // on either side of the caret: a line may be a megabyte long
 
-bool starts_code_point(char c) {
-  return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-}
+bool starts_code_point(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
 
 std::size_t line_start(std::string_view text, std::size_t offset) {
   const std::size_t newline = offset == 0 ? std::string_view::npos : text.rfind('\n', offset - 1);

@@ -48,18 +48,10 @@ std::size_t utf8_length(std::string_view text) {
 
 }  // namespace
 
-void tessera::append_text(std::string& out, std::string_view text) {
-  out += text;
-}
-void tessera::append_text(std::string& out, char c) {
-  out += c;
-}
-void tessera::append_text(std::string& out, double value) {
-  append_float(out, value);
-}
-void tessera::append_text(std::string& out, float value) {
-  append_float(out, value);
-}
+void tessera::append_text(std::string& out, std::string_view text) { out += text; }
+void tessera::append_text(std::string& out, char c) { out += c; }
+void tessera::append_text(std::string& out, double value) { append_float(out, value); }
+void tessera::append_text(std::string& out, float value) { append_float(out, value); }
 
 void tessera::append_quoted(std::string& out, std::string_view text) {
   out += '"';

@@ -99,9 +99,7 @@ std::string compare_lists(const Solution& solution) {
 
 }  // namespace
 
-double tessera::cover::brute_force_cost(const Problem& problem) {
-  return BruteForce(problem).run();
-}
+double tessera::cover::brute_force_cost(const Problem& problem) { return BruteForce(problem).run(); }
 
 std::string tessera::cover::explain_invalid(const Problem& problem, const Solution& solution) {
   if (std::string why = compare_lists(solution); !why.empty()) return why;

@@ -12,9 +12,7 @@ CostScale::CostScale(double total) {
   exponent_ = 50 - exponent;
 }
 
-Cost CostScale::quanta(double cost) const {
-  return std::llround(std::ldexp(cost, exponent_));
-}
+Cost CostScale::quanta(double cost) const { return std::llround(std::ldexp(cost, exponent_)); }
 
 bool CostScale::is_exact(double cost) const {
   return std::ldexp(static_cast<double>(quanta(cost)), -exponent_) == cost;
@@ -24,9 +22,7 @@ double CostScale::real(Cost units) const {
   return std::ldexp(static_cast<double>(units * quanta_per_unit_), -exponent_);
 }
 
-double CostScale::quantum() const {
-  return std::ldexp(1.0, -exponent_);
-}
+double CostScale::quantum() const { return std::ldexp(1.0, -exponent_); }
 
 FineCosts::FineCosts(Cost total)
     : bits_(std::clamp(53 - static_cast<int>(std::bit_width(static_cast<std::uint64_t>(total))), 0, 20)) {}

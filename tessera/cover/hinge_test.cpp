@@ -32,9 +32,7 @@ TEST(Hinge, TilesOfARingAreHinges) {
   EXPECT_EQ(hinges(ring_problem(5)).size(), 5U);
 }
 
-TEST(Hinge, TilesOfAChainAreNone) {
-  EXPECT_TRUE(hinges(chain_problem(50, 6)).empty());
-}
+TEST(Hinge, TilesOfAChainAreNone) { EXPECT_TRUE(hinges(chain_problem(50, 6)).empty()); }
 
 TEST(Hinge, ATileThatIsEnteredAndLeftApartIsNoneWhereNoCycleIsPossible) {
   // {0, 1} has no edge inside, but nothing leads from it back to it.

@@ -245,6 +245,4 @@ void ModelBuilder::fix_costs() {
 
 }  // namespace
 
-Result<Model> tessera::cover::make_model(const Problem& problem) {
-  return ModelBuilder(problem).build();
-}
+Result<Model> tessera::cover::make_model(const Problem& problem) { return ModelBuilder(problem).build(); }

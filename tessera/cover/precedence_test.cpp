@@ -9,9 +9,7 @@ namespace {
 
 using Nodes = std::vector<std::uint32_t>;
 
-Nodes row(const Rows& rows, std::uint32_t i) {
-  return {rows[i].begin(), rows[i].end()};
-}
+Nodes row(const Rows& rows, std::uint32_t i) { return {rows[i].begin(), rows[i].end()}; }
 
 /// A diamond with names out of order: 3 -> {1, 0} -> 2, and one edge twice.
 Precedence diamond() {

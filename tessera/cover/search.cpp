@@ -176,6 +176,4 @@ bool Search::widen(std::uint64_t state_limit, const Deadline& deadline) {
   return impl_->widen(state_limit, deadline);
 }
 
-const Answer& Search::answer() const {
-  return impl_->answer();
-}
+const Answer& Search::answer() const { return impl_->answer(); }

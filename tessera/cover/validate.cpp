@@ -18,9 +18,7 @@ Error invalid(const Args&... args) {
   return Error(ErrorCode::invalid_argument, cat(args...));
 }
 
-bool is_cost(double cost) {
-  return std::isfinite(cost) && cost >= 0;
-}
+bool is_cost(double cost) { return std::isfinite(cost) && cost >= 0; }
 
 Result<void> validate_edges(const Problem& problem) {
   for (std::size_t i = 0; i < problem.edges.size(); ++i) {

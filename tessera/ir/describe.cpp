@@ -58,18 +58,10 @@ std::string tessera::ir::describe(const Bytes& bytes) {
   append_hex(out, bytes.span().first(std::min<std::size_t>(bytes.size(), 16)));
   return cat(bytes.size(), " bytes ", out, bytes.size() > 16 ? "…" : "");
 }
-std::string tessera::ir::describe(const Dim& dim) {
-  return to_text(dim);
-}
-std::string tessera::ir::describe(const std::string& text) {
-  return printable(shortened(text, 60));
-}
-std::string tessera::ir::describe(Dtype dtype) {
-  return std::string(to_string(dtype));
-}
-std::string tessera::ir::describe(ScalarOpcode opcode) {
-  return std::string(to_string(opcode));
-}
+std::string tessera::ir::describe(const Dim& dim) { return to_text(dim); }
+std::string tessera::ir::describe(const std::string& text) { return printable(shortened(text, 60)); }
+std::string tessera::ir::describe(Dtype dtype) { return std::string(to_string(dtype)); }
+std::string tessera::ir::describe(ScalarOpcode opcode) { return std::string(to_string(opcode)); }
 
 std::string_view tessera::ir::field_name(const Node& node, std::uint8_t index) {
   return visit_node(node, [&](const auto& concrete) {

@@ -18,9 +18,7 @@ namespace tessera::ir {
 [[nodiscard]] std::string describe(ScalarOpcode opcode);
 template <class T>
 requires std::is_arithmetic_v<T>
-[[nodiscard]] std::string describe(T value) {
-  return cat(value);
-}
+[[nodiscard]] std::string describe(T value) { return cat(value); }
 template <class T>
 [[nodiscard]] std::string describe(const std::optional<T>& value) {
   return value ? describe(*value) : "<absent>";

@@ -59,21 +59,11 @@ Dim tessera::ir::operator*(const Dim& a, const Dim& b) {
     if (const auto result = checked_mul(a.value(), b.value())) return *result;
   return binary(ScalarOpcode::mul, a, b);
 }
-Dim tessera::ir::floor_div(const Dim& a, const Dim& b) {
-  return binary(ScalarOpcode::floor_div, a, b);
-}
-Dim tessera::ir::floor_mod(const Dim& a, const Dim& b) {
-  return binary(ScalarOpcode::floor_mod, a, b);
-}
-Dim tessera::ir::ceil_div(const Dim& a, const Dim& b) {
-  return floor_div(a + (b - Dim(1)), b);
-}
-Dim tessera::ir::min(const Dim& a, const Dim& b) {
-  return binary(ScalarOpcode::min, a, b);
-}
-Dim tessera::ir::max(const Dim& a, const Dim& b) {
-  return binary(ScalarOpcode::max, a, b);
-}
+Dim tessera::ir::floor_div(const Dim& a, const Dim& b) { return binary(ScalarOpcode::floor_div, a, b); }
+Dim tessera::ir::floor_mod(const Dim& a, const Dim& b) { return binary(ScalarOpcode::floor_mod, a, b); }
+Dim tessera::ir::ceil_div(const Dim& a, const Dim& b) { return floor_div(a + (b - Dim(1)), b); }
+Dim tessera::ir::min(const Dim& a, const Dim& b) { return binary(ScalarOpcode::min, a, b); }
+Dim tessera::ir::max(const Dim& a, const Dim& b) { return binary(ScalarOpcode::max, a, b); }
 
 Dim tessera::ir::product(std::span<const Dim> dims) {
   Dim out = 1;
@@ -82,7 +72,8 @@ Dim tessera::ir::product(std::span<const Dim> dims) {
 }
 
 Dim tessera::ir::simplified(const ExprRef& expr) {
-  return simplified_in(size_symbol_less, expr);
+  if (!is_size_operation(*expr) || opaque_depth(*expr) > max_simplify_depth) return Dim(expr);
+  return to_dim(SizeAlgebra().simplify(*expr));
 }
 
 Range tessera::ir::bounds(const Dim& dim) {
@@ -133,13 +124,9 @@ std::string tessera::ir::to_text(const Dim& dim) {
   return dim.is_constant() ? cat(dim.value()) : print_line(*dim.expr(), 200);
 }
 
-std::string tessera::ir::to_text(const Shape& shape) {
-  return cat("[", join(shape, ", "), "]");
-}
+std::string tessera::ir::to_text(const Shape& shape) { return cat("[", join(shape, ", "), "]"); }
 
-Shape tessera::ir::shape_of(std::span<const std::int64_t> dims) {
-  return {dims.begin(), dims.end()};
-}
+Shape tessera::ir::shape_of(std::span<const std::int64_t> dims) { return {dims.begin(), dims.end()}; }
 
 std::optional<SmallVector<std::int64_t, 4>> tessera::ir::constant_shape(const Shape& shape) {
   SmallVector<std::int64_t, 4> out;

@@ -52,12 +52,8 @@ Dim operator*(const Dim& a, const Dim& b);
 [[nodiscard]] std::string to_text(const Dim& dim);
 /// "[64, N]"
 [[nodiscard]] std::string to_text(const Shape& shape);
-inline void append_text(std::string& out, const Dim& dim) {
-  out += to_text(dim);
-}
-inline void append_text(std::string& out, const Shape& shape) {
-  out += to_text(shape);
-}
+inline void append_text(std::string& out, const Dim& dim) { out += to_text(dim); }
+inline void append_text(std::string& out, const Shape& shape) { out += to_text(shape); }
 
 /// A shape of numbers.
 [[nodiscard]] Shape shape_of(std::span<const std::int64_t> dims);

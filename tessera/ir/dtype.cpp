@@ -14,13 +14,9 @@ constexpr std::array<Dtype, 13> dtypes{Dtype::f64, Dtype::f32, Dtype::f16,    Dt
 
 }  // namespace
 
-std::span<const Dtype> tessera::ir::all_dtypes() {
-  return dtypes;
-}
+std::span<const Dtype> tessera::ir::all_dtypes() { return dtypes; }
 
-std::string_view tessera::ir::to_string(Dtype dtype) {
-  return names[static_cast<std::size_t>(dtype)];
-}
+std::string_view tessera::ir::to_string(Dtype dtype) { return names[static_cast<std::size_t>(dtype)]; }
 
 std::optional<Dtype> tessera::ir::parse_dtype(std::string_view name) {
   for (Dtype dtype : dtypes)

@@ -22,9 +22,7 @@ enum class Dtype : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, u1
 /// The inverse of to_string.
 [[nodiscard]] std::optional<Dtype> parse_dtype(std::string_view name);
 using tessera::append_text;  // the overloads for texts and numbers, beside those of this room
-inline void append_text(std::string& out, Dtype dtype) {
-  out += to_string(dtype);
-}
+inline void append_text(std::string& out, Dtype dtype) { out += to_string(dtype); }
 
 /// Bytes of one element.
 [[nodiscard]] constexpr std::size_t size_of(Dtype dtype) {
@@ -32,9 +30,7 @@ inline void append_text(std::string& out, Dtype dtype) {
   return sizes[static_cast<std::size_t>(dtype)];
 }
 
-[[nodiscard]] constexpr bool is_float(Dtype dtype) {
-  return dtype <= Dtype::bf16;
-}
+[[nodiscard]] constexpr bool is_float(Dtype dtype) { return dtype <= Dtype::bf16; }
 [[nodiscard]] constexpr bool is_integer(Dtype dtype) {
   return dtype > Dtype::bf16 && dtype != Dtype::boolean;
 }

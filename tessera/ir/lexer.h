@@ -97,8 +97,6 @@ class Lexer {
 [[nodiscard]] inline bool is_word_start(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
-[[nodiscard]] inline bool is_word_char(char c) {
-  return is_word_start(c) || (c >= '0' && c <= '9');
-}
+[[nodiscard]] inline bool is_word_char(char c) { return is_word_start(c) || (c >= '0' && c <= '9'); }
 
 }  // namespace tessera::ir

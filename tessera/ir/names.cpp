@@ -65,9 +65,7 @@ void tessera::ir::append_identifier(std::string& out, std::string_view name) {
     append_escaped(out, name, '`');
 }
 
-void VariableNames::open() {
-  scopes_.push_back({next_scope_++, {}, {}});
-}
+void VariableNames::open() { scopes_.push_back({next_scope_++, {}, {}}); }
 
 void VariableNames::close() {
   Scope& scope = scopes_.back();

@@ -19,12 +19,10 @@ void destroy(const Node* node) {
   visit_node(*node, [](const auto& concrete) { delete &concrete; });
 }
 
-/// Nodes whose last reference went away while another one was being destroyed, on this thread.
-struct DyingNodes {
-  bool draining = false;
-  std::vector<const Node*> waiting;
-};
-thread_local DyingNodes dying;
+/// Nodes whose last reference went away while another one was being destroyed. It lives on the stack of the
+/// outermost release, so that nodes may be released at any time, also by the destructors of static objects.
+using DyingNodes = std::vector<const Node*>;
+thread_local DyingNodes* dying = nullptr;
 
 std::uint64_t next_variable_id() {
   static std::atomic<std::uint64_t> next{1};
@@ -47,19 +45,19 @@ double rounded_to(double value, Dtype dtype) {
 }  // namespace
 
 void Node::release_last(const Node* node) {
-  if (dying.draining) {
-    dying.waiting.push_back(node);
+  if (dying != nullptr) {
+    dying->push_back(node);
     return;
   }
-  dying.draining = true;
+  DyingNodes waiting;
+  dying = &waiting;
   destroy(node);
-  while (!dying.waiting.empty()) {
-    const Node* next = dying.waiting.back();
-    dying.waiting.pop_back();
+  while (!waiting.empty()) {
+    const Node* next = waiting.back();
+    waiting.pop_back();
     destroy(next);
   }
-  dying.draining = false;
-  if (dying.waiting.capacity() > 4096) std::vector<const Node*>().swap(dying.waiting);
+  dying = nullptr;
 }
 
 std::string_view tessera::ir::to_string(NodeKind kind) {

@@ -1,5 +1,6 @@
 #include "tessera/ir/node_memory.h"
 
+#include <algorithm>
 #include <array>
 #include <mutex>
 #include <new>
@@ -31,10 +32,24 @@ struct FreeSlot {
   FreeSlot* next;
 };
 
+using FreeLists = std::array<FreeSlot*, max_slots>;
+
+FreeSlot* take(FreeLists& lists, std::size_t slots) {
+  FreeSlot* slot = lists[slots - 1];
+  if (slot != nullptr) lists[slots - 1] = slot->next;
+  return slot;
+}
+
+void give(FreeLists& lists, void* memory, std::size_t slots) {
+  auto* slot = static_cast<FreeSlot*>(memory);
+  slot->next = lists[slots - 1];
+  lists[slots - 1] = slot;
+}
+
 /// What threads that ended left behind, and all blocks ever made: they live as long as the process.
 struct SharedStock {
   std::mutex mutex;
-  std::array<FreeSlot*, max_slots> free{};
+  FreeLists free{};
   std::vector<MemoryBlock> blocks;
 };
 
@@ -43,66 +58,54 @@ SharedStock& shared_stock() {
   return *stock;
 }
 
-/// The free slots of one thread.
-class ThreadStock {
- public:
-  ~ThreadStock() {
-    SharedStock& shared = shared_stock();
-    const std::lock_guard lock(shared.mutex);
-    for (std::size_t size = 0; size < max_slots; ++size)
-      while (FreeSlot* slot = take(size)) {
-        slot->next = shared.free[size];
-        shared.free[size] = slot;
-      }
-  }
-
-  void* allocate(std::size_t slots) {
-    if (FreeSlot* slot = take(slots - 1)) return slot;
-    if (static_cast<std::size_t>(limit_ - cursor_) < slots * node_slot_bytes && !refill(slots))
-      return take(slots - 1);
-    std::byte* out = cursor_;
-    cursor_ += slots * node_slot_bytes;
-    return out;
-  }
-  void free(void* memory, std::size_t slots) {
-    auto* slot = static_cast<FreeSlot*>(memory);
-    slot->next = free_[slots - 1];
-    free_[slots - 1] = slot;
-  }
-
- private:
-  FreeSlot* take(std::size_t size) {
-    FreeSlot* slot = free_[size];
-    if (slot != nullptr) free_[size] = slot->next;
-    return slot;
-  }
-
-  /// Takes over the shared slots of this size (false), or makes a new block to cut from (true).
-  bool refill(std::size_t slots) {
-    SharedStock& shared = shared_stock();
-    const std::lock_guard lock(shared.mutex);
-    if (shared.free[slots - 1] != nullptr) {
-      std::swap(free_[slots - 1], shared.free[slots - 1]);
-      return false;
-    }
-    shared.blocks.push_back(allocate_block(block_bytes_));
-    cursor_ = shared.blocks.back().get();
-    limit_ = cursor_ + block_bytes_;
-    block_bytes_ = block_bytes_ * 4 < large_page_bytes ? block_bytes_ * 4 : large_page_bytes;
-    return true;
-  }
-
-  std::array<FreeSlot*, max_slots> free_{};
-  std::byte* cursor_ = nullptr;
-  std::byte* limit_ = nullptr;
-  std::size_t block_bytes_ = first_block_bytes;
+/// The free slots of one thread, and the block it cuts new ones from. Plain data: it is used until the very
+/// end of the thread, after all its destructors.
+struct ThreadStock {
+  FreeLists free{};
+  std::byte* cursor = nullptr;
+  std::byte* limit = nullptr;
+  std::size_t block_bytes = first_block_bytes;
 };
+constinit thread_local ThreadStock stock;
 
-thread_local ThreadStock stock;
+/// Hands the slots of a thread that ends over to the others.
+struct ThreadEnd {
+  ~ThreadEnd() {
+    SharedStock& shared = shared_stock();
+    const std::lock_guard lock(shared.mutex);
+    for (std::size_t slots = 1; slots <= max_slots; ++slots)
+      while (FreeSlot* slot = take(stock.free, slots)) give(shared.free, slot, slots);
+  }
+};
+thread_local ThreadEnd thread_end;
 
-std::size_t slots_for(std::size_t bytes) {
-  return (bytes + node_slot_bytes - 1) / node_slot_bytes;
+/// Takes over the shared slots of this size, or makes a new block to cut from.
+void refill(std::size_t slots) {
+  (void)&thread_end;  // made by its first use
+  SharedStock& shared = shared_stock();
+  const std::lock_guard lock(shared.mutex);
+  if (shared.free[slots - 1] != nullptr) {
+    std::swap(stock.free[slots - 1], shared.free[slots - 1]);
+    return;
+  }
+  shared.blocks.push_back(allocate_block(stock.block_bytes));
+  stock.cursor = shared.blocks.back().get();
+  stock.limit = stock.cursor + stock.block_bytes;
+  stock.block_bytes = std::min(stock.block_bytes * 4, large_page_bytes);
 }
+
+void* allocate_slots(std::size_t slots) {
+  if (FreeSlot* slot = take(stock.free, slots)) return slot;
+  if (static_cast<std::size_t>(stock.limit - stock.cursor) < slots * node_slot_bytes) {
+    refill(slots);
+    if (FreeSlot* slot = take(stock.free, slots)) return slot;
+  }
+  std::byte* out = stock.cursor;
+  stock.cursor += slots * node_slot_bytes;
+  return out;
+}
+
+std::size_t slots_for(std::size_t bytes) { return (bytes + node_slot_bytes - 1) / node_slot_bytes; }
 
 }  // namespace
 
@@ -110,12 +113,12 @@ void* tessera::ir::allocate_node(std::size_t bytes) {
   const std::size_t slots = slots_for(bytes);
   if (TESSERA_NODE_POOL == 0 || slots > max_slots)
     return ::operator new(bytes, std::align_val_t(node_slot_bytes));
-  return stock.allocate(slots);
+  return allocate_slots(slots);
 }
 
 void tessera::ir::free_node(void* memory, std::size_t bytes) noexcept {
   const std::size_t slots = slots_for(bytes);
   if (TESSERA_NODE_POOL == 0 || slots > max_slots)
     return ::operator delete(memory, std::align_val_t(node_slot_bytes));
-  stock.free(memory, slots);
+  give(stock.free, memory, slots);
 }

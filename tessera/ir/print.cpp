@@ -118,6 +118,7 @@ class Printer {
         members_.insert(function.get());
       }
     } else {
+      if (const auto* function = as<Function>(root)) taken_function_names_.insert(item_name(*function));
       for (const Function* function : functions_by_name(root)) hoist(function);
     }
   }
@@ -146,12 +147,12 @@ class Printer {
     }
   }
 
+  static std::string item_name(const Function& function) { return function.name.empty() ? "main" : function.name; }
+
   void print_function_item(const Function& function) {
     const auto named = function_names_.find(&function);
     out_ += "func ";
-    append_identifier(out_, named != function_names_.end() ? std::string_view(named->second)
-                            : function.name.empty()        ? "main"
-                                                           : function.name);
+append_identifier(out_, named != function_names_.end() ? named->second : item_name(function));
     expand(function);
     run();
     kept_.clear();
@@ -632,9 +633,7 @@ class Printer {
 
 }  // namespace
 
-std::string tessera::ir::print(const Node& node) {
-  return Printer().print_document(node);
-}
+std::string tessera::ir::print(const Node& node) { return Printer().print_document(node); }
 
 std::string tessera::ir::print_line(const Node& node, std::size_t limit) {
   std::string text = Printer().print_alone(node, limit);

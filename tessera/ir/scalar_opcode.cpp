@@ -16,9 +16,7 @@ constexpr ScalarOpcodeInfo compare(std::string_view name, std::string_view symbo
 constexpr ScalarOpcodeInfo function(std::string_view name, int arity, bool commutative = false) {
   return {name, "", static_cast<std::uint8_t>(arity), 0, commutative, false};
 }
-constexpr ScalarOpcodeInfo test(std::string_view name) {
-  return {name, "", 1, 0, false, true};
-}
+constexpr ScalarOpcodeInfo test(std::string_view name) { return {name, "", 1, 0, false, true}; }
 
 // In the order of the enumeration.
 constexpr std::array<ScalarOpcodeInfo, scalar_opcode_count> table{infix("add", "+", 6, true),

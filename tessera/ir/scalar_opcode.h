@@ -90,9 +90,7 @@ struct ScalarOpcodeInfo {
 };
 
 [[nodiscard]] const ScalarOpcodeInfo& info(ScalarOpcode opcode);
-[[nodiscard]] inline std::string_view to_string(ScalarOpcode opcode) {
-  return info(opcode).name;
-}
+[[nodiscard]] inline std::string_view to_string(ScalarOpcode opcode) { return info(opcode).name; }
 /// The inverse of to_string.
 [[nodiscard]] std::optional<ScalarOpcode> parse_scalar_opcode(std::string_view name);
 

@@ -24,12 +24,8 @@ bool same_factors(const Term& a, const Term& b) {
                     });
 }
 
-Sum constant_sum(std::int64_t value) {
-  return value == 0 ? Sum{} : Sum{{value, {}}};
-}
-Sum atom_sum(ExprRef atom) {
-  return {{1, {std::move(atom)}}};
-}
+Sum constant_sum(std::int64_t value) { return value == 0 ? Sum{} : Sum{{value, {}}}; }
+Sum atom_sum(ExprRef atom) { return {{1, {std::move(atom)}}}; }
 
 std::optional<std::int64_t> as_constant(const Sum& sum) {
   if (sum.empty()) return 0;
@@ -141,12 +137,8 @@ Range scaled(const Range& range, std::int64_t factor) {
   return out;
 }
 
-Bound smaller(Bound a, Bound b) {
-  return a && b ? std::min(*a, *b) : a ? a : b;
-}
-Bound larger(Bound a, Bound b) {
-  return a && b ? std::max(*a, *b) : a ? a : b;
-}
+Bound smaller(Bound a, Bound b) { return a && b ? std::min(*a, *b) : a ? a : b; }
+Bound larger(Bound a, Bound b) { return a && b ? std::max(*a, *b) : a ? a : b; }
 
 Range sum_range(const Sum& sum, int depth);
 
@@ -392,6 +384,4 @@ Dim tessera::ir::to_dim(const Sum& sum) {
   return Dim(build(sum));
 }
 
-Range tessera::ir::range_of(const Sum& sum) {
-  return sum_range(sum, 0);
-}
+Range tessera::ir::range_of(const Sum& sum) { return sum_range(sum, 0); }

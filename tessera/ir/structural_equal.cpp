@@ -376,9 +376,7 @@ bool tessera::ir::structural_equal(const Node& a, const Node& b, CompareMode mod
   return EqualWalk(mode, EqualWalk::Report::no).run(a, b);
 }
 
-std::string Mismatch::to_text() const {
-  return cat(path, ": ", left, " ≠ ", right);
-}
+std::string Mismatch::to_text() const { return cat(path, ": ", left, " ≠ ", right); }
 
 std::optional<Mismatch> tessera::ir::first_mismatch(const Node& a, const Node& b, CompareMode mode) {
   EqualWalk walk(mode, EqualWalk::Report::yes);

@@ -183,6 +183,4 @@ class HashWalk {
 
 }  // namespace
 
-Hash128 tessera::ir::structural_hash(const Node& node, CompareMode mode) {
-  return HashWalk(mode).run(node);
-}
+Hash128 tessera::ir::structural_hash(const Node& node, CompareMode mode) { return HashWalk(mode).run(node); }

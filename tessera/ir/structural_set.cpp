@@ -12,9 +12,7 @@ const Node* StructuralSet::find(const Node& node, const Hash128& hash) const {
   return nullptr;
 }
 
-const Node* StructuralSet::find(const Node& node) const {
-  return find(node, hash_(node, mode_));
-}
+const Node* StructuralSet::find(const Node& node) const { return find(node, hash_(node, mode_)); }
 
 NodeRef StructuralSet::insert(const NodeRef& node) {
   const Hash128 hash = hash_(*node, mode_);

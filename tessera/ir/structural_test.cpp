@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <thread>
 #include <unordered_set>
 
 #include "tessera/ir/cse.h"
@@ -25,12 +26,8 @@ constexpr auto mapping = CompareMode::mapping;
 Ref<Var> scalar(std::string name, Dtype dtype = Dtype::i64) {
   return variable(std::move(name), scalar_type(dtype));
 }
-ExprRef add(const ExprRef& a, const ExprRef& b) {
-  return scalar_op(ScalarOpcode::add, {a, b});
-}
-ExprRef one() {
-  return int_const(1);
-}
+ExprRef add(const ExprRef& a, const ExprRef& b) { return scalar_op(ScalarOpcode::add, {a, b}); }
+ExprRef one() { return int_const(1); }
 
 /// Equal, and equal hashes: the law that holds in both modes, always.
 void expect_equal(const Node& a, const Node& b, CompareMode mode) {
@@ -48,9 +45,7 @@ void expect_different(const Node& a, const Node& b, CompareMode mode) {
   EXPECT_TRUE(first_mismatch(a, b, mode));
 }
 
-FunctionRef parsed(std::string_view text) {
-  return value_or_throw(parse_function(text));
-}
+FunctionRef parsed(std::string_view text) { return value_or_throw(parse_function(text)); }
 
 TEST(StructuralEqual, Trap_E1_FreeVariablesAreTheSameOnlyUnderMapping) {
   const auto x = scalar("x"), y = scalar("y");
@@ -393,6 +388,21 @@ TEST(StructuralHash, IsTheSameInEveryProcess) {
   EXPECT_EQ(structural_hash(*add(scalar("x"), one()), mapping).to_hex(), "31bc89d1a29b8c2210bb408c96af6ed5");
   const auto free = value_or_throw(parse("free x: f32 expr x * 2.0"));
   EXPECT_EQ(structural_hash(*free, strict).to_hex(), "e1b6be2add2e7e0d65820ddb5938b328");
+}
+
+TEST(Nodes, MayBeBuiltSharedAndReleasedByManyThreads) {
+  const auto shared = doubled(200);
+  std::vector<std::thread> threads;
+  std::vector<ExprRef> made(4);
+  for (std::size_t t = 0; t < made.size(); ++t)
+    threads.emplace_back([&, t] {
+      ExprRef e = shared;
+      for (int i = 0; i < 2000; ++i) e = add(e, i % 3 == 0 ? shared : e);
+      EXPECT_TRUE(structural_equal(*shared, *doubled(200), mapping));
+      made[t] = e;
+    });
+  for (auto& thread : threads) thread.join();
+  expect_equal(*made[0], *made[3], strict);
 }
 
 TEST(Cse, DropsWhatIsComputedTwice) {

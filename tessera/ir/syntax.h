@@ -52,9 +52,7 @@ constexpr std::uint8_t field_index(std::string_view name) {
   return found;
 }
 
-constexpr bool is_name_char(char c) {
-  return (c >= 'a' && c <= 'z') || c == '_';
-}
+constexpr bool is_name_char(char c) { return (c >= 'a' && c <= 'z') || c == '_'; }
 
 template <class N>
 constexpr Syntax parse_syntax() {

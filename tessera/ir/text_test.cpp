@@ -25,9 +25,7 @@ void expect_round_trip(const Node& node) {
   EXPECT_FALSE(mismatch) << mismatch->to_text() << "\n" << text.substr(0, 2000);
 }
 
-std::string printed(std::string_view text) {
-  return print(*value_or_throw(parse(text)));
-}
+std::string printed(std::string_view text) { return print(*value_or_throw(parse(text))); }
 
 std::string error_of(std::string_view text) {
   const auto result = parse(text, {.file = "f"});

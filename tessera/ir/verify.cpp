@@ -49,9 +49,7 @@ bool is_single_integer(const Type& type) {
   return tensor != nullptr && is_integer(tensor->dtype) && element_count(tensor->shape) == 1;
 }
 
-std::string type_text(const TypeRef& type) {
-  return type == nullptr ? "nothing" : print_line(*type);
-}
+std::string type_text(const TypeRef& type) { return type == nullptr ? "nothing" : print_line(*type); }
 
 /// Checks one function, or one expression or statement that stands alone. Functions below are checked on
 /// their own: they are closed.

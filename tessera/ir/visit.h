@@ -108,9 +108,7 @@ void visit_field(const N& node, V& v) {
 /// Visits the fields of a node of known type.
 template <class N, class V>
 void visit_fields(const N& node, V& v) {
-  [&]<std::size_t... i>(std::index_sequence<i...>) {
-    (detail::visit_field<i>(node, v), ...);
-  }
+  [&]<std::size_t... i>(std::index_sequence<i...>) { (detail::visit_field<i>(node, v), ...); }
   (std::make_index_sequence<std::tuple_size_v<decltype(N::fields())>>());
 }
 
@@ -224,9 +222,7 @@ bool pair_field(const N& a, const N& b, H& h) {
 /// False as soon as a plain value differs.
 template <class N, class H>
 bool visit_pairs(const N& a, const N& b, H& h) {
-  return [&]<std::size_t... i>(std::index_sequence<i...>) {
-    return (detail::pair_field<i>(a, b, h) && ...);
-  }
+  return [&]<std::size_t... i>(std::index_sequence<i...>) { return (detail::pair_field<i>(a, b, h) && ...); }
   (std::make_index_sequence<std::tuple_size_v<decltype(N::fields())>>());
 }
 

@@ -132,15 +132,15 @@ NodeRef with_field_changed(const NodeRef& root, std::size_t wanted, std::string&
   for (const Node* node : post_order(*root)) {
     NodeRef changed;
     visit_node(*node, [&]<class N>(const N& concrete) {
+      bool has_changed = false;
       auto draft = std::make_unique<N>(concrete);
       for_each_field(*draft, [&](const auto& field, auto& member) {
         if (done || field.kind == FieldKind::ignore || count++ != wanted) return;
         done = true;
         what = cat(to_string(node->kind()), ".", field.name);
-        if (change(member)) changed = NodeRef(draft.get());  // sealed below
+        has_changed = change(member);
       });
-      if (changed != nullptr)
-        changed = NodeRef(seal(std::unique_ptr<N>((changed.detach(), draft.release()))));
+      if (has_changed) changed = seal(std::move(draft));
     });
     if (!done) continue;
     if (changed == nullptr) return root;

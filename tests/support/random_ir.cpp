@@ -40,9 +40,7 @@ std::string RandomIr::name(const char* base) {
   return chance(50) ? base : cat(base, below(4));
 }
 
-Dtype RandomIr::dtype() {
-  return all_dtypes()[below(all_dtypes().size())];
-}
+Dtype RandomIr::dtype() { return all_dtypes()[below(all_dtypes().size())]; }
 
 Dim RandomIr::dim(const Scope& scope) {
   if (scope.sizes.empty() || chance(40)) return static_cast<std::int64_t>(below(6));
@@ -114,9 +112,7 @@ ExprRef RandomIr::scalar(const Scope& scope, Dtype dtype, int depth) {
   }
 }
 
-ExprRef RandomIr::scalar_expression(Dtype dtype) {
-  return scalar(free_, dtype, 5);
-}
+ExprRef RandomIr::scalar_expression(Dtype dtype) { return scalar(free_, dtype, 5); }
 
 ExprRef RandomIr::dense() {
   const Dtype type = dtype();
