@@ -111,14 +111,14 @@ void print_text(benchmark::State& state) {
 // Creation order first: freeing a random graph leaves the free slots in random order.
 #define GRAPHS(function, name, ...) \
   BENCHMARK_CAPTURE(function, name, __VA_ARGS__)->Arg(1000000)->Arg(10000000)->Unit(benchmark::kMillisecond)
-GRAPHS(hash_graph, creation / mapping, Order::creation, CompareMode::mapping);
-GRAPHS(hash_graph, creation / strict, Order::creation, CompareMode::strict);
-GRAPHS(equal_graphs, creation / mapping, Order::creation, CompareMode::mapping);
-GRAPHS(equal_graphs, creation / strict, Order::creation, CompareMode::strict);
-GRAPHS(hash_graph, random / mapping, Order::random, CompareMode::mapping);
-GRAPHS(hash_graph, random / strict, Order::random, CompareMode::strict);
-GRAPHS(equal_graphs, random / mapping, Order::random, CompareMode::mapping);
-GRAPHS(equal_graphs, random / strict, Order::random, CompareMode::strict);
+GRAPHS(hash_graph, creation_mapping, Order::creation, CompareMode::mapping);
+GRAPHS(hash_graph, creation_strict, Order::creation, CompareMode::strict);
+GRAPHS(equal_graphs, creation_mapping, Order::creation, CompareMode::mapping);
+GRAPHS(equal_graphs, creation_strict, Order::creation, CompareMode::strict);
+GRAPHS(hash_graph, random_mapping, Order::random, CompareMode::mapping);
+GRAPHS(hash_graph, random_strict, Order::random, CompareMode::strict);
+GRAPHS(equal_graphs, random_mapping, Order::random, CompareMode::mapping);
+GRAPHS(equal_graphs, random_strict, Order::random, CompareMode::strict);
 BENCHMARK(parse_text)->Unit(benchmark::kMillisecond);
 BENCHMARK(print_text)->Unit(benchmark::kMillisecond);
 
