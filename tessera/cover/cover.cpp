@@ -53,8 +53,9 @@ class PieceSolver {
   void search() {
     std::vector<std::pair<std::uint32_t, Search>> searches;
     for (std::uint32_t shape : wide_) {
-      if (deadline_.passed()) return;
-      searches.emplace_back(shape, Search(model_, pieces_, pieces_.pieces[solved_[shape]], answers_[shape]));
+      if (deadline_.passed()) break;
+      const Piece& piece = pieces_.pieces[solved_[shape]];
+      searches.emplace_back(shape, Search(model_, pieces_, piece, answers_[shape], deadline_));
     }
     while (!searches.empty())
       std::erase_if(searches, [&](auto& item) {

@@ -49,7 +49,8 @@ struct Problem {
 
 /// Limits on the work. Only `budget` makes the answer depend on the machine.
 struct Options {
-  /// Wall-clock time after which the best tiling found so far is returned.
+  /// Wall-clock time after which the best tiling found so far is returned. Reading the problem, which takes
+  /// linear time, is not cut short.
   std::optional<std::chrono::milliseconds> budget = {};
   /// States that a layer of the frontier may hold before a subproblem goes to the bounded search, an eighth
   /// of it where cycles must be watched; 0 sends all.

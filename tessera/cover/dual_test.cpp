@@ -61,7 +61,7 @@ TEST(Dual, PricesMayBeNegativeWhenANodeIsHardToLeaveOut) {
 
 TEST(Simplex, StopsAfterTheGivenRounds) {
   const SearchModel model = largest_piece(triangle());
-  const std::vector<double> prices = simplex_prices(model, 0);
+  const std::vector<double> prices = simplex_prices(model, 0, Deadline());
   EXPECT_EQ(prices, std::vector<double>(3, static_cast<double>(model.fine.of(1))));
 }
 

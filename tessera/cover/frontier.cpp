@@ -11,7 +11,7 @@ using namespace tessera::cover;
 namespace {
 
 /// States that all walks of one width may keep, so that memory stays bounded.
-constexpr std::size_t kept_state_limit = 1 << 24;
+constexpr std::size_t kept_state_limit = 1 << 23;
 
 /// States with hinges take so much longer that the bounded search is sooner the better choice.
 constexpr std::uint32_t hinge_penalty = 8;
@@ -123,12 +123,14 @@ class Walk {
     has_hinges_ = steps.has_hinges;
     layer_limit_ = steps.has_hinges ? most_states_ / hinge_penalty : most_states_;
     for (std::uint64_t kind : steps.kinds) {
-      if (path.size() % 64 == 0 && deadline.passed()) return std::nullopt;
       const std::uint64_t known_before = transitions_.size();
       const std::uint32_t transition = take(kind, layer);
       const Transition& taken = transitions_[transition];
       if (taken.is_refused) return std::nullopt;
-      if (transition == known_before) answer.states += layer_size(layer);
+      if (transition == known_before) {
+        answer.states += layer_size(layer);
+        if (deadline.passed()) return std::nullopt;
+      }
       path.push_back(transition);
       answer.cost += taken.cost;
       layer = taken.layer;
@@ -183,7 +185,9 @@ class Walk {
         if (plain == OpenHinges<W>::cycle) continue;
         builder_.offer({state.covered - step.hinges.own, plain, state.cost}, {i, covered_before});
       } else {
-        for (Choice c = 0; c < step.options.size(); ++c) choose(state, plain, step, {i, c});
+        // Tiles before the position alone: at equal cost more is covered.
+        for (Choice c = 1; c < step.options.size(); ++c) choose(state, plain, step, {i, c});
+        choose(state, plain, step, {i, 0});
       }
     }
   }

@@ -17,8 +17,7 @@ namespace {
 constexpr std::size_t most_nodes = 512;
 using NodeSet = std::bitset<most_nodes>;
 
-/// The nodes that each node leads to, by repeated squaring of nothing: edges are followed until nothing
-/// changes.
+/// The nodes that each node leads to: edges are followed until nothing changes.
 std::vector<NodeSet> find_after(const Problem& problem) {
   std::vector<NodeSet> after(problem.node_count);
   for (bool has_changed = true; has_changed;) {

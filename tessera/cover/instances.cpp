@@ -160,6 +160,16 @@ Problem tessera::cover::random_problem(const RandomShape& shape, std::uint64_t s
   return RandomBuilder(shape, seed).build();
 }
 
+Problem tessera::cover::dense_problem(std::uint32_t edge_percent, CostKind costs, std::uint64_t seed) {
+  return random_problem({.nodes = 60,
+                         .candidates = 300,
+                         .edge_percent = edge_percent,
+                         .largest = 8,
+                         .single_percent = 100,
+                         .costs = costs},
+                        seed);
+}
+
 Problem tessera::cover::ring_problem(std::uint32_t tiles) {
   Problem problem;
   problem.node_count = 2 * tiles;

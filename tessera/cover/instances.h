@@ -44,6 +44,9 @@ struct RandomShape {
 /// Random convex candidates over a random DAG. Many pairs of them are cyclic.
 [[nodiscard]] Problem random_problem(const RandomShape& shape, std::uint64_t seed);
 
+/// The hard case: 60 nodes, 300 random convex candidates of 2 to 8 nodes, and one for each node alone.
+[[nodiscard]] Problem dense_problem(std::uint32_t edge_percent, CostKind costs, std::uint64_t seed);
+
 /// A ring of `tiles` two-node candidates that cannot all be chosen: p_i -> c_i within candidate i, and
 /// p_i -> c_(i+1). Any proper subset is fine. Single nodes cost 1 each, candidates 1.
 [[nodiscard]] Problem ring_problem(std::uint32_t tiles);

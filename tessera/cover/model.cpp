@@ -4,6 +4,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "tessera/cover/order.h"
 #include "tessera/cover/sequence_table.h"
 
 using namespace tessera;
@@ -34,8 +35,7 @@ class ModelBuilder {
     const Precedence graph = make_precedence(problem_.node_count, problem_.edges);
     find_singles();
     find_useful();
-    model_.order = TESSERA_TRY(number_order(graph));
-    choose_order(graph);
+    model_.order = TESSERA_TRY(choose_order(graph, useful_sets()));
     model_.graph = renumbered(graph, model_.order);
     place_tiles();
     drop_duplicates();
@@ -48,8 +48,7 @@ class ModelBuilder {
  private:
   void find_singles();
   void find_useful();
-  void choose_order(const Precedence& graph);
-  [[nodiscard]] std::uint64_t frontier_size(std::span<const std::uint32_t> order) const;
+  [[nodiscard]] std::vector<NodeSet> useful_sets() const;
   void place_tiles();
   [[nodiscard]] RealTile place(std::uint32_t candidate, std::span<const std::uint32_t> position);
   void drop_duplicates();
@@ -98,44 +97,11 @@ void ModelBuilder::find_useful() {
   }
 }
 
-/// Takes the order with the narrowest frontier.
-void ModelBuilder::choose_order(const Precedence& graph) {
-  if (useful_.empty()) return;
-  std::uint64_t least = frontier_size(model_.order);
-  for (auto* make_order : {&chain_order, &demand_order}) {
-    std::vector<std::uint32_t> other = make_order(graph);
-    if (other == model_.order) continue;
-    const std::uint64_t size = frontier_size(other);
-    if (size >= least) continue;
-    least = size;
-    model_.order = std::move(other);
-  }
-}
-
-/// A guess at the number of states that a walk along `order` meets. At each place, candidates that have begun
-/// can have covered some of the nodes ahead; the states are subsets of those, about as many as for half of
-/// them.
-std::uint64_t ModelBuilder::frontier_size(std::span<const std::uint32_t> order) const {
-  const std::vector<std::uint32_t> position = inverse(order);
-  std::vector<std::uint32_t> begun(order.size());  // by position: where the first candidate with it begins
-  std::iota(begun.begin(), begun.end(), 0U);
-  for (std::uint32_t i : useful_) {
-    std::uint32_t first = no_candidate;
-    for (std::uint32_t node : problem_.candidates[i].nodes) first = std::min(first, position[node]);
-    for (std::uint32_t node : problem_.candidates[i].nodes) {
-      std::uint32_t& at = begun[position[node]];
-      at = std::min(at, first);
-    }
-  }
-  std::vector<std::uint32_t> beginning(order.size(), 0);
-  for (std::uint32_t first : begun) ++beginning[first];
-  std::uint64_t total = 0;
-  std::uint32_t ahead = 0;
-  for (std::uint32_t p = 0; p < order.size(); ++p) {
-    ahead = ahead + beginning[p] - 1;
-    total += std::uint64_t{1} << std::min(ahead / 2, 30U);
-  }
-  return total;
+std::vector<NodeSet> ModelBuilder::useful_sets() const {
+  std::vector<NodeSet> sets;
+  sets.reserve(useful_.size());
+  for (std::uint32_t i : useful_) sets.push_back(problem_.candidates[i].nodes);
+  return sets;
 }
 
 void ModelBuilder::place_tiles() {

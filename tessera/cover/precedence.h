@@ -1,11 +1,10 @@
-// The edges of a DAG in compressed rows, and topological orders of it.
+// The edges of a graph in compressed rows.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "tessera/base/result.h"
 #include "tessera/cover/cover.h"
 
 namespace tessera::cover {
@@ -44,17 +43,6 @@ struct Precedence {
 
 /// REQUIRES both ends of every edge < count. Linear in nodes and edges.
 [[nodiscard]] Precedence make_precedence(std::uint32_t count, std::span<const Edge> edges);
-
-/// The nodes so that producers come first, lowest number first; or an error that names a cycle.
-[[nodiscard]] Result<std::vector<std::uint32_t>> number_order(const Precedence& graph);
-
-/// The nodes so that producers come first, each as soon as possible after its last producer: along a chain to
-/// its end, then the next. REQUIRES no cycle.
-[[nodiscard]] std::vector<std::uint32_t> chain_order(const Precedence& graph);
-
-/// The nodes so that producers come first, each as late as its first consumer allows: a depth-first walk from
-/// the sinks. REQUIRES no cycle.
-[[nodiscard]] std::vector<std::uint32_t> demand_order(const Precedence& graph);
 
 /// The inverse of a permutation.
 [[nodiscard]] std::vector<std::uint32_t> inverse(std::span<const std::uint32_t> order);

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-using namespace tessera;
 using namespace tessera::cover;
 
 namespace {
@@ -17,13 +16,6 @@ Precedence diamond() {
   return make_precedence(4, edges);
 }
 
-void expect_topological(const Precedence& graph, const Nodes& order) {
-  ASSERT_EQ(order.size(), graph.size());
-  const Nodes position = inverse(order);
-  for (std::uint32_t node = 0; node < graph.size(); ++node)
-    for (std::uint32_t input : graph.inputs[node]) EXPECT_LT(position[input], position[node]);
-}
-
 TEST(Precedence, RowsAreAscendingWithoutRepeats) {
   const Precedence graph = diamond();
   EXPECT_EQ(row(graph.outputs, 3), (Nodes{0, 1}));
@@ -31,25 +23,10 @@ TEST(Precedence, RowsAreAscendingWithoutRepeats) {
   EXPECT_TRUE(graph.inputs[3].empty());
 }
 
-TEST(Precedence, OrdersPutProducersFirst) {
-  const Precedence graph = diamond();
-  expect_topological(graph, *number_order(graph));
-  expect_topological(graph, chain_order(graph));
-  expect_topological(graph, demand_order(graph));
-}
-
 TEST(Precedence, RenumberedKeepsTheEdges) {
   const Precedence graph = renumbered(diamond(), Nodes{3, 0, 1, 2});
   EXPECT_EQ(row(graph.outputs, 0), (Nodes{1, 2}));
   EXPECT_EQ(row(graph.inputs, 3), (Nodes{1, 2}));
-}
-
-TEST(Precedence, NamesACycle) {
-  const std::vector<Edge> edges{{0, 1}, {1, 2}, {2, 3}, {3, 1}, {3, 4}};
-  const auto order = number_order(make_precedence(5, edges));
-  ASSERT_FALSE(order.ok());
-  EXPECT_EQ(order.error().code(), ErrorCode::cycle);
-  EXPECT_EQ(order.error().message(), "the edges form a cycle: 1 -> 2 -> 3 -> 1");
 }
 
 TEST(StrongComponents, JoinsExactlyWhatIsOnACycle) {

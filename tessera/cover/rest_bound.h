@@ -18,7 +18,7 @@ class RestBound {
  public:
   RestBound(const SearchModel& model, const DualBound& prices);
 
-  /// The bound, fine; less than it once it exceeds `room`.
+  /// The bound, fine. Once it exceeds `room` it is not raised further.
   [[nodiscard]] Cost at(const SearchView& view, Cost room);
 
  private:

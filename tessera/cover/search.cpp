@@ -13,11 +13,11 @@ using namespace tessera::cover;
 
 class Search::Impl {
  public:
-  Impl(const Model& model, const Pieces& pieces, const Piece& piece, Answer start)
+  Impl(const Model& model, const Pieces& pieces, const Piece& piece, Answer start, const Deadline& deadline)
       : model_(make_search_model(model, pieces, piece)),
         has_all_tiles_(model_.has_hinges || !piece.has_hinges),
         answer_(std::move(start)),
-        prices_(find_prices(model_, model_.fine.of(answer_.cost))),
+        prices_(find_prices(model_, model_.fine.of(answer_.cost), deadline)),
         rest_bound_(model_, prices_),
         view_(model_),
         child_(view_.packed_size()) {
@@ -98,17 +98,19 @@ bool Search::Impl::run(std::uint64_t state_limit, const Deadline& deadline) {
 /// Ranks the states of a bucket, keeps as many as the beam allows, and expands them.
 void Search::Impl::take_bucket(std::uint32_t decided, const Deadline& deadline) {
   Bucket& bucket = buckets_[decided];
-  std::vector<Ranked> states;
+  std::vector<Ranked> begun;
   for (std::uint32_t state = 0; state < bucket.size(); ++state)
-    if (bucket.arrival(state).excess <= room()) states.push_back({bucket.arrival(state).excess, state});
+    if (bucket.arrival(state).excess <= room()) begun.push_back({bucket.arrival(state).excess, state});
   // Looking at the rest of a state takes time: of very many only those that are best so far are worth it.
-  keep_best(states, 8 * beam_);
-  std::erase_if(states, [&](Ranked& one) {
-    if (one.state % 256 == 0 && deadline.passed()) return true;
-    view_.load(bucket.words(one.state), stacks_);
-    one.bound += rest_bound_.at(view_, room() - one.bound);
-    return one.bound > room();
-  });
+  keep_best(begun, 8 * beam_);
+  std::vector<Ranked> states;
+  for (std::size_t i = 0; i < begun.size(); ++i) {
+    if (i % 256 == 255 && deadline.passed()) return;
+    const auto [excess, state] = begun[i];
+    view_.load(bucket.words(state), stacks_);
+    const Cost bound = excess + rest_bound_.at(view_, room() - excess);
+    if (bound <= room()) states.push_back({bound, state});
+  }
   keep_best(states, beam_);
   for (const Ranked& one : states) {
     const Arrival& arrival = bucket.arrival(one.state);
@@ -166,8 +168,9 @@ void Search::Impl::record(const Arrival& last) {
     take(model_.tiles[trail_[at].tile]);
 }
 
-Search::Search(const Model& model, const Pieces& pieces, const Piece& piece, Answer start)
-    : impl_(std::make_unique<Impl>(model, pieces, piece, std::move(start))) {}
+Search::Search(const Model& model, const Pieces& pieces, const Piece& piece, Answer start,
+               const Deadline& deadline)
+    : impl_(std::make_unique<Impl>(model, pieces, piece, std::move(start), deadline)) {}
 Search::Search(Search&&) noexcept = default;
 Search& Search::operator=(Search&&) noexcept = default;
 Search::~Search() = default;

@@ -28,8 +28,10 @@ namespace tessera::cover {
 /// The search for one piece. Starts from a tiling that is known, and keeps the best one found.
 class Search {
  public:
-  /// REQUIRES model and pieces outlive it. `start` is a valid answer for the piece.
-  Search(const Model& model, const Pieces& pieces, const Piece& piece, Answer start);
+  /// Finds the prices, which already may raise the bound of `start`, a valid answer for the piece. REQUIRES
+  /// model and pieces outlive it.
+  Search(const Model& model, const Pieces& pieces, const Piece& piece, Answer start,
+         const Deadline& deadline);
   Search(Search&&) noexcept;
   Search& operator=(Search&&) noexcept;
   ~Search();

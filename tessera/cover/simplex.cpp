@@ -30,8 +30,8 @@ class Simplex {
     }
   }
 
-  std::vector<double> run(std::size_t rounds) {
-    for (std::size_t round = 0; round < rounds; ++round) {
+  std::vector<double> run(std::size_t rounds, const Deadline& deadline) {
+    for (std::size_t round = 0; round < rounds && !deadline.passed(); ++round) {
       const std::uint32_t entering = most_underpriced();
       if (entering == nobody) break;
       load_column(entering);
@@ -111,6 +111,7 @@ class Simplex {
 
 }  // namespace
 
-std::vector<double> tessera::cover::simplex_prices(const SearchModel& model, std::size_t rounds) {
-  return Simplex(model).run(rounds);
+std::vector<double> tessera::cover::simplex_prices(const SearchModel& model, std::size_t rounds,
+                                                   const Deadline& deadline) {
+  return Simplex(model).run(rounds, deadline);
 }
