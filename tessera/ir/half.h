@@ -45,4 +45,17 @@ namespace tessera::ir {
   return static_cast<std::uint16_t>(sign | ((magnitude - 0x38000000U + 0xfffU + odd) >> 13));
 }
 
+/// Rounds once: through float, a double just above a tie would be rounded twice.
+[[nodiscard]] constexpr float double_to_float_for_half(double value) {
+  const auto rounded = static_cast<float>(value);
+  const auto bits = std::bit_cast<std::uint32_t>(rounded);
+  if (static_cast<double>(rounded) == value || value != value) return rounded;
+  if ((bits & 1) != 0) return rounded;  // round to odd: an inexact float keeps its last bit set
+  const bool away = (static_cast<double>(rounded) < value) == (value > 0);
+  return std::bit_cast<float>(away ? bits + 1 : bits - 1);
+}
+
+[[nodiscard]] constexpr std::uint16_t double_to_f16(double value) { return float_to_f16(double_to_float_for_half(value)); }
+[[nodiscard]] constexpr std::uint16_t double_to_bf16(double value) { return float_to_bf16(double_to_float_for_half(value)); }
+
 }  // namespace tessera::ir

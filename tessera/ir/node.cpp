@@ -34,9 +34,9 @@ double rounded_to(double value, Dtype dtype) {
     case Dtype::f32:
       return static_cast<float>(value);
     case Dtype::f16:
-      return f16_to_float(float_to_f16(static_cast<float>(value)));
+      return f16_to_float(double_to_f16(value));
     case Dtype::bf16:
-      return bf16_to_float(float_to_bf16(static_cast<float>(value)));
+      return bf16_to_float(double_to_bf16(value));
     default:
       return value;
   }

@@ -1,0 +1,21 @@
+// The gradient of a function, by the gradients of the cards, in reverse.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "tessera/base/result.h"
+#include "tessera/ir/function.h"
+
+namespace tessera::autodiff {
+
+/// The vector-Jacobian product: a function that takes the parameters of `function` and then one gradient for each of its
+/// float results, and gives the gradients of the parameters named in `wrt`, zeros where nothing depends on one.
+/// Parameters in `wrt` must be float tensors.
+[[nodiscard]] Result<ir::FunctionRef> vjp(const ir::FunctionRef& function, std::span<const std::size_t> wrt);
+
+/// All float parameters of a function.
+[[nodiscard]] std::vector<std::size_t> float_parameters(const ir::Function& function);
+
+}  // namespace tessera::autodiff

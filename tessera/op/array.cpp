@@ -1,0 +1,82 @@
+#include "tessera/op/array.h"
+
+#include <cstring>
+
+#include "tessera/base/checked.h"
+#include "tessera/base/text.h"
+#include "tessera/op/wide.h"
+
+using namespace tessera;
+using namespace tessera::op;
+
+bool Layout::is_contiguous() const {
+  std::int64_t expected = 1;
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    if (shape[i] == 0) return true;
+    if (shape[i] != 1 && strides[i] != expected) return false;
+    expected *= shape[i];
+  }
+  return true;
+}
+
+Layout tessera::op::contiguous(const Extents& shape) {
+  Layout out{shape, Extents(shape.size(), 1), 0};
+  for (std::size_t i = shape.size(); i-- > 1;) out.strides[i - 1] = out.strides[i] * std::max<std::int64_t>(shape[i], 1);
+  return out;
+}
+
+std::int64_t tessera::op::element_count(const Extents& shape) {
+  const auto count = checked_product(shape);
+  TESSERA_CHECK(count.has_value(), "the number of elements overflows");
+  return *count;
+}
+
+Result<HostTensor> HostTensor::allocate(Dtype dtype, Extents shape) {
+  const auto count = checked_product(shape);
+  const auto bytes = count ? checked_mul<std::int64_t>(*count, static_cast<std::int64_t>(ir::size_of(dtype))) : std::nullopt;
+  if (!bytes || *bytes > (std::int64_t{1} << 46))
+    return Error(ErrorCode::memory, cat("a tensor of shape [", join(shape, ", "), "] is too large"));
+  HostTensor out;
+  try {
+    MemoryBlock block = allocate_block(static_cast<std::size_t>(std::max<std::int64_t>(*bytes, 1)));
+    std::memset(block.get(), 0, static_cast<std::size_t>(*bytes));
+    out.array_ = {dtype, contiguous(shape), block.get()};
+    out.memory_ = std::shared_ptr<std::byte>(block.release(), FreeMemory());
+  } catch (const std::bad_alloc&) {
+    return Error(ErrorCode::memory, cat("no memory for a tensor of ", *bytes, " bytes"));
+  }
+  return out;
+}
+
+Layout tessera::op::broadcast_layout(const Layout& from, const Extents& shape) {
+  TESSERA_CHECK(from.rank() <= shape.size(), "broadcasting cannot lower the rank");
+  Layout out{shape, Extents(shape.size(), 0), from.offset};
+  const std::size_t lead = shape.size() - from.rank();
+  for (std::size_t i = 0; i < from.rank(); ++i)
+    out.strides[lead + i] = from.shape[i] == 1 && shape[lead + i] != 1 ? 0 : from.strides[i];
+  return out;
+}
+
+void tessera::op::copy_elements(const Array& from, const Array& to) {
+  if (from.dtype == to.dtype) {
+    const std::size_t bytes = ir::size_of(from.dtype);
+    if (from.layout.is_contiguous() && to.layout.is_contiguous()) {
+      const auto at = [&](const Array& a) { return a.data + a.layout.offset * static_cast<std::int64_t>(bytes); };
+      if (from.size() > 0) std::memmove(at(to), at(from), bytes * static_cast<std::size_t>(from.size()));
+      return;
+    }
+    for_each_offset<2>(to.shape(), {&from.layout, &to.layout}, [&](const auto& at) {
+      std::memcpy(to.data + at[1] * static_cast<std::int64_t>(bytes), from.data + at[0] * static_cast<std::int64_t>(bytes), bytes);
+    });
+    return;
+  }
+  visit_wide(from.dtype, [&]<class W>(W*) {
+    const auto load = loader<W>(from.dtype);
+    const auto store = storer<W>(to.dtype);
+    for_each_offset<2>(to.shape(), {&from.layout, &to.layout}, [&](const auto& at) {
+      W value{};
+      load(from.data, at[0], 1, 1, &value);
+      store(to.data, at[1], 1, 1, &value);
+    });
+  });
+}

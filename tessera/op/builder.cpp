@@ -1,0 +1,136 @@
+#include "tessera/op/builder.h"
+
+#include "tessera/op/catalogue.h"
+
+using namespace tessera;
+using namespace tessera::op;
+
+namespace {
+
+Value binary(std::string_view op, Value a, Value b) {
+  Builder* builder = a ? a.builder : b.builder;
+  return builder == nullptr ? Value() : builder->call(op, {a, b});
+}
+Value number_like(Value x, double value) { return x ? x.builder->constant(value, x.dtype()) : Value(); }
+
+}  // namespace
+
+Value Builder::add_value(ValueType type) {
+  types_.push_back(std::move(type));
+  return {this, static_cast<std::uint32_t>(types_.size() - 1)};
+}
+
+Value Builder::fail(Error error) {
+  if (!error_) error_ = std::move(error);
+  return {};
+}
+
+Result<void> Builder::status() const {
+  if (error_) return *error_;
+  return {};
+}
+
+Value Builder::constant(double value, Dtype dtype) { return emit_constant(value, dtype); }
+
+Value Builder::call(std::string_view op, std::initializer_list<Value> inputs, Attributes attributes) {
+  return call(op, std::span(inputs.begin(), inputs.size()), std::move(attributes));
+}
+
+Value Builder::call(std::string_view op, std::span<const Value> inputs, Attributes attributes) {
+  const Values results = call_all(op, inputs, std::move(attributes));
+  return results.empty() ? Value() : results[0];
+}
+
+Values Builder::call_all(std::string_view op, std::span<const Value> inputs, Attributes attributes) {
+  const Card* card = find_card(op);
+  if (card == nullptr) return {fail(Error(ErrorCode::not_found, cat("there is no op '", op, "'")))};
+  Values all(inputs.begin(), inputs.end());
+  // Scalars left out at the end take their defaults, in the dtype of the first input.
+  while (all.size() < card->inputs.size() && card->inputs[all.size()].kind == InputKind::scalar && !all.empty() && all[0])
+    all.push_back(constant(card->inputs[all.size()].otherwise, all[0].dtype()));
+  ValueTypes types;
+  for (Value input : all) {
+    if (!input) return {Value()};
+    types.push_back(input.type());
+  }
+  auto complete = complete_attributes(*card, attributes);
+  if (!complete) return {fail(std::move(complete).error())};
+  auto inferred = infer(*card, types, *complete, assumptions());
+  if (!inferred) return {fail(std::move(inferred).error())};
+  auto results = emit(*card, all, *std::move(complete), *std::move(inferred));
+  if (!results) return {fail(std::move(results).error())};
+  return *std::move(results);
+}
+
+Value tessera::op::operator+(Value a, Value b) { return binary("add", a, b); }
+Value tessera::op::operator-(Value a, Value b) { return binary("sub", a, b); }
+Value tessera::op::operator*(Value a, Value b) { return binary("mul", a, b); }
+Value tessera::op::operator/(Value a, Value b) { return binary("div", a, b); }
+Value tessera::op::operator-(Value a) { return unary("neg", a); }
+Value tessera::op::operator+(Value a, double b) { return a + number_like(a, b); }
+Value tessera::op::operator-(Value a, double b) { return a - number_like(a, b); }
+Value tessera::op::operator*(Value a, double b) { return a * number_like(a, b); }
+Value tessera::op::operator/(Value a, double b) { return a / number_like(a, b); }
+Value tessera::op::operator+(double a, Value b) { return number_like(b, a) + b; }
+Value tessera::op::operator-(double a, Value b) { return number_like(b, a) - b; }
+Value tessera::op::operator*(double a, Value b) { return number_like(b, a) * b; }
+Value tessera::op::operator/(double a, Value b) { return number_like(b, a) / b; }
+
+Value tessera::op::unary(std::string_view op, Value x) { return x ? x.builder->call(op, {x}) : Value(); }
+
+Value tessera::op::reshape(Value x, const Shape& shape) {
+  if (!x || x.shape() == shape) return x;
+  return x.builder->call("reshape", {x}, {{"shape", shape}});
+}
+
+Value tessera::op::broadcast_to(Value x, const Shape& shape) {
+  if (!x || x.shape() == shape) return x;
+  return x.builder->call("broadcast_to", {x}, {{"shape", shape}});
+}
+
+Value tessera::op::transpose(Value x, std::span<const std::int64_t> permutation) {
+  if (!x) return x;
+  return x.builder->call("transpose", {x}, {{"permutation", std::vector<std::int64_t>(permutation.begin(), permutation.end())}});
+}
+
+Value tessera::op::transpose_matrix(Value x) {
+  if (!x) return x;
+  std::vector<std::int64_t> permutation(x.rank());
+  for (std::size_t i = 0; i < permutation.size(); ++i) permutation[i] = static_cast<std::int64_t>(i);
+  std::swap(permutation[permutation.size() - 1], permutation[permutation.size() - 2]);
+  return transpose(x, permutation);
+}
+
+Value tessera::op::sum(Value x, std::vector<std::int64_t> axes, bool keepdims) {
+  if (!x || axes.empty()) return x;  // the op takes an empty list for all axes
+  return x.builder->call("sum", {x}, {{"axes", std::move(axes)}, {"keepdims", keepdims}});
+}
+
+Value tessera::op::cast(Value x, Dtype dtype) {
+  if (!x || x.dtype() == dtype) return x;
+  return x.builder->call("cast", {x}, {{"dtype", dtype}});
+}
+
+Value tessera::op::where(Value condition, Value a, Value b) {
+  return condition ? condition.builder->call("where", {condition, a, b}) : Value();
+}
+
+Value tessera::op::full(Builder& b, double value, const ValueType& type) {
+  return b.call("full", {b.constant(value, type.dtype)}, {{"shape", type.shape}});
+}
+
+Value tessera::op::zeros_like(Value x) { return x ? full(*x.builder, 0, x.type()) : x; }
+
+Value tessera::op::sum_to(Value x, const Shape& shape) {
+  if (!x || x.shape() == shape) return x;
+  const std::size_t lead = x.rank() - shape.size();
+  std::vector<std::int64_t> axes;
+  for (std::size_t i = 0; i < x.rank(); ++i)
+    if (i < lead || (shape[i - lead] == Dim(1) && x.shape()[i] != Dim(1))) axes.push_back(static_cast<std::int64_t>(i));
+  return reshape(sum(x, std::move(axes), true), shape);
+}
+
+Value GradientCall::dy(std::size_t i) const {
+  if (result_gradients_[i]) return result_gradients_[i];
+  return zeros_like(results_[i]);
+}

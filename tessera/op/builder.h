@@ -1,0 +1,125 @@
+// Builder: how gradients and decompositions write code, without knowing for whom. The IR (ir_builder.h) and the recorder
+// of tensors implement it.
+//
+// Errors are sticky: a call that fails makes an empty Value, a call with an empty Value makes another one, and status()
+// tells the first error. So formulas read as formulas: `dy * y * (1.0 - y)`.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "tessera/op/call_info.h"
+
+namespace tessera::op {
+
+/// A value in a builder. Cheap to copy; empty where there is none.
+struct Value {
+  Builder* builder = nullptr;
+  std::uint32_t id = 0;
+
+  explicit operator bool() const { return builder != nullptr; }
+  [[nodiscard]] const ValueType& type() const;
+  [[nodiscard]] Dtype dtype() const { return type().dtype; }
+  [[nodiscard]] const Shape& shape() const { return type().shape; }
+  [[nodiscard]] std::size_t rank() const { return type().rank(); }
+};
+
+class Builder {
+ public:
+  virtual ~Builder() = default;
+
+  /// A call with one result. Attributes may leave out defaults; inputs of kind scalar that are left out at the end get theirs.
+  Value call(std::string_view op, std::initializer_list<Value> inputs, Attributes attributes = {});
+  Value call(std::string_view op, std::span<const Value> inputs, Attributes attributes = {});
+  /// A call with several results.
+  Values call_all(std::string_view op, std::span<const Value> inputs, Attributes attributes = {});
+  Values call_all(std::string_view op, std::initializer_list<Value> inputs, Attributes attributes = {}) {
+    return call_all(op, std::span(inputs.begin(), inputs.size()), std::move(attributes));
+  }
+
+  /// A number of rank 0 that never changes.
+  Value constant(double value, Dtype dtype);
+  [[nodiscard]] const ValueType& type(Value value) const { return types_[value.id]; }
+
+  /// Whether everything so far could be built.
+  [[nodiscard]] Result<void> status() const;
+
+ protected:
+  Value add_value(ValueType type);
+  /// Empty, and the error is remembered if it is the first.
+  Value fail(Error error);
+
+  /// Writes a call that was checked; as many results as `types`. `attributes` are complete.
+  virtual Result<Values> emit(const Card& card, std::span<const Value> inputs, Attributes attributes, ValueTypes types) = 0;
+  virtual Value emit_constant(double value, Dtype dtype) = 0;
+  /// Where to write what had to be assumed about symbols; null if nothing may be.
+  virtual Assumptions* assumptions() { return nullptr; }
+
+ private:
+  std::vector<ValueType> types_;
+  std::optional<Error> error_;
+};
+
+inline const ValueType& Value::type() const { return builder->type(*this); }
+
+// Operators on values of one builder; a number takes the dtype of the other side.
+Value operator+(Value a, Value b);
+Value operator-(Value a, Value b);
+Value operator*(Value a, Value b);
+Value operator/(Value a, Value b);
+Value operator-(Value a);
+Value operator+(Value a, double b);
+Value operator-(Value a, double b);
+Value operator*(Value a, double b);
+Value operator/(Value a, double b);
+Value operator+(double a, Value b);
+Value operator-(double a, Value b);
+Value operator*(double a, Value b);
+Value operator/(double a, Value b);
+
+// What gradients and decompositions often need.
+
+/// A call of an op with one operand.
+Value unary(std::string_view op, Value x);
+Value reshape(Value x, const Shape& shape);
+Value broadcast_to(Value x, const Shape& shape);
+Value transpose(Value x, std::span<const std::int64_t> permutation);
+/// Swaps the last two axes.
+Value transpose_matrix(Value x);
+Value sum(Value x, std::vector<std::int64_t> axes, bool keepdims);
+Value cast(Value x, Dtype dtype);
+Value where(Value condition, Value a, Value b);
+/// A tensor of one number.
+Value full(Builder& b, double value, const ValueType& type);
+Value zeros_like(Value x);
+/// Undoes broadcasting: sums `x` over the axes in which `shape` has 1 or nothing.
+Value sum_to(Value x, const Shape& shape);
+
+/// One call whose gradient is asked for.
+class GradientCall {
+ public:
+  GradientCall(Builder& builder, const CallInfo& call, std::span<const Value> inputs, std::span<const Value> results,
+               std::span<const Value> result_gradients)
+      : b(builder), info(call), inputs_(inputs), results_(results), result_gradients_(result_gradients) {}
+
+  Builder& b;
+  const CallInfo& info;
+
+  [[nodiscard]] std::size_t input_count() const { return inputs_.size(); }
+  [[nodiscard]] Value x(std::size_t i = 0) const { return inputs_[i]; }
+  [[nodiscard]] Value y(std::size_t i = 0) const { return results_[i]; }
+  /// The gradient of result i; zeros if nothing depends on it.
+  [[nodiscard]] Value dy(std::size_t i = 0) const;
+  [[nodiscard]] bool has_dy(std::size_t i) const { return static_cast<bool>(result_gradients_[i]); }
+
+ private:
+  std::span<const Value> inputs_;
+  std::span<const Value> results_;
+  std::span<const Value> result_gradients_;
+};
+
+}  // namespace tessera::op

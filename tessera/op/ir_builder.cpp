@@ -1,0 +1,98 @@
+#include "tessera/op/ir_builder.h"
+
+#include "tessera/base/text.h"
+#include "tessera/op/wide.h"
+
+using namespace tessera;
+using namespace tessera::op;
+
+namespace {
+
+/// The integer nearest to a number within the range of a dtype; an infinite bound becomes the end of the range.
+std::int64_t saturated(double value, Dtype dtype) {
+  std::byte memory[8];
+  storer<double>(dtype)(memory, 0, 1, 1, &value);
+  SignedWide out;
+  loader<SignedWide>(dtype)(memory, 0, 1, 1, &out);
+  return out.v;
+}
+
+}  // namespace
+
+Value IrBuilder::add(ir::ExprRef expr, ValueType type) {
+  const Value value = add_value(std::move(type));
+  exprs_.push_back(std::move(expr));
+  return value;
+}
+
+Dim IrBuilder::size(std::string name, ir::Range range) {
+  dims_.push_back(ir::size_symbol(std::move(name), range));
+  return Dim(dims_.back());
+}
+
+Value IrBuilder::parameter(std::string name, ValueType type) {
+  params_.push_back(ir::variable(std::move(name), ir_type(type), span_));
+  return add(params_.back(), std::move(type));
+}
+
+Value IrBuilder::adopt_parameter(Ref<ir::Var> var, ValueType type) {
+  params_.push_back(var);
+  return add(std::move(var), std::move(type));
+}
+
+Value IrBuilder::import(ir::ExprRef expr, ValueType type) { return add(std::move(expr), std::move(type)); }
+
+Value IrBuilder::scalar_parameter(Dtype dtype, double value) { return add(ir::param(next_slot_++, dtype, value), {dtype, {}}); }
+
+Values IrBuilder::append(ir::ExprRef value, const ValueTypes& types) {
+  std::vector<Ref<ir::Var>> targets;
+  Values out;
+  for (const ValueType& type : types) {
+    targets.push_back(ir::variable(cat("t", exprs_.size()), ir_type(type), span_));
+    out.push_back(add(targets.back(), type));
+  }
+  body_.push_back(ir::assign(std::move(targets), std::move(value), span_));
+  return out;
+}
+
+Result<Values> IrBuilder::emit(const Card& card, std::span<const Value> inputs, Attributes attributes, ValueTypes types) {
+  std::vector<ir::ExprRef> args;
+  for (Value input : inputs) {
+    TESSERA_CHECK(input.builder == this, "a value of another builder");
+    args.push_back(expr(input));
+  }
+  return append(ir::call(std::string(card.name), std::move(args), std::move(attributes), span_), types);
+}
+
+Value IrBuilder::emit_constant(double value, Dtype dtype) {
+  ir::ExprRef constant;
+  if (ir::is_float(dtype))
+    constant = ir::float_const(value, dtype);
+  else if (dtype == Dtype::boolean)
+    constant = ir::bool_const(value != 0);
+  else
+    constant = ir::int_const(saturated(value, dtype), dtype);
+  return add(std::move(constant), {dtype, {}});
+}
+
+Result<ir::FunctionRef> IrBuilder::function(std::string name, std::span<const Value> results) const {
+  TESSERA_TRY(status());
+  ir::FunctionParts parts{.name = std::move(name), .dims = dims_, .params = params_, .body = body_};
+  for (Value result : results) parts.results.push_back(expr(result));
+  return ir::function(std::move(parts));
+}
+
+std::optional<ValueType> tessera::op::value_type(const ir::Type& type) {
+  if (const auto* tensor = ir::as<ir::TensorType>(type)) return ValueType{tensor->dtype, tensor->shape};
+  if (const auto* scalar = ir::as<ir::ScalarType>(type)) return ValueType{scalar->dtype, {}};
+  return std::nullopt;
+}
+
+ir::TypeRef tessera::op::ir_type(const ValueType& type) { return ir::tensor_type(type.dtype, type.shape); }
+
+std::optional<ValueType> tessera::op::operand_type(const ir::Expr& operand) {
+  if (const auto* var = ir::as<ir::Var>(operand)) return value_type(*var->type);
+  if (const auto* constant = ir::as<ir::Dense>(operand)) return value_type(*constant->type);
+  if (const auto dtype = ir::scalar_dtype(operand)) return ValueType{*dtype, {}};
+  return std::nullopt;
+}

@@ -1,0 +1,67 @@
+// Writes the calls of a builder as statements of an IR function.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tessera/ir/function.h"
+#include "tessera/op/builder.h"
+
+namespace tessera::op {
+
+class IrBuilder : public Builder {
+ public:
+  IrBuilder() = default;
+
+  /// A size symbol of the function.
+  Dim size(std::string name, ir::Range range = {});
+  /// A parameter.
+  Value parameter(std::string name, ValueType type);
+  /// Any operand: a variable of code that goes before, a constant, a scalar. `expr` has this type.
+  Value import(ir::ExprRef expr, ValueType type);
+  /// A scalar parameter: the next slot, or `slot`.
+  Value scalar_parameter(Dtype dtype, double value = 0);
+
+  // Parts of another function, taken over as they are.
+  void adopt_size(Ref<ir::Var> size) { dims_.push_back(std::move(size)); }
+  Value adopt_parameter(Ref<ir::Var> var, ValueType type);
+  /// A statement; its targets are made known by import().
+  void adopt(Ref<ir::Assign> statement) { body_.push_back(std::move(statement)); }
+
+  /// The IR operand that stands for a value.
+  [[nodiscard]] const ir::ExprRef& expr(Value value) const { return exprs_[value.id]; }
+  /// Appends a statement that binds `value`, which has these types.
+  Values append(ir::ExprRef value, const ValueTypes& types);
+
+  /// The span of the statements that follow.
+  void at(ir::Span span) { span_ = std::move(span); }
+  [[nodiscard]] const std::vector<Ref<ir::Assign>>& statements() const { return body_; }
+  [[nodiscard]] const Assumptions& assumed() const { return assumptions_; }
+
+  /// The function of everything so far, or the first error.
+  [[nodiscard]] Result<ir::FunctionRef> function(std::string name, std::span<const Value> results) const;
+
+ protected:
+  Result<Values> emit(const Card& card, std::span<const Value> inputs, Attributes attributes, ValueTypes types) override;
+  Value emit_constant(double value, Dtype dtype) override;
+  Assumptions* assumptions() override { return &assumptions_; }
+
+ private:
+  Value add(ir::ExprRef expr, ValueType type);
+
+  std::vector<ir::ExprRef> exprs_;
+  std::vector<Ref<ir::Var>> dims_;
+  std::vector<Ref<ir::Var>> params_;
+  std::vector<Ref<ir::Assign>> body_;
+  Assumptions assumptions_;
+  ir::Span span_;
+  std::uint32_t next_slot_ = 0;
+};
+
+/// The type of an IR type; nothing for tuples.
+[[nodiscard]] std::optional<ValueType> value_type(const ir::Type& type);
+[[nodiscard]] ir::TypeRef ir_type(const ValueType& type);
+/// The type of an operand: a variable, a constant, a parameter or a scalar expression.
+[[nodiscard]] std::optional<ValueType> operand_type(const ir::Expr& operand);
+
+}  // namespace tessera::op
