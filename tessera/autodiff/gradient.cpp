@@ -47,7 +47,9 @@ class Reverse {
 
   Result<void> parameter(const ir::Var& var, bool active) {
     if (active && !is_float_value(*var.type))
-      return Error(ErrorCode::invalid_argument, cat("the gradient of parameter '", ir::describe(var), "' of type ", ir::describe(*var.type), " was asked for: it is no float tensor"));
+      return Error(ErrorCode::invalid_argument,
+                   cat("the gradient of parameter '", ir::describe(var), "' of type ",
+                       ir::describe(*var.type), " was asked for: it is no float tensor"));
     const auto type = op::value_type(*var.type);
     if (!type) return Error(ErrorCode::unsupported, cat("parameter '", ir::describe(var), "' is a tuple"));
     known_[var] = {builder_.adopt_parameter(Ref<ir::Var>(&var), *type), Value(), active};
@@ -105,17 +107,21 @@ class Reverse {
     }
     if (!any) return {};
     const op::Card* card = op::find_card(call->op);
-    if (card == nullptr) return Error(ErrorCode::not_found, cat("there is no op '", printable(call->op), "'"), statement.span().resolve());
+    if (card == nullptr)
+      return Error(ErrorCode::not_found, cat("there is no op '", printable(call->op), "'"),
+                   statement.span().resolve());
     if (card->gradient == nullptr) return missing_gradient(*card, statement);
     return through(*card, *call, results, gradients);
   }
 
   static Result<void> missing_gradient(const op::Card& card, const ir::Assign& statement) {
     if (!card.no_gradient.empty()) return {};
-    return Error(ErrorCode::unsupported, cat("op '", card.name, "' has no gradient"), statement.span().resolve());
+    return Error(ErrorCode::unsupported, cat("op '", card.name, "' has no gradient"),
+                 statement.span().resolve());
   }
 
-  Result<void> through(const op::Card& card, const ir::Call& call, const Values& results, const Values& gradients) {
+  Result<void> through(const op::Card& card, const ir::Call& call, const Values& results,
+                       const Values& gradients) {
     Values inputs;
     op::ValueTypes types;
     for (const auto& arg : call.args) {
@@ -153,10 +159,12 @@ class Reverse {
 
 }  // namespace
 
-Result<ir::FunctionRef> tessera::autodiff::vjp(const ir::FunctionRef& function, std::span<const std::size_t> wrt) {
+Result<ir::FunctionRef> tessera::autodiff::vjp(const ir::FunctionRef& function,
+                                               std::span<const std::size_t> wrt) {
   for (std::size_t i : wrt)
     if (i >= function->params.size())
-      return Error(ErrorCode::invalid_argument, cat("there is no parameter ", i, ": the function has ", function->params.size()));
+      return Error(ErrorCode::invalid_argument,
+                   cat("there is no parameter ", i, ": the function has ", function->params.size()));
   return Reverse(function).vjp(wrt);
 }
 

@@ -10,9 +10,9 @@
 
 namespace tessera::autodiff {
 
-/// The vector-Jacobian product: a function that takes the parameters of `function` and then one gradient for each of its
-/// float results, and gives the gradients of the parameters named in `wrt`, zeros where nothing depends on one.
-/// Parameters in `wrt` must be float tensors.
+/// The vector-Jacobian product: a function that takes the parameters of `function` and then one gradient for
+/// each of its float results, and gives the gradients of the parameters named in `wrt`, zeros where nothing
+/// depends on one. Parameters in `wrt` must be float tensors.
 [[nodiscard]] Result<ir::FunctionRef> vjp(const ir::FunctionRef& function, std::span<const std::size_t> wrt);
 
 /// All float parameters of a function.

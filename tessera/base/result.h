@@ -100,13 +100,13 @@ T value_or_throw(Result<T> result) {
 
 #define TESSERA_INTERNAL_CAT2(a, b) a##b
 #define TESSERA_INTERNAL_CAT(a, b) TESSERA_INTERNAL_CAT2(a, b)
-#define TESSERA_INTERNAL_TRY(name, ...)               \
-  __extension__({                                     \
-    auto name = (__VA_ARGS__);                        \
-    if (!name.ok()) return std::move(name).error();   \
-    std::move(name).take();                           \
+#define TESSERA_INTERNAL_TRY(name, ...)             \
+  __extension__({                                   \
+    auto name = (__VA_ARGS__);                      \
+    if (!name.ok()) return std::move(name).error(); \
+    std::move(name).take();                         \
   })
 
-/// `auto x = TESSERA_TRY(f());` is the value of f(), or returns its error to the caller. Also for Result<void>. (The
-/// counter gives each use its own variable, so that one may stand inside another.)
+/// `auto x = TESSERA_TRY(f());` is the value of f(), or returns its error to the caller. Also for
+/// Result<void>. (The counter gives each use its own variable, so that one may stand inside another.)
 #define TESSERA_TRY(...) TESSERA_INTERNAL_TRY(TESSERA_INTERNAL_CAT(tessera_try_, __COUNTER__), __VA_ARGS__)

@@ -55,7 +55,11 @@ namespace tessera::ir {
   return std::bit_cast<float>(away ? bits + 1 : bits - 1);
 }
 
-[[nodiscard]] constexpr std::uint16_t double_to_f16(double value) { return float_to_f16(double_to_float_for_half(value)); }
-[[nodiscard]] constexpr std::uint16_t double_to_bf16(double value) { return float_to_bf16(double_to_float_for_half(value)); }
+[[nodiscard]] constexpr std::uint16_t double_to_f16(double value) {
+  return float_to_f16(double_to_float_for_half(value));
+}
+[[nodiscard]] constexpr std::uint16_t double_to_bf16(double value) {
+  return float_to_bf16(double_to_float_for_half(value));
+}
 
 }  // namespace tessera::ir

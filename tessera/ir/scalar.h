@@ -1,5 +1,5 @@
-// Scalar expressions as values: `0.5 * x * (1.0 + erf(x))` builds the expression. The bodies of kernels are written with
-// it; the same formula on double is the reference kernel (op/formula.h).
+// Scalar expressions as values: `0.5 * x * (1.0 + erf(x))` builds the expression. The bodies of kernels are
+// written with it; the same formula on double is the reference kernel (op/formula.h).
 //
 // A literal takes the dtype of what it is combined with.
 #pragma once

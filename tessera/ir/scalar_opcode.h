@@ -10,7 +10,8 @@
 namespace tessera::ir {
 
 /// Integer arithmetic wraps. `div` truncates on integers, `floor_div` and `floor_mod` round down; dividing by
-/// zero gives 0 (and the remainder is the dividend), so that no expression can trap.
+/// zero gives 0 (and the remainder is the dividend), so that no expression can trap. On booleans `bit_not` is
+/// logical.
 enum class ScalarOpcode : std::uint8_t {
   // infix
   add,

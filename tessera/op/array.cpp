@@ -21,7 +21,8 @@ bool Layout::is_contiguous() const {
 
 Layout tessera::op::contiguous(const Extents& shape) {
   Layout out{shape, Extents(shape.size(), 1), 0};
-  for (std::size_t i = shape.size(); i-- > 1;) out.strides[i - 1] = out.strides[i] * std::max<std::int64_t>(shape[i], 1);
+  for (std::size_t i = shape.size(); i-- > 1;)
+    out.strides[i - 1] = out.strides[i] * std::max<std::int64_t>(shape[i], 1);
   return out;
 }
 
@@ -33,7 +34,8 @@ std::int64_t tessera::op::element_count(const Extents& shape) {
 
 Result<HostTensor> HostTensor::allocate(Dtype dtype, Extents shape) {
   const auto count = checked_product(shape);
-  const auto bytes = count ? checked_mul<std::int64_t>(*count, static_cast<std::int64_t>(ir::size_of(dtype))) : std::nullopt;
+  const auto bytes =
+      count ? checked_mul<std::int64_t>(*count, static_cast<std::int64_t>(ir::size_of(dtype))) : std::nullopt;
   if (!bytes || *bytes > (std::int64_t{1} << 46))
     return Error(ErrorCode::memory, cat("a tensor of shape [", join(shape, ", "), "] is too large"));
   HostTensor out;
@@ -61,12 +63,15 @@ void tessera::op::copy_elements(const Array& from, const Array& to) {
   if (from.dtype == to.dtype) {
     const std::size_t bytes = ir::size_of(from.dtype);
     if (from.layout.is_contiguous() && to.layout.is_contiguous()) {
-      const auto at = [&](const Array& a) { return a.data + a.layout.offset * static_cast<std::int64_t>(bytes); };
+      const auto at = [&](const Array& a) {
+        return a.data + a.layout.offset * static_cast<std::int64_t>(bytes);
+      };
       if (from.size() > 0) std::memmove(at(to), at(from), bytes * static_cast<std::size_t>(from.size()));
       return;
     }
     for_each_offset<2>(to.shape(), {&from.layout, &to.layout}, [&](const auto& at) {
-      std::memcpy(to.data + at[1] * static_cast<std::int64_t>(bytes), from.data + at[0] * static_cast<std::int64_t>(bytes), bytes);
+      std::memcpy(to.data + at[1] * static_cast<std::int64_t>(bytes),
+                  from.data + at[0] * static_cast<std::int64_t>(bytes), bytes);
     });
     return;
   }

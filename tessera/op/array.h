@@ -16,7 +16,8 @@ namespace tessera::op {
 using ir::Dtype;
 using Extents = SmallVector<std::int64_t, 4>;
 
-/// How the elements of a tensor lie in a buffer: strides and offset count elements, strides may be 0 or negative.
+/// How the elements of a tensor lie in a buffer: strides and offset count elements, strides may be 0 or
+/// negative.
 struct Layout {
   Extents shape;
   Extents strides;
@@ -61,7 +62,9 @@ class HostTensor {
   [[nodiscard]] Dtype dtype() const { return array_.dtype; }
   [[nodiscard]] const Extents& shape() const { return array_.layout.shape; }
   [[nodiscard]] std::int64_t size() const { return array_.size(); }
-  [[nodiscard]] std::size_t byte_size() const { return static_cast<std::size_t>(size()) * ir::size_of(dtype()); }
+  [[nodiscard]] std::size_t byte_size() const {
+    return static_cast<std::size_t>(size()) * ir::size_of(dtype());
+  }
   template <class T>
   [[nodiscard]] std::span<T> values() const {
     return {reinterpret_cast<T*>(array_.data), static_cast<std::size_t>(size())};
@@ -72,8 +75,8 @@ class HostTensor {
   std::shared_ptr<std::byte> memory_;
 };
 
-/// Calls `f(offset per layout…)` for every element of `shape` in row-major order; offsets count elements and include
-/// each layout's own offset. The layouts have the rank of `shape`.
+/// Calls `f(offset per layout…)` for every element of `shape` in row-major order; offsets count elements and
+/// include each layout's own offset. The layouts have the rank of `shape`.
 template <std::size_t n, class F>
 void for_each_offset(const Extents& shape, const std::array<const Layout*, n>& layouts, F&& f) {
   if (element_count(shape) == 0) return;
@@ -99,7 +102,8 @@ void for_each_offset(const Extents& shape, const std::array<const Layout*, n>& l
 /// The layout of `from` seen with `shape`, by NumPy's broadcasting. REQUIRES that it can be.
 [[nodiscard]] Layout broadcast_layout(const Layout& from, const Extents& shape);
 
-/// Copies element by element; the shapes are the same, the dtypes may differ (values are converted as `cast` does).
+/// Copies element by element; the shapes are the same, the dtypes may differ (values are converted as `cast`
+/// does).
 void copy_elements(const Array& from, const Array& to);
 
 }  // namespace tessera::op

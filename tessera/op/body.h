@@ -1,5 +1,5 @@
-// The bodies of element-wise ops and reductions, made from formulas: for blocks of wide values (the reference) and as
-// scalar expressions (generated kernels).
+// The bodies of element-wise ops and reductions, made from formulas: for blocks of wide values (the
+// reference) and as scalar expressions (generated kernels).
 #pragma once
 
 #include <array>
@@ -10,7 +10,8 @@
 
 namespace tessera::op {
 
-/// `value(a, b, …)` of a formula, for every type it exists on. An entry is null where the card's dtypes do not need it.
+/// `value(a, b, …)` of a formula, for every type it exists on. An entry is null where the card's dtypes do
+/// not need it.
 struct PointwiseBody {
   template <class W>
   using Block = void (*)(const W* const* in, std::size_t count, void* out);
@@ -66,12 +67,17 @@ constexpr PointwiseBody make_pointwise() {
   constexpr auto has = [](Domain d) { return (static_cast<int>(domain) & static_cast<int>(d)) != 0; };
   if constexpr (has(Domain::floats)) {
     out.on_double = &detail::run_block<F, double, arity>;
-    out.boolean = std::is_same_v<decltype(detail::apply_formula<F>(static_cast<const double* const*>(nullptr), 0, std::make_index_sequence<arity>())), bool>;
+    out.boolean = std::is_same_v<decltype(detail::apply_formula<F>(static_cast<const double* const*>(nullptr),
+                                                                   0, std::make_index_sequence<arity>())),
+                                 bool>;
   }
   if constexpr (has(Domain::integers)) {
     out.on_signed = &detail::run_block<F, SignedWide, arity>;
     out.on_unsigned = &detail::run_block<F, UnsignedWide, arity>;
-    out.boolean = std::is_same_v<decltype(detail::apply_formula<F>(static_cast<const SignedWide* const*>(nullptr), 0, std::make_index_sequence<arity>())), bool>;
+    out.boolean =
+        std::is_same_v<decltype(detail::apply_formula<F>(static_cast<const SignedWide* const*>(nullptr), 0,
+                                                         std::make_index_sequence<arity>())),
+                       bool>;
   }
   out.scalar = &detail::scalar_of<F, arity>;
   out.arity = arity;
@@ -82,7 +88,8 @@ constexpr PointwiseBody make_pointwise() {
 template <class F, std::size_t arity, Domain domain>
 inline constexpr PointwiseBody pointwise_body = make_pointwise<F, arity, domain>();
 
-/// A reduction: finish(combine(… combine(init, map(x0)), … map(xn)), n). All four are templates over the scalar type.
+/// A reduction: finish(combine(… combine(init, map(x0)), … map(xn)), n). All four are templates over the
+/// scalar type.
 struct ReductionBody {
   template <class W>
   struct On {

@@ -46,7 +46,8 @@ Values Builder::call_all(std::string_view op, std::span<const Value> inputs, Att
   if (card == nullptr) return {fail(Error(ErrorCode::not_found, cat("there is no op '", op, "'")))};
   Values all(inputs.begin(), inputs.end());
   // Scalars left out at the end take their defaults, in the dtype of the first input.
-  while (all.size() < card->inputs.size() && card->inputs[all.size()].kind == InputKind::scalar && !all.empty() && all[0])
+  while (all.size() < card->inputs.size() && card->inputs[all.size()].kind == InputKind::scalar &&
+         !all.empty() && all[0])
     all.push_back(constant(card->inputs[all.size()].otherwise, all[0].dtype()));
   ValueTypes types;
   for (Value input : all) {
@@ -90,7 +91,8 @@ Value tessera::op::broadcast_to(Value x, const Shape& shape) {
 
 Value tessera::op::transpose(Value x, std::span<const std::int64_t> permutation) {
   if (!x) return x;
-  return x.builder->call("transpose", {x}, {{"permutation", std::vector<std::int64_t>(permutation.begin(), permutation.end())}});
+  return x.builder->call(
+      "transpose", {x}, {{"permutation", std::vector<std::int64_t>(permutation.begin(), permutation.end())}});
 }
 
 Value tessera::op::transpose_matrix(Value x) {
@@ -126,7 +128,8 @@ Value tessera::op::sum_to(Value x, const Shape& shape) {
   const std::size_t lead = x.rank() - shape.size();
   std::vector<std::int64_t> axes;
   for (std::size_t i = 0; i < x.rank(); ++i)
-    if (i < lead || (shape[i - lead] == Dim(1) && x.shape()[i] != Dim(1))) axes.push_back(static_cast<std::int64_t>(i));
+    if (i < lead || (shape[i - lead] == Dim(1) && x.shape()[i] != Dim(1)))
+      axes.push_back(static_cast<std::int64_t>(i));
   return reshape(sum(x, std::move(axes), true), shape);
 }
 

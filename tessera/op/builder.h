@@ -1,11 +1,12 @@
-// Builder: how gradients and decompositions write code, without knowing for whom. The IR (ir_builder.h) and the recorder
-// of tensors implement it.
+// Builder: how gradients and decompositions write code, without knowing for whom. The IR (ir_builder.h) and
+// the recorder of tensors implement it.
 //
-// Errors are sticky: a call that fails makes an empty Value, a call with an empty Value makes another one, and status()
-// tells the first error. So formulas read as formulas: `dy * y * (1.0 - y)`.
+// Errors are sticky: a call that fails makes an empty Value, a call with an empty Value makes another one,
+// and status() tells the first error. So formulas read as formulas: `dy * y * (1.0 - y)`.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -32,7 +33,8 @@ class Builder {
  public:
   virtual ~Builder() = default;
 
-  /// A call with one result. Attributes may leave out defaults; inputs of kind scalar that are left out at the end get theirs.
+  /// A call with one result. Attributes may leave out defaults; inputs of kind scalar that are left out at
+  /// the end get theirs.
   Value call(std::string_view op, std::initializer_list<Value> inputs, Attributes attributes = {});
   Value call(std::string_view op, std::span<const Value> inputs, Attributes attributes = {});
   /// A call with several results.
@@ -54,13 +56,14 @@ class Builder {
   Value fail(Error error);
 
   /// Writes a call that was checked; as many results as `types`. `attributes` are complete.
-  virtual Result<Values> emit(const Card& card, std::span<const Value> inputs, Attributes attributes, ValueTypes types) = 0;
+  virtual Result<Values> emit(const Card& card, std::span<const Value> inputs, Attributes attributes,
+                              ValueTypes types) = 0;
   virtual Value emit_constant(double value, Dtype dtype) = 0;
   /// Where to write what had to be assumed about symbols; null if nothing may be.
   virtual Assumptions* assumptions() { return nullptr; }
 
  private:
-  std::vector<ValueType> types_;
+  std::deque<ValueType> types_;  ///< a deque, so that references stay valid while more is built
   std::optional<Error> error_;
 };
 
@@ -102,8 +105,8 @@ Value sum_to(Value x, const Shape& shape);
 /// One call whose gradient is asked for.
 class GradientCall {
  public:
-  GradientCall(Builder& builder, const CallInfo& call, std::span<const Value> inputs, std::span<const Value> results,
-               std::span<const Value> result_gradients)
+  GradientCall(Builder& builder, const CallInfo& call, std::span<const Value> inputs,
+               std::span<const Value> results, std::span<const Value> result_gradients)
       : b(builder), info(call), inputs_(inputs), results_(results), result_gradients_(result_gradients) {}
 
   Builder& b;

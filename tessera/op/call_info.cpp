@@ -13,26 +13,36 @@ namespace {
 constexpr std::size_t max_rank = 16;
 
 std::string_view kind_name(AttributeKind kind) {
-  static constexpr std::string_view names[] = {"a boolean", "an integer", "a number", "a text", "a dtype", "a list of integers",
-                                               "a list of numbers", "a shape"};
+  static constexpr std::string_view names[] = {
+      "a boolean", "an integer",         "a number",          "a text",
+      "a dtype",   "a list of integers", "a list of numbers", "a shape"};
   return names[static_cast<std::size_t>(kind)];
 }
 
 AttributeValue default_value(const AttributeSpec& spec) {
   switch (spec.kind) {
-    case AttributeKind::boolean: return spec.integer != 0;
-    case AttributeKind::integer: return spec.integer;
-    case AttributeKind::number: return spec.number;
-    case AttributeKind::text: return std::string(spec.text);
-    case AttributeKind::dtype: return static_cast<Dtype>(spec.integer);
-    case AttributeKind::integers: return std::vector<std::int64_t>();
-    case AttributeKind::numbers: return std::vector<double>();
-    case AttributeKind::shape: return Shape();
+    case AttributeKind::boolean:
+      return spec.integer != 0;
+    case AttributeKind::integer:
+      return spec.integer;
+    case AttributeKind::number:
+      return spec.number;
+    case AttributeKind::text:
+      return std::string(spec.text);
+    case AttributeKind::dtype:
+      return static_cast<Dtype>(spec.integer);
+    case AttributeKind::integers:
+      return std::vector<std::int64_t>();
+    case AttributeKind::numbers:
+      return std::vector<double>();
+    case AttributeKind::shape:
+      return Shape();
   }
   return false;
 }
 
-/// The value as the kind the card asks for: an integer may stand for a number, a list of integers for a shape.
+/// The value as the kind the card asks for: an integer may stand for a number, a list of integers for a
+/// shape.
 std::optional<AttributeValue> converted(const AttributeValue& value, AttributeKind kind) {
   if (kind == AttributeKind::number && std::holds_alternative<std::int64_t>(value))
     return static_cast<double>(std::get<std::int64_t>(value));
@@ -51,17 +61,22 @@ std::optional<AttributeValue> converted(const AttributeValue& value, AttributeKi
   return std::nullopt;
 }
 
-Error call_error(const Card& card, ErrorCode code, std::string message) { return Error(code, cat(card.name, ": ", message)); }
+Error call_error(const Card& card, ErrorCode code, std::string message) {
+  return Error(code, cat(card.name, ": ", message));
+}
 
 /// How many inputs a call must and may have.
 Result<void> check_count(const Card& card, std::size_t given) {
-  const auto required = static_cast<std::size_t>(std::count_if(card.inputs.begin(), card.inputs.end(), [](const Input& input) {
-    return input.kind != InputKind::optional;
-  }));
+  const auto required =
+      static_cast<std::size_t>(std::count_if(card.inputs.begin(), card.inputs.end(), [](const Input& input) {
+        return input.kind != InputKind::optional;
+      }));
   const bool variadic = !card.inputs.empty() && card.inputs.back().kind == InputKind::variadic;
   const std::size_t most = variadic ? std::numeric_limits<std::size_t>::max() : card.inputs.size();
   if (given >= required && given <= most) return {};
-  const std::string wanted = variadic ? cat("at least ", required) : required == most ? cat(required) : cat(required, " to ", most);
+  const std::string wanted = variadic           ? cat("at least ", required)
+                             : required == most ? cat(required)
+                                                : cat(required, " to ", most);
   return call_error(card, ErrorCode::invalid_argument, cat("takes ", wanted, " inputs, got ", given));
 }
 
@@ -83,7 +98,8 @@ class InputChecker {
       if (spec.kind == InputKind::scalar && type.rank() != 0)
         return call_.error("input ", call_.input_name(i), " must be a scalar, got ", type);
       if (type.rank() > max_rank)
-        return call_.error("input ", call_.input_name(i), " has rank ", type.rank(), ", at most ", max_rank, " is supported");
+        return call_.error("input ", call_.input_name(i), " has rank ", type.rank(), ", at most ", max_rank,
+                           " is supported");
       TESSERA_TRY(check_dtype(i, spec, type.dtype));
     }
     return {};
@@ -96,8 +112,8 @@ class InputChecker {
       TESSERA_TRY(must_be_in(i, spec.type == "T" ? call_.card().T : call_.card().U, dtype));
       auto& first = spec.type == "T" ? first_t_ : first_u_;
       if (first && call_.input(*first).dtype != dtype)
-        return call_.error("inputs ", call_.input_name(*first), " and ", call_.input_name(i), " have different dtypes: ",
-                           call_.input(*first).dtype, " and ", dtype);
+        return call_.error("inputs ", call_.input_name(*first), " and ", call_.input_name(i),
+                           " have different dtypes: ", call_.input(*first).dtype, " and ", dtype);
       if (!first) first = i;
       return {};
     }
@@ -107,7 +123,8 @@ class InputChecker {
   }
   Result<void> must_be_in(std::size_t i, DtypeSet set, Dtype dtype) const {
     if (set.contains(dtype)) return {};
-    return call_.error("input ", call_.input_name(i), " has dtype ", dtype, ", expected one of ", names_of(set));
+    return call_.error("input ", call_.input_name(i), " has dtype ", dtype, ", expected one of ",
+                       names_of(set));
   }
 
   const CallInfo& call_;
@@ -128,18 +145,22 @@ Result<ValueTypes> infer_elementwise(const CallInfo& call) {
 
 }  // namespace
 
-Error CallInfo::make_error(std::string message) const { return call_error(card_, ErrorCode::shape, std::move(message)); }
+Error CallInfo::make_error(std::string message) const {
+  return call_error(card_, ErrorCode::shape, std::move(message));
+}
 
 std::string CallInfo::input_name(std::size_t i) const {
   const std::size_t last = card_.inputs.size() - 1;
-  if (card_.inputs[last].kind == InputKind::variadic && i >= last) return cat("'", card_.inputs[last].name, "[", i - last, "]'");
+  if (card_.inputs[last].kind == InputKind::variadic && i >= last)
+    return cat("'", card_.inputs[last].name, "[", i - last, "]'");
   return cat("'", card_.inputs[i].name, "'");
 }
 
 Result<std::size_t> CallInfo::axis(std::int64_t value, std::size_t rank, std::string_view what) const {
   const auto signed_rank = static_cast<std::int64_t>(rank);
   if (value < -signed_rank || value >= signed_rank)
-    return error(what, " ", value, " is outside [", -signed_rank, ", ", signed_rank, ") for a tensor of rank ", rank);
+    return error(what, " ", value, " is outside [", -signed_rank, ", ", signed_rank,
+                 ") for a tensor of rank ", rank);
   return static_cast<std::size_t>(value < 0 ? value + signed_rank : value);
 }
 
@@ -162,7 +183,8 @@ Result<Dim> CallInfo::unify(const Dim& a, const Dim& b, std::string_view what) c
   return a.is_constant() ? a : b;
 }
 
-Result<Shape> CallInfo::broadcast(const Shape& a, const Shape& b, std::string_view a_name, std::string_view b_name) const {
+Result<Shape> CallInfo::broadcast(const Shape& a, const Shape& b, std::string_view a_name,
+                                  std::string_view b_name) const {
   Shape out(std::max(a.size(), b.size()), Dim(1));
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::size_t from_end = out.size() - i;
@@ -175,7 +197,8 @@ Result<Shape> CallInfo::broadcast(const Shape& a, const Shape& b, std::string_vi
     } else {
       auto unified = unify(x, y, cat("axis ", i));
       if (!unified)
-        return std::move(unified).error().note(cat("broadcasting ", a_name, " of shape ", a, " and ", b_name, " of shape ", b));
+        return std::move(unified).error().note(
+            cat("broadcasting ", a_name, " of shape ", a, " and ", b_name, " of shape ", b));
       out[i] = *std::move(unified);
     }
   }
@@ -185,41 +208,49 @@ Result<Shape> CallInfo::broadcast(const Shape& a, const Shape& b, std::string_vi
 Result<Shape> CallInfo::broadcast_inputs() const {
   Shape out;
   for (std::size_t i = 0; i < inputs_.size(); ++i)
-    out = i == 0 ? inputs_[0].shape : TESSERA_TRY(broadcast(out, inputs_[i].shape, i == 1 ? input_name(0) : "the inputs before", input_name(i)));
+    out = i == 0 ? inputs_[0].shape
+                 : TESSERA_TRY(broadcast(out, inputs_[i].shape, i == 1 ? input_name(0) : "the inputs before",
+                                         input_name(i)));
   return out;
 }
 
 Result<Attributes> tessera::op::complete_attributes(const Card& card, const Attributes& given) {
   Attributes out;
   for (const auto& [name, value] : given.entries()) {
-    const auto spec = std::find_if(card.attributes.begin(), card.attributes.end(), [&](const AttributeSpec& s) { return s.name == name; });
-    if (spec == card.attributes.end()) return call_error(card, ErrorCode::invalid_argument, cat("has no attribute '", printable(name), "'"));
+    const auto spec = std::find_if(card.attributes.begin(), card.attributes.end(),
+                                   [&](const AttributeSpec& s) { return s.name == name; });
+    if (spec == card.attributes.end())
+      return call_error(card, ErrorCode::invalid_argument, cat("has no attribute '", printable(name), "'"));
     auto typed = converted(value, spec->kind);
     if (!typed)
-      return call_error(card, ErrorCode::invalid_argument,
-                        cat("attribute '", name, "' must be ", kind_name(spec->kind), ", got ", ir::describe(value)));
+      return call_error(
+          card, ErrorCode::invalid_argument,
+          cat("attribute '", name, "' must be ", kind_name(spec->kind), ", got ", ir::describe(value)));
     out.set(name, *std::move(typed));
   }
   for (const AttributeSpec& spec : card.attributes) {
     if (out.find(spec.name) != nullptr || spec.may_be_absent) continue;
-    if (spec.required) return call_error(card, ErrorCode::invalid_argument, cat("needs the attribute '", spec.name, "'"));
+    if (spec.required)
+      return call_error(card, ErrorCode::invalid_argument, cat("needs the attribute '", spec.name, "'"));
     out.set(std::string(spec.name), default_value(spec));
   }
   return out;
 }
 
-Result<ValueTypes> tessera::op::infer(const Card& card, std::span<const ValueType> inputs, const Attributes& attributes,
-                                      Assumptions* assumptions) {
+Result<ValueTypes> tessera::op::infer(const Card& card, std::span<const ValueType> inputs,
+                                      const Attributes& attributes, Assumptions* assumptions) {
   TESSERA_TRY(check_count(card, inputs.size()));
   const CallInfo call(card, inputs, attributes, assumptions);
   TESSERA_TRY(InputChecker(call).run());
   auto types = TESSERA_TRY(card.infer != nullptr ? card.infer(call) : infer_elementwise(call));
   for (const ValueType& type : types) {
-    if (type.rank() > max_rank) return call.error("the result has rank ", type.rank(), ", at most ", max_rank, " is supported");
+    if (type.rank() > max_rank)
+      return call.error("the result has rank ", type.rank(), ", at most ", max_rank, " is supported");
     for (const Dim& dim : type.shape)
       if (dim.is_constant() && dim.value() < 0) return call.error("the result would have shape ", type.shape);
     const auto extents = ir::constant_shape(type.shape);
-    if (extents && !ir::element_count(type.shape)) return call.error("a result of shape ", type.shape, " has too many elements");
+    if (extents && !ir::element_count(type.shape))
+      return call.error("a result of shape ", type.shape, " has too many elements");
   }
   return types;
 }

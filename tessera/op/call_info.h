@@ -1,5 +1,5 @@
-// A call as the rules of a card see it: types of the inputs, attributes with their defaults filled in. Errors made here
-// name the op.
+// A call as the rules of a card see it: types of the inputs, attributes with their defaults filled in. Errors
+// made here name the op.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,10 @@ struct Assumptions {
 
 class CallInfo {
  public:
-  /// `attributes` are complete (complete_attributes). `assumptions` may be null: then what cannot be proven is an error.
-  CallInfo(const Card& card, std::span<const ValueType> inputs, const Attributes& attributes, Assumptions* assumptions = nullptr)
+  /// `attributes` are complete (complete_attributes). `assumptions` may be null: then what cannot be proven
+  /// is an error.
+  CallInfo(const Card& card, std::span<const ValueType> inputs, const Attributes& attributes,
+           Assumptions* assumptions = nullptr)
       : card_(card), inputs_(inputs), attributes_(attributes), assumptions_(assumptions) {}
 
   [[nodiscard]] const Card& card() const { return card_; }
@@ -37,8 +39,12 @@ class CallInfo {
   [[nodiscard]] double number(std::string_view name) const { return get<double>(name); }
   [[nodiscard]] const std::string& text(std::string_view name) const { return get<std::string>(name); }
   [[nodiscard]] Dtype dtype(std::string_view name) const { return get<Dtype>(name); }
-  [[nodiscard]] const std::vector<std::int64_t>& integers(std::string_view name) const { return get<std::vector<std::int64_t>>(name); }
-  [[nodiscard]] const std::vector<double>& numbers(std::string_view name) const { return get<std::vector<double>>(name); }
+  [[nodiscard]] const std::vector<std::int64_t>& integers(std::string_view name) const {
+    return get<std::vector<std::int64_t>>(name);
+  }
+  [[nodiscard]] const std::vector<double>& numbers(std::string_view name) const {
+    return get<std::vector<double>>(name);
+  }
   [[nodiscard]] const Shape& shape(std::string_view name) const { return get<Shape>(name); }
   [[nodiscard]] bool has(std::string_view name) const { return attributes_.find(name) != nullptr; }
 
@@ -49,14 +55,17 @@ class CallInfo {
   }
 
   /// An axis of `rank` axes, from the end if negative.
-  [[nodiscard]] Result<std::size_t> axis(std::int64_t value, std::size_t rank, std::string_view what = "axis") const;
+  [[nodiscard]] Result<std::size_t> axis(std::int64_t value, std::size_t rank,
+                                         std::string_view what = "axis") const;
   /// Several distinct axes, ascending; an empty list means all.
   [[nodiscard]] Result<std::vector<std::size_t>> axes(std::string_view name, std::size_t rank) const;
 
-  /// The one dimension two must be. Fails, saying `what`, if they are provably different, or if nothing can be assumed.
+  /// The one dimension two must be. Fails, saying `what`, if they are provably different, or if nothing can
+  /// be assumed.
   [[nodiscard]] Result<Dim> unify(const Dim& a, const Dim& b, std::string_view what) const;
   /// Two shapes by NumPy's broadcasting.
-  [[nodiscard]] Result<Shape> broadcast(const Shape& a, const Shape& b, std::string_view a_name, std::string_view b_name) const;
+  [[nodiscard]] Result<Shape> broadcast(const Shape& a, const Shape& b, std::string_view a_name,
+                                        std::string_view b_name) const;
   /// All inputs that are tensors.
   [[nodiscard]] Result<Shape> broadcast_inputs() const;
 
@@ -80,7 +89,7 @@ class CallInfo {
 
 /// The types of the results. Checks the number of inputs, their dtypes and ranks, then asks the card's rule.
 /// `attributes` are complete.
-[[nodiscard]] Result<ValueTypes> infer(const Card& card, std::span<const ValueType> inputs, const Attributes& attributes,
-                                       Assumptions* assumptions = nullptr);
+[[nodiscard]] Result<ValueTypes> infer(const Card& card, std::span<const ValueType> inputs,
+                                       const Attributes& attributes, Assumptions* assumptions = nullptr);
 
 }  // namespace tessera::op

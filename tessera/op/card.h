@@ -1,7 +1,8 @@
 // The card of an op: everything there is to know about it, in one place.
 //
-// The catalogue (catalogue.h) is the list of all cards, split by family (families/*.cpp). Everything else is derived from
-// it: dispatch, checks of calls, folding, documentation, import tables, the named functions of C++ and C, tests.
+// The catalogue (catalogue.h) is the list of all cards, split by family (families/*.cpp). Everything else is
+// derived from it: dispatch, checks of calls, folding, documentation, import tables, the named functions of
+// C++ and C, tests.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +37,8 @@ enum class InputKind : std::uint8_t {
 
 struct Input {
   std::string_view name;
-  /// "T", "U": all inputs of one letter have one dtype, from the card's set for it. "bool", "index" (i64 or i32), "i64",
-  /// "any".
+  /// "T", "U": all inputs of one letter have one dtype, from the card's set for it. "bool", "index" (i64 or
+  /// i32), "i64", "any".
   std::string_view type = "T";
   InputKind kind = InputKind::tensor;
   double otherwise = 0;  ///< scalar: the value if it is not given
@@ -59,28 +60,32 @@ struct AttributeSpec {
 };
 
 struct Traits {
-  bool elementwise = false;  ///< each result element depends on the elements of the inputs at the same (broadcast) place
+  bool elementwise =
+      false;  ///< each result element depends on the elements of the inputs at the same (broadcast) place
   bool commutative = false;  ///< its two inputs may be swapped
   bool associative = false;
-  bool view = false;         ///< its result can share the storage of its first input (`view` says how)
+  bool view = false;  ///< its result can share the storage of its first input (`view` says how)
   bool reduction = false;
-  bool costly = false;       ///< worth storing rather than computing again: matmul, convolution, sort, …
-  bool composite = false;    ///< has a decomposition into primitives
-  bool random = false;       ///< equal calls are not one call
+  bool costly = false;          ///< worth storing rather than computing again: matmul, convolution, sort, …
+  bool composite = false;       ///< has a decomposition into primitives
+  bool random = false;          ///< equal calls are not one call
   bool data_dependent = false;  ///< the size of a result depends on data
 };
 
-/// An ONNX operator with the same meaning: input for input, attribute for attribute where the importer knows no better.
+/// An ONNX operator with the same meaning: input for input, attribute for attribute where the importer knows
+/// no better.
 struct OnnxName {
   std::string_view type;
 };
 
 using Values = std::vector<Value>;
 
-/// Results from types and attributes alone, on numbers and on symbols. Inputs, attributes and dtypes are checked already.
+/// Results from types and attributes alone, on numbers and on symbols. Inputs, attributes and dtypes are
+/// checked already.
 using InferRule = Result<ValueTypes> (*)(const CallInfo& call);
 /// Computes the results into arrays of the right dtype and shape. Inputs may have any strides.
-using ReferenceKernel = Result<void> (*)(const CallInfo& call, std::span<const Array> inputs, std::span<const Array> results);
+using ReferenceKernel = Result<void> (*)(const CallInfo& call, std::span<const Array> inputs,
+                                         std::span<const Array> results);
 /// The gradients of the inputs, one per input; an empty Value where none flows.
 using GradientRule = Values (*)(GradientCall& call);
 /// The same results by simpler ops.
@@ -96,7 +101,8 @@ struct Card {
   std::string_view summary;  ///< one line of documentation
   std::span<const Input> inputs = {};
   std::span<const AttributeSpec> attributes = {};
-  std::span<const std::string_view> results = {};  ///< names, for ops with several results; empty: one, called "y"
+  std::span<const std::string_view> results =
+      {};  ///< names, for ops with several results; empty: one, called "y"
   DtypeSet T = float_dtypes;
   DtypeSet U = all_dtypes;
   ResultDtype result = ResultDtype::same;

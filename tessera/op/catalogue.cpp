@@ -12,10 +12,12 @@ using namespace tessera::op;
 std::span<const Card* const> tessera::op::all_cards() {
   static const std::vector<const Card*> cards = [] {
     std::vector<const Card*> all;
-    for (const auto& family : {activation_cards(), arithmetic_cards(), function_cards(), logic_cards(), reduction_cards()})
+    for (const auto& family : {activation_cards(), arithmetic_cards(), create_cards(), function_cards(),
+                               logic_cards(), reduction_cards(), scan_cards(), shape_cards()})
       for (const Card& card : family) all.push_back(&card);
     std::sort(all.begin(), all.end(), [](const Card* a, const Card* b) { return a->name < b->name; });
-    const auto twice = std::adjacent_find(all.begin(), all.end(), [](const Card* a, const Card* b) { return a->name == b->name; });
+    const auto twice = std::adjacent_find(all.begin(), all.end(),
+                                          [](const Card* a, const Card* b) { return a->name == b->name; });
     TESSERA_CHECK(twice == all.end(), cat("there are two cards '", (*twice)->name, "'"));
     return all;
   }();
@@ -24,6 +26,8 @@ std::span<const Card* const> tessera::op::all_cards() {
 
 const Card* tessera::op::find_card(std::string_view name) {
   const auto cards = all_cards();
-  const auto at = std::lower_bound(cards.begin(), cards.end(), name, [](const Card* card, std::string_view wanted) { return card->name < wanted; });
+  const auto at =
+      std::lower_bound(cards.begin(), cards.end(), name,
+                       [](const Card* card, std::string_view wanted) { return card->name < wanted; });
   return at != cards.end() && (*at)->name == name ? *at : nullptr;
 }

@@ -1,5 +1,5 @@
-// Element formulas: written once as a template over the scalar type. On double and on the wrapping integers they are
-// the reference kernel, on ir::Scalar the body of a generated kernel.
+// Element formulas: written once as a template over the scalar type. On double and on the wrapping integers
+// they are the reference kernel, on ir::Scalar the body of a generated kernel.
 //
 //   struct Sigmoid {
 //     template <class T>
@@ -31,7 +31,9 @@ template <Wide T>
 T select(bool condition, T a, std::type_identity_t<T> b) {
   return condition ? a : b;
 }
-inline Scalar select(const Scalar& condition, const Scalar& a, const Scalar& b) { return apply(ScalarOpcode::select, {condition, a, b}); }
+inline Scalar select(const Scalar& condition, const Scalar& a, const Scalar& b) {
+  return apply(ScalarOpcode::select, {condition, a, b});
+}
 inline double select(bool condition, double a, double b) { return condition ? a : b; }
 
 // Truth values: bool on the wide types, a boolean expression on Scalar.
@@ -172,7 +174,9 @@ T pow(T base, T exponent) {
 /// Shifts by a negative amount or by the width and more push everything out.
 template <WideInteger T>
 T shift_left(T a, T by) {
-  return static_cast<std::uint64_t>(by.v) > 63 ? T(0) : T(static_cast<std::uint64_t>(a.v) << static_cast<std::uint64_t>(by.v));
+  return static_cast<std::uint64_t>(by.v) > 63
+             ? T(0)
+             : T(static_cast<std::uint64_t>(a.v) << static_cast<std::uint64_t>(by.v));
 }
 template <WideInteger T>
 T shift_right(T a, T by) {

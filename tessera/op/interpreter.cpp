@@ -47,9 +47,12 @@ class Run {
   Result<Tensors> operator()(std::span<const HostTensor> inputs, std::span<const std::int64_t> sizes) {
     if (depth_ > 400) return Error(ErrorCode::limit, "regions nested deeper than 400 levels");
     if (inputs.size() != function_.params.size())
-      return Error(ErrorCode::invalid_argument, cat("the function takes ", function_.params.size(), " inputs, got ", inputs.size()));
-    for (std::size_t i = 0; i < sizes.size() && i < function_.dims.size(); ++i) sizes_[*function_.dims[i]] = sizes[i];
-    for (std::size_t i = 0; i < inputs.size(); ++i) TESSERA_TRY(bind_parameter(*function_.params[i], inputs[i]));
+      return Error(ErrorCode::invalid_argument,
+                   cat("the function takes ", function_.params.size(), " inputs, got ", inputs.size()));
+    for (std::size_t i = 0; i < sizes.size() && i < function_.dims.size(); ++i)
+      sizes_[*function_.dims[i]] = sizes[i];
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      TESSERA_TRY(bind_parameter(*function_.params[i], inputs[i]));
     for (const auto& statement : function_.body) {
       auto done = execute(*statement);
       if (!done) return std::move(done).error().at(statement->span().resolve());
@@ -79,8 +82,8 @@ class Run {
   }
 
   static Error wrong_input(const ir::Var& var, const HostTensor& tensor) {
-    return Error(ErrorCode::shape, cat("input '", ir::describe(var), "' must be ", ir::describe(*var.type), ", got ", tensor.dtype(), "[",
-                                       join(tensor.shape(), ", "), "]"));
+    return Error(ErrorCode::shape, cat("input '", ir::describe(var), "' must be ", ir::describe(*var.type),
+                                       ", got ", tensor.dtype(), "[", join(tensor.shape(), ", "), "]"));
   }
 
   std::optional<std::int64_t> number(const Dim& dim) {
@@ -101,7 +104,9 @@ class Run {
       if (auto* shape = std::get_if<Shape>(&value))
         for (Dim& dim : *shape) {
           const auto size = number(dim);
-          if (!size) return Error(ErrorCode::invalid_argument, cat("the size ", dim, " of attribute '", name, "' is not known"));
+          if (!size)
+            return Error(ErrorCode::invalid_argument,
+                         cat("the size ", dim, " of attribute '", name, "' is not known"));
           dim = *size;
         }
     return out;
@@ -111,11 +116,13 @@ class Run {
 
   Result<HostTensor> operand(const ir::Expr& expr) {
     if (const auto* var = ir::as<ir::Var>(expr)) {
-      if (const Tensors* tensors = values_.find(*var); tensors != nullptr && tensors->size() == 1) return (*tensors)[0];
+      if (const Tensors* tensors = values_.find(*var); tensors != nullptr && tensors->size() == 1)
+        return (*tensors)[0];
     }
     if (const auto* dense = ir::as<ir::Dense>(expr)) return constant(*dense);
     const auto value = evaluate_scalar(expr, [&](const ir::Expr& leaf) { return scalar(leaf); });
-    if (!value) return Error(ErrorCode::invalid_argument, cat("'", ir::describe(expr), "' has no value here"));
+    if (!value)
+      return Error(ErrorCode::invalid_argument, cat("'", ir::describe(expr), "' has no value here"));
     return rank0(*value);
   }
 
@@ -123,15 +130,18 @@ class Run {
     Extents shape;
     for (const Dim& dim : dense.type->shape) shape.push_back(dim.is_constant() ? dim.value() : 0);
     HostTensor out = TESSERA_TRY(HostTensor::allocate(dense.type->dtype, shape));
-    if (out.byte_size() != dense.data.size()) return Error(ErrorCode::invalid_argument, "a dense constant has the wrong number of bytes");
+    if (out.byte_size() != dense.data.size())
+      return Error(ErrorCode::invalid_argument, "a dense constant has the wrong number of bytes");
     std::copy(dense.data.span().begin(), dense.data.span().end(), out.array().data);
     return out;
   }
 
   std::optional<ScalarValue> scalar(const ir::Expr& leaf) {
     if (const auto* param = ir::as<ir::Param>(leaf)) {
-      const double value = param->slot < options_.parameters.size() ? options_.parameters[param->slot] : param->value;
-      return ir::is_float(param->dtype) ? ScalarValue{param->dtype, value, 0} : ScalarValue{param->dtype, 0, static_cast<std::int64_t>(value)};
+      const double value =
+          param->slot < options_.parameters.size() ? options_.parameters[param->slot] : param->value;
+      return ir::is_float(param->dtype) ? ScalarValue{param->dtype, value, 0}
+                                        : ScalarValue{param->dtype, 0, static_cast<std::int64_t>(value)};
     }
     const auto* var = ir::as<ir::Var>(leaf);
     if (var == nullptr) return std::nullopt;
@@ -157,32 +167,42 @@ class Run {
       return {};
     }
     if (results.size() != statement.targets.size())
-      return Error(ErrorCode::invalid_argument, cat("expected ", results.size(), " targets, got ", statement.targets.size()));
+      return Error(ErrorCode::invalid_argument,
+                   cat("expected ", results.size(), " targets, got ", statement.targets.size()));
     for (std::size_t i = 0; i < results.size(); ++i) values_[*statement.targets[i]] = {std::move(results[i])};
     return {};
   }
 
   Result<Tensors> value(const ir::Expr& expr) {
     switch (expr.kind()) {
-      case ir::NodeKind::call: return call(static_cast<const ir::Call&>(expr));
-      case ir::NodeKind::tuple: return operands(static_cast<const ir::Tuple&>(expr).elements);
-      case ir::NodeKind::item: return item(static_cast<const ir::Item&>(expr));
+      case ir::NodeKind::call:
+        return call(static_cast<const ir::Call&>(expr));
+      case ir::NodeKind::tuple:
+        return operands(static_cast<const ir::Tuple&>(expr).elements);
+      case ir::NodeKind::item:
+        return item(static_cast<const ir::Item&>(expr));
       case ir::NodeKind::invoke: {
         const auto& invoke = static_cast<const ir::Invoke&>(expr);
         return enter(invoke.callee, invoke.dims, TESSERA_TRY(operands(invoke.args)));
       }
-      case ir::NodeKind::if_region: return if_region(static_cast<const ir::IfRegion&>(expr));
-      case ir::NodeKind::switch_region: return switch_region(static_cast<const ir::SwitchRegion&>(expr));
-      case ir::NodeKind::while_region: return while_region(static_cast<const ir::WhileRegion&>(expr));
-      case ir::NodeKind::for_region: return for_region(static_cast<const ir::ForRegion&>(expr));
-      default: return Tensors{TESSERA_TRY(operand(expr))};
+      case ir::NodeKind::if_region:
+        return if_region(static_cast<const ir::IfRegion&>(expr));
+      case ir::NodeKind::switch_region:
+        return switch_region(static_cast<const ir::SwitchRegion&>(expr));
+      case ir::NodeKind::while_region:
+        return while_region(static_cast<const ir::WhileRegion&>(expr));
+      case ir::NodeKind::for_region:
+        return for_region(static_cast<const ir::ForRegion&>(expr));
+      default:
+        return Tensors{TESSERA_TRY(operand(expr))};
     }
   }
 
   Result<Tensors> call(const ir::Call& call) {
     const Card* card = find_card(call.op);
     if (card == nullptr) return Error(ErrorCode::not_found, cat("there is no op '", printable(call.op), "'"));
-    const Attributes attributes = TESSERA_TRY(complete_attributes(*card, TESSERA_TRY(with_numbers(call.attrs))));
+    const Attributes attributes =
+        TESSERA_TRY(complete_attributes(*card, TESSERA_TRY(with_numbers(call.attrs))));
     const Tensors inputs = TESSERA_TRY(operands(call.args));
     std::vector<Array> arrays;
     for (const HostTensor& input : inputs) arrays.push_back(input.array());
@@ -192,13 +212,15 @@ class Run {
   Result<Tensors> item(const ir::Item& item) {
     const auto* var = ir::as<ir::Var>(item.tuple);
     const Tensors* tuple = var == nullptr ? nullptr : values_.find(*var);
-    if (tuple == nullptr || item.index >= tuple->size()) return Error(ErrorCode::invalid_argument, "no such element of a tuple");
+    if (tuple == nullptr || item.index >= tuple->size())
+      return Error(ErrorCode::invalid_argument, "no such element of a tuple");
     return Tensors{(*tuple)[item.index]};
   }
 
   // ---- regions
 
-  Result<Tensors> enter(const ir::FunctionRef& body, std::span<const ir::ExprRef> dims, const Tensors& inputs) {
+  Result<Tensors> enter(const ir::FunctionRef& body, std::span<const ir::ExprRef> dims,
+                        const Tensors& inputs) {
     std::vector<std::int64_t> sizes;
     for (const ir::ExprRef& dim : dims) sizes.push_back(scalar_of(TESSERA_TRY(operand(*dim))).integer);
     return Run(*body, options_, depth_ + 1)(inputs, sizes);
@@ -208,7 +230,8 @@ class Run {
 
   Result<Tensors> if_region(const ir::IfRegion& region) {
     const bool condition = TESSERA_TRY(integer(*region.condition)) != 0;
-    return enter(condition ? region.then_body : region.else_body, region.dims, TESSERA_TRY(operands(region.captures)));
+    return enter(condition ? region.then_body : region.else_body, region.dims,
+                 TESSERA_TRY(operands(region.captures)));
   }
 
   Result<Tensors> switch_region(const ir::SwitchRegion& region) {
@@ -226,7 +249,8 @@ class Run {
       arguments.insert(arguments.end(), captures.begin(), captures.end());
       const Tensors more = TESSERA_TRY(enter(region.condition, region.dims, arguments));
       if (scalar_of(more.at(0)).integer == 0) return state;
-      if (iteration == limit) return Error(ErrorCode::limit, cat("while: still true after its limit of ", limit, " iterations"));
+      if (iteration == limit)
+        return Error(ErrorCode::limit, cat("while: still true after its limit of ", limit, " iterations"));
       state = TESSERA_TRY(enter(region.body, region.dims, arguments));
     }
   }
@@ -253,7 +277,9 @@ class Run {
 
 }  // namespace
 
-Result<std::vector<HostTensor>> tessera::op::interpret(const ir::Function& function, std::span<const HostTensor> inputs,
-                                                       const InterpreterOptions& options, std::span<const std::int64_t> sizes) {
+Result<std::vector<HostTensor>> tessera::op::interpret(const ir::Function& function,
+                                                       std::span<const HostTensor> inputs,
+                                                       const InterpreterOptions& options,
+                                                       std::span<const std::int64_t> sizes) {
   return Run(function, options, 0)(inputs, sizes);
 }

@@ -1,5 +1,5 @@
-// Runs an IR function by the reference kernels, statement by statement, regions included. The meaning of a program, and
-// what constant folding uses.
+// Runs an IR function by the reference kernels, statement by statement, regions included. The meaning of a
+// program, and what constant folding uses.
 #pragma once
 
 #include <functional>
@@ -18,10 +18,12 @@ struct InterpreterOptions {
   std::span<const double> parameters = {};
 };
 
-/// The results of `function` on `inputs`. Sizes are taken from the inputs, or from `sizes` (one per size symbol of the
-/// function) if they do not follow from them. Errors name the op and carry its span.
-[[nodiscard]] Result<std::vector<HostTensor>> interpret(const ir::Function& function, std::span<const HostTensor> inputs,
-                                                        const InterpreterOptions& options = {}, std::span<const std::int64_t> sizes = {});
+/// The results of `function` on `inputs`. Sizes are taken from the inputs, or from `sizes` (one per size
+/// symbol of the function) if they do not follow from them. Errors name the op and carry its span.
+[[nodiscard]] Result<std::vector<HostTensor>> interpret(const ir::Function& function,
+                                                        std::span<const HostTensor> inputs,
+                                                        const InterpreterOptions& options = {},
+                                                        std::span<const std::int64_t> sizes = {});
 
 /// The value of a scalar expression; nothing if a variable has none.
 struct ScalarValue {
@@ -29,6 +31,7 @@ struct ScalarValue {
   double number = 0;         ///< floats
   std::int64_t integer = 0;  ///< integers (u64: its bits) and booleans
 };
-[[nodiscard]] std::optional<ScalarValue> evaluate_scalar(const ir::Expr& expr, const std::function<std::optional<ScalarValue>(const ir::Expr&)>& leaf);
+[[nodiscard]] std::optional<ScalarValue> evaluate_scalar(
+    const ir::Expr& expr, const std::function<std::optional<ScalarValue>(const ir::Expr&)>& leaf);
 
 }  // namespace tessera::op

@@ -8,7 +8,8 @@ using namespace tessera::op;
 
 namespace {
 
-/// The integer nearest to a number within the range of a dtype; an infinite bound becomes the end of the range.
+/// The integer nearest to a number within the range of a dtype; an infinite bound becomes the end of the
+/// range.
 std::int64_t saturated(double value, Dtype dtype) {
   std::byte memory[8];
   storer<double>(dtype)(memory, 0, 1, 1, &value);
@@ -42,7 +43,9 @@ Value IrBuilder::adopt_parameter(Ref<ir::Var> var, ValueType type) {
 
 Value IrBuilder::import(ir::ExprRef expr, ValueType type) { return add(std::move(expr), std::move(type)); }
 
-Value IrBuilder::scalar_parameter(Dtype dtype, double value) { return add(ir::param(next_slot_++, dtype, value), {dtype, {}}); }
+Value IrBuilder::scalar_parameter(Dtype dtype, double value) {
+  return add(ir::param(next_slot_++, dtype, value), {dtype, {}});
+}
 
 Values IrBuilder::append(ir::ExprRef value, const ValueTypes& types) {
   std::vector<Ref<ir::Var>> targets;
@@ -55,7 +58,8 @@ Values IrBuilder::append(ir::ExprRef value, const ValueTypes& types) {
   return out;
 }
 
-Result<Values> IrBuilder::emit(const Card& card, std::span<const Value> inputs, Attributes attributes, ValueTypes types) {
+Result<Values> IrBuilder::emit(const Card& card, std::span<const Value> inputs, Attributes attributes,
+                               ValueTypes types) {
   std::vector<ir::ExprRef> args;
   for (Value input : inputs) {
     TESSERA_CHECK(input.builder == this, "a value of another builder");

@@ -42,7 +42,8 @@ class IrBuilder : public Builder {
   [[nodiscard]] Result<ir::FunctionRef> function(std::string name, std::span<const Value> results) const;
 
  protected:
-  Result<Values> emit(const Card& card, std::span<const Value> inputs, Attributes attributes, ValueTypes types) override;
+  Result<Values> emit(const Card& card, std::span<const Value> inputs, Attributes attributes,
+                      ValueTypes types) override;
   Value emit_constant(double value, Dtype dtype) override;
   Assumptions* assumptions() override { return &assumptions_; }
 

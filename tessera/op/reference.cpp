@@ -55,10 +55,12 @@ void pointwise_rows(const PointwiseBody& body, std::span<const Array> inputs, co
   const Row rows = rows_of(result.shape());
   for (std::int64_t row = 0; row < rows.count; ++row) {
     for (std::int64_t begin = 0; begin < rows.length; begin += block_elements) {
-      const auto count = static_cast<std::size_t>(std::min<std::int64_t>(block_elements, rows.length - begin));
+      const auto count =
+          static_cast<std::size_t>(std::min<std::int64_t>(block_elements, rows.length - begin));
       for (std::size_t k = 0; k < arity; ++k) {
         const std::int64_t stride = inner_stride(layouts[k]);
-        loaders[k](inputs[k].data, row_offset(layouts[k], row) + begin * stride, stride, count, buffers[k].data());
+        loaders[k](inputs[k].data, row_offset(layouts[k], row) + begin * stride, stride, count,
+                   buffers[k].data());
       }
       const std::int64_t stride = inner_stride(result.layout);
       const std::int64_t offset = row_offset(result.layout, row) + begin * stride;
@@ -100,7 +102,8 @@ ReducedView split_axes(const Layout& layout, std::span<const std::size_t> axes) 
 }
 
 template <class W>
-void reduce_rows(const ReductionBody::On<W>& on, const Array& input, const ReducedView& view, const Array& result) {
+void reduce_rows(const ReductionBody::On<W>& on, const Array& input, const ReducedView& view,
+                 const Array& result) {
   const auto load = loader<W>(input.dtype);
   const auto store = storer<W>(result.dtype);
   const W count = W(element_count(view.reduced.shape));
@@ -112,7 +115,8 @@ void reduce_rows(const ReductionBody::On<W>& on, const Array& input, const Reduc
     W accumulated = on.init();
     for (std::int64_t row = 0; row < (rows.length == 0 ? 0 : rows.count); ++row)
       for (std::int64_t begin = 0; begin < rows.length; begin += block_elements) {
-        const auto part = static_cast<std::size_t>(std::min<std::int64_t>(block_elements, rows.length - begin));
+        const auto part =
+            static_cast<std::size_t>(std::min<std::int64_t>(block_elements, rows.length - begin));
         load(input.data, at[0] + row_offset(view.reduced, row) + begin * stride, stride, part, buffer.data());
         accumulated = on.accumulate(accumulated, buffer.data(), part);
       }
@@ -138,16 +142,19 @@ Result<void> dispatch(const CallInfo& call, std::span<const Array> inputs, std::
 
 }  // namespace
 
-Result<void> tessera::op::run_pointwise(const CallInfo& call, const PointwiseBody& body, std::span<const Array> inputs, const Array& result) {
+Result<void> tessera::op::run_pointwise(const CallInfo& call, const PointwiseBody& body,
+                                        std::span<const Array> inputs, const Array& result) {
   if (result.size() == 0) return {};
   visit_wide(computing_dtype(call), [&]<class W>(W*) {
-    TESSERA_CHECK(body.template block<W>() != nullptr, cat("op '", call.card().name, "' has no formula for this dtype"));
+    TESSERA_CHECK(body.template block<W>() != nullptr,
+                  cat("op '", call.card().name, "' has no formula for this dtype"));
     pointwise_rows<W>(body, inputs, result);
   });
   return {};
 }
 
-Result<void> tessera::op::run_reduction(const CallInfo& call, const ReductionBody& body, const Array& input, const Array& result) {
+Result<void> tessera::op::run_reduction(const CallInfo& call, const ReductionBody& body, const Array& input,
+                                        const Array& result) {
   const auto axes = TESSERA_TRY(call.axes("axes", input.rank()));
   const ReducedView view = split_axes(input.layout, axes);
   if (body.needs_elements && element_count(view.reduced.shape) == 0 && result.size() > 0)
@@ -156,9 +163,12 @@ Result<void> tessera::op::run_reduction(const CallInfo& call, const ReductionBod
   return {};
 }
 
-Result<std::vector<HostTensor>> tessera::op::run_reference(const Card& card, std::span<const Array> inputs, const Attributes& attributes) {
+Result<std::vector<HostTensor>> tessera::op::run_reference(const Card& card, std::span<const Array> inputs,
+                                                           const Attributes& attributes) {
   ValueTypes types;
-  for (const Array& input : inputs) types.push_back({input.dtype, ir::shape_of(std::vector<std::int64_t>(input.shape().begin(), input.shape().end()))});
+  for (const Array& input : inputs)
+    types.push_back(
+        {input.dtype, ir::shape_of(std::vector<std::int64_t>(input.shape().begin(), input.shape().end()))});
   const ValueTypes inferred = TESSERA_TRY(infer(card, types, attributes));
   std::vector<HostTensor> out;
   std::vector<Array> results;

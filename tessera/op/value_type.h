@@ -23,7 +23,9 @@ struct ValueType {
 using ValueTypes = std::vector<ValueType>;
 
 /// "f32[64, N]"
-[[nodiscard]] inline std::string to_text(const ValueType& type) { return cat(type.dtype, ir::to_text(type.shape)); }
+[[nodiscard]] inline std::string to_text(const ValueType& type) {
+  return cat(type.dtype, ir::to_text(type.shape));
+}
 inline void append_text(std::string& out, const ValueType& type) { out += to_text(type); }
 using ir::append_text;
 
@@ -45,7 +47,8 @@ class DtypeSet {
 };
 
 inline constexpr DtypeSet float_dtypes{Dtype::f64, Dtype::f32, Dtype::f16, Dtype::bf16};
-inline constexpr DtypeSet integer_dtypes{Dtype::i64, Dtype::i32, Dtype::i16, Dtype::i8, Dtype::u8, Dtype::u16, Dtype::u32, Dtype::u64};
+inline constexpr DtypeSet integer_dtypes{Dtype::i64, Dtype::i32, Dtype::i16, Dtype::i8,
+                                         Dtype::u8,  Dtype::u16, Dtype::u32, Dtype::u64};
 inline constexpr DtypeSet bool_dtypes{Dtype::boolean};
 inline constexpr DtypeSet number_dtypes = float_dtypes | integer_dtypes;
 inline constexpr DtypeSet all_dtypes = number_dtypes | bool_dtypes;

@@ -96,8 +96,8 @@ struct Tables {
   static constexpr std::array<Storer<W>, sizeof...(T)> store{&store_as<W, T>...};
 };
 template <class W>
-using AllTables = Tables<W, double, float, F16, Bf16, std::int64_t, std::int32_t, std::int16_t, std::int8_t, std::uint8_t,
-                         std::uint16_t, std::uint32_t, std::uint64_t, Bool>;
+using AllTables = Tables<W, double, float, F16, Bf16, std::int64_t, std::int32_t, std::int16_t, std::int8_t,
+                         std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, Bool>;
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// The types the reference computes in: double for floats, 64-bit integers that wrap for integers and booleans. What a
-// tensor stores is widened when it is read and narrowed when it is written.
+// The types the reference computes in: double for floats, 64-bit integers that wrap for integers and
+// booleans. What a tensor stores is widened when it is read and narrowed when it is written.
 #pragma once
 
 #include <cmath>
@@ -22,7 +22,7 @@ struct Wrapping {
 
   constexpr Wrapping() = default;
   template <class T>
-    requires std::is_arithmetic_v<T>
+  requires std::is_arithmetic_v<T>
   constexpr Wrapping(T value) : v(static_cast<Int>(value)) {}
 
   constexpr bool operator==(const Wrapping&) const = default;
@@ -51,7 +51,9 @@ struct Wrapping {
  private:
   static constexpr Unsigned bits(Wrapping a) { return static_cast<Unsigned>(a.v); }
   static constexpr Wrapping wrap(Unsigned value) { return static_cast<Int>(value); }
-  static constexpr bool is_minus_one(Wrapping a) { return std::is_signed_v<Int> && a.v == static_cast<Int>(-1); }
+  static constexpr bool is_minus_one(Wrapping a) {
+    return std::is_signed_v<Int> && a.v == static_cast<Int>(-1);
+  }
 };
 
 using SignedWide = Wrapping<std::int64_t>;
@@ -67,10 +69,13 @@ decltype(auto) visit_wide(Dtype dtype, F&& f) {
 
 /// Reads `count` elements from `data`, the first at element `offset`, each `stride` elements further.
 template <class W>
-using Loader = void (*)(const std::byte* data, std::int64_t offset, std::int64_t stride, std::size_t count, W* out);
-/// Writes them. Floats become integers by truncation, saturating, NaN 0; integers wrap; anything but 0 is true.
+using Loader = void (*)(const std::byte* data, std::int64_t offset, std::int64_t stride, std::size_t count,
+                        W* out);
+/// Writes them. Floats become integers by truncation, saturating, NaN 0; integers wrap; anything but 0 is
+/// true.
 template <class W>
-using Storer = void (*)(std::byte* data, std::int64_t offset, std::int64_t stride, std::size_t count, const W* in);
+using Storer = void (*)(std::byte* data, std::int64_t offset, std::int64_t stride, std::size_t count,
+                        const W* in);
 
 /// The loader and storer of a dtype. Defined for double, SignedWide and UnsignedWide.
 template <class W>

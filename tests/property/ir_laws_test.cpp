@@ -17,7 +17,7 @@
 
 using namespace tessera;
 using namespace tessera::ir;
-using tessera::testing::RandomIr;
+using tessera::fixture::RandomIr;
 
 namespace {
 

@@ -10,7 +10,7 @@
 
 using namespace tessera;
 using namespace tessera::ir;
-using tessera::testing::RandomIr;
+using tessera::fixture::RandomIr;
 
 namespace {
 

@@ -6,7 +6,7 @@
 
 #include "tessera/ir/function.h"
 
-namespace tessera::testing {
+namespace tessera::fixture {
 
 struct RandomIrOptions {
   int statements = 8;  ///< per function, at most
@@ -56,4 +56,4 @@ class RandomIr {
   Scope free_;
 };
 
-}  // namespace tessera::testing
+}  // namespace tessera::fixture

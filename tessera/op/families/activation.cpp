@@ -21,12 +21,18 @@ Value step(Value x) { return cast(positive(x), x.dtype()); }
 struct Relu {
   static auto value(const auto& x) { return maximum(x, decltype(x + x)(0.0)); }
   static Values gradient(GradientCall& g) { return {g.dy() * step(g.x())}; }
-  static Values decompose(Builder& b, const CallInfo&, std::span<const Value> x) { return {b.call("maximum", {x[0], b.constant(0, x[0].dtype())})}; }
+  static Values decompose(Builder& b, const CallInfo&, std::span<const Value> x) {
+    return {b.call("maximum", {x[0], b.constant(0, x[0].dtype())})};
+  }
 };
 struct LeakyRelu {
   static auto value(const auto& x, const auto& alpha) { return select(x > 0.0, x, x * alpha); }
-  static Values gradient(GradientCall& g) { return {where(positive(g.x()), g.dy(), g.dy() * g.x(1)), Value()}; }
-  static Values decompose(Builder&, const CallInfo&, std::span<const Value> x) { return {where(positive(x[0]), x[0], x[0] * x[1])}; }
+  static Values gradient(GradientCall& g) {
+    return {where(positive(g.x()), g.dy(), g.dy() * g.x(1)), Value()};
+  }
+  static Values decompose(Builder&, const CallInfo&, std::span<const Value> x) {
+    return {where(positive(x[0]), x[0], x[0] * x[1])};
+  }
 };
 struct Prelu {
   static auto value(const auto& x, const auto& slope) { return select(x > 0.0, x, x * slope); }
@@ -34,17 +40,24 @@ struct Prelu {
     const Value zero = zeros_like(g.dy());
     return {where(positive(g.x()), g.dy(), g.dy() * g.x(1)), where(positive(g.x()), zero, g.dy() * g.x())};
   }
-  static Values decompose(Builder&, const CallInfo&, std::span<const Value> x) { return {where(positive(x[0]), x[0], x[0] * x[1])}; }
+  static Values decompose(Builder&, const CallInfo&, std::span<const Value> x) {
+    return {where(positive(x[0]), x[0], x[0] * x[1])};
+  }
 };
 struct Elu {
   static auto value(const auto& x, const auto& alpha) { return select(x > 0.0, x, alpha * expm1(x)); }
-  static Values gradient(GradientCall& g) { return {where(positive(g.x()), g.dy(), g.dy() * (g.x(1) * unary("exp", g.x()))), Value()}; }
-  static Values decompose(Builder&, const CallInfo&, std::span<const Value> x) { return {where(positive(x[0]), x[0], x[1] * unary("expm1", x[0]))}; }
+  static Values gradient(GradientCall& g) {
+    return {where(positive(g.x()), g.dy(), g.dy() * (g.x(1) * unary("exp", g.x()))), Value()};
+  }
+  static Values decompose(Builder&, const CallInfo&, std::span<const Value> x) {
+    return {where(positive(x[0]), x[0], x[1] * unary("expm1", x[0]))};
+  }
 };
 struct Selu {
   static auto value(const auto& x) { return selu_scale * select(x > 0.0, x, selu_alpha * expm1(x)); }
   static Values gradient(GradientCall& g) {
-    return {where(positive(g.x()), g.dy() * selu_scale, g.dy() * (unary("exp", g.x()) * (selu_scale * selu_alpha)))};
+    return {where(positive(g.x()), g.dy() * selu_scale,
+                  g.dy() * (unary("exp", g.x()) * (selu_scale * selu_alpha)))};
   }
   static Values decompose(Builder&, const CallInfo&, std::span<const Value> x) {
     return {where(positive(x[0]), x[0], unary("expm1", x[0]) * selu_alpha) * selu_scale};
@@ -57,10 +70,14 @@ struct Gelu {
     const Value density = unary("exp", g.x() * g.x() * -0.5) * inverse_sqrt_two_pi;
     return {g.dy() * (cdf + g.x() * density)};
   }
-  static Values decompose(Builder&, const CallInfo&, std::span<const Value> x) { return {0.5 * x[0] * (1.0 + unary("erf", x[0] * inverse_sqrt2))}; }
+  static Values decompose(Builder&, const CallInfo&, std::span<const Value> x) {
+    return {0.5 * x[0] * (1.0 + unary("erf", x[0] * inverse_sqrt2))};
+  }
 };
 struct GeluTanh {
-  static auto value(const auto& x) { return 0.5 * x * (1.0 + tanh(sqrt_two_over_pi * (x + gelu_cubic * x * x * x))); }
+  static auto value(const auto& x) {
+    return 0.5 * x * (1.0 + tanh(sqrt_two_over_pi * (x + gelu_cubic * x * x * x)));
+  }
   static Values gradient(GradientCall& g) {
     const Value x = g.x(), square = x * x;
     const Value t = unary("tanh", sqrt_two_over_pi * (x + gelu_cubic * (square * x)));
@@ -75,7 +92,9 @@ struct GeluTanh {
 struct Sigmoid {
   static auto value(const auto& x) { return 1.0 / (1.0 + exp(-x)); }
   static Values gradient(GradientCall& g) { return {g.dy() * g.y() * (1.0 - g.y())}; }
-  static Values decompose(Builder&, const CallInfo&, std::span<const Value> x) { return {1.0 / (1.0 + unary("exp", -x[0]))}; }
+  static Values decompose(Builder&, const CallInfo&, std::span<const Value> x) {
+    return {1.0 / (1.0 + unary("exp", -x[0]))};
+  }
 };
 struct Silu {
   static auto value(const auto& x) { return x / (1.0 + exp(-x)); }
@@ -83,14 +102,17 @@ struct Silu {
     const Value s = unary("sigmoid", g.x());
     return {g.dy() * (s * (1.0 + g.x() * (1.0 - s)))};
   }
-  static Values decompose(Builder&, const CallInfo&, std::span<const Value> x) { return {x[0] * unary("sigmoid", x[0])}; }
+  static Values decompose(Builder&, const CallInfo&, std::span<const Value> x) {
+    return {x[0] * unary("sigmoid", x[0])};
+  }
 };
 struct Softplus {
   // max(x, 0) + log(1 + exp(-|x|)) does not overflow.
   static auto value(const auto& x) { return maximum(x, decltype(x + x)(0.0)) + log1p(exp(-abs(x))); }
   static Values gradient(GradientCall& g) { return {g.dy() * unary("sigmoid", g.x())}; }
   static Values decompose(Builder& b, const CallInfo&, std::span<const Value> x) {
-    return {b.call("maximum", {x[0], b.constant(0, x[0].dtype())}) + unary("log1p", unary("exp", -unary("abs", x[0])))};
+    return {b.call("maximum", {x[0], b.constant(0, x[0].dtype())}) +
+            unary("log1p", unary("exp", -unary("abs", x[0])))};
   }
 };
 struct HardSigmoid {
@@ -106,14 +128,18 @@ struct HardSigmoid {
   }
 };
 struct HardSwish {
-  static auto value(const auto& x) { return x * minimum(maximum(x * (1.0 / 6.0) + 0.5, decltype(x + x)(0.0)), decltype(x + x)(1.0)); }
+  static auto value(const auto& x) {
+    return x * minimum(maximum(x * (1.0 / 6.0) + 0.5, decltype(x + x)(0.0)), decltype(x + x)(1.0));
+  }
   static Values gradient(GradientCall& g) {
     const Value x = g.x(), gate = x * (1.0 / 6.0) + 0.5;
-    const Value above = g.b.call("ge", {gate, g.b.constant(1, x.dtype())}), below = g.b.call("le", {gate, g.b.constant(0, x.dtype())});
+    const Value above = g.b.call("ge", {gate, g.b.constant(1, x.dtype())}),
+                below = g.b.call("le", {gate, g.b.constant(0, x.dtype())});
     return {where(above, g.dy(), where(below, zeros_like(g.dy()), g.dy() * (x * (1.0 / 3.0) + 0.5)))};
   }
   static Values decompose(Builder& b, const CallInfo&, std::span<const Value> x) {
-    return {x[0] * b.call("clip", {x[0] * (1.0 / 6.0) + 0.5, b.constant(0, x[0].dtype()), b.constant(1, x[0].dtype())})};
+    return {x[0] * b.call("clip", {x[0] * (1.0 / 6.0) + 0.5, b.constant(0, x[0].dtype()),
+                                   b.constant(1, x[0].dtype())})};
   }
 };
 struct Softsign {
@@ -122,7 +148,9 @@ struct Softsign {
     const Value d = 1.0 + unary("abs", g.x());
     return {g.dy() / (d * d)};
   }
-  static Values decompose(Builder&, const CallInfo&, std::span<const Value> x) { return {x[0] / (1.0 + unary("abs", x[0]))}; }
+  static Values decompose(Builder&, const CallInfo&, std::span<const Value> x) {
+    return {x[0] / (1.0 + unary("abs", x[0]))};
+  }
 };
 struct Mish {
   static auto value(const auto& x) { return x * tanh(Softplus::value(x)); }
@@ -130,7 +158,9 @@ struct Mish {
     const Value t = unary("tanh", unary("softplus", g.x()));
     return {g.dy() * (t + g.x() * ((1.0 - t * t) * unary("sigmoid", g.x())))};
   }
-  static Values decompose(Builder&, const CallInfo&, std::span<const Value> x) { return {x[0] * unary("tanh", unary("softplus", x[0]))}; }
+  static Values decompose(Builder&, const CallInfo&, std::span<const Value> x) {
+    return {x[0] * unary("tanh", unary("softplus", x[0]))};
+  }
 };
 
 }  // namespace
@@ -151,23 +181,60 @@ constexpr Card activation(Card card) {
 constexpr Input leaky_inputs[] = {{"x"}, {"alpha", "T", InputKind::scalar, 0.01}};
 constexpr Input elu_inputs[] = {{"x"}, {"alpha", "T", InputKind::scalar, 1.0}};
 constexpr Input prelu_inputs[] = {{"x"}, {"slope"}};
-constexpr Input hard_sigmoid_inputs[] = {{"x"}, {"alpha", "T", InputKind::scalar, 1.0 / 6.0}, {"beta", "T", InputKind::scalar, 0.5}};
+constexpr Input hard_sigmoid_inputs[] = {
+    {"x"}, {"alpha", "T", InputKind::scalar, 1.0 / 6.0}, {"beta", "T", InputKind::scalar, 0.5}};
 
 constexpr Card cards[] = {
-    activation<Elu, 2>({.name = "elu", .summary = "x if positive, else alpha * (exp(x) - 1)", .inputs = elu_inputs, .oracle = "torch:nn.functional.elu"}),
-    activation<Gelu>({.name = "gelu", .summary = "x times the normal distribution function of x", .onnx = {"Gelu"}, .oracle = "torch:nn.functional.gelu"}),
-    activation<GeluTanh>({.name = "gelu_tanh", .summary = "gelu by its tanh approximation", .oracle = "torch:nn.functional.gelu"}),
-    activation<HardSigmoid, 3>({.name = "hard_sigmoid", .summary = "alpha * x + beta limited to [0, 1]", .inputs = hard_sigmoid_inputs, .oracle = "torch:nn.functional.hardsigmoid"}),
-    activation<HardSwish>({.name = "hard_swish", .summary = "x * hard_sigmoid(x)", .onnx = {"HardSwish"}, .oracle = "torch:nn.functional.hardswish"}),
-    activation<LeakyRelu, 2>({.name = "leaky_relu", .summary = "x if positive, else alpha * x", .inputs = leaky_inputs, .oracle = "torch:nn.functional.leaky_relu"}),
-    activation<Mish>({.name = "mish", .summary = "x * tanh(softplus(x))", .onnx = {"Mish"}, .oracle = "torch:nn.functional.mish"}),
-    activation<Prelu, 2>({.name = "prelu", .summary = "x if positive, else slope * x with a slope per element", .inputs = prelu_inputs, .onnx = {"PRelu"}, .oracle = "torch:nn.functional.prelu"}),
-    activation<Relu>({.name = "relu", .summary = "x if positive, else 0", .onnx = {"Relu"}, .oracle = "torch:nn.functional.relu"}),
-    activation<Selu>({.name = "selu", .summary = "scaled elu with the constants of self-normalising networks", .oracle = "torch:nn.functional.selu"}),
-    activation<Sigmoid>({.name = "sigmoid", .summary = "1 / (1 + exp(-x))", .onnx = {"Sigmoid"}, .oracle = "torch:sigmoid"}),
+    activation<Elu, 2>({.name = "elu",
+                        .summary = "x if positive, else alpha * (exp(x) - 1)",
+                        .inputs = elu_inputs,
+                        .oracle = "torch:nn.functional.elu"}),
+    activation<Gelu>({.name = "gelu",
+                      .summary = "x times the normal distribution function of x",
+                      .onnx = {"Gelu"},
+                      .oracle = "torch:nn.functional.gelu"}),
+    activation<GeluTanh>({.name = "gelu_tanh",
+                          .summary = "gelu by its tanh approximation",
+                          .oracle = "torch:nn.functional.gelu"}),
+    activation<HardSigmoid, 3>({.name = "hard_sigmoid",
+                                .summary = "alpha * x + beta limited to [0, 1]",
+                                .inputs = hard_sigmoid_inputs,
+                                .oracle = "torch:nn.functional.hardsigmoid"}),
+    activation<HardSwish>({.name = "hard_swish",
+                           .summary = "x * hard_sigmoid(x)",
+                           .onnx = {"HardSwish"},
+                           .oracle = "torch:nn.functional.hardswish"}),
+    activation<LeakyRelu, 2>({.name = "leaky_relu",
+                              .summary = "x if positive, else alpha * x",
+                              .inputs = leaky_inputs,
+                              .oracle = "torch:nn.functional.leaky_relu"}),
+    activation<Mish>({.name = "mish",
+                      .summary = "x * tanh(softplus(x))",
+                      .onnx = {"Mish"},
+                      .oracle = "torch:nn.functional.mish"}),
+    activation<Prelu, 2>({.name = "prelu",
+                          .summary = "x if positive, else slope * x with a slope per element",
+                          .inputs = prelu_inputs,
+                          .onnx = {"PRelu"},
+                          .oracle = "torch:nn.functional.prelu"}),
+    activation<Relu>({.name = "relu",
+                      .summary = "x if positive, else 0",
+                      .onnx = {"Relu"},
+                      .oracle = "torch:nn.functional.relu"}),
+    activation<Selu>({.name = "selu",
+                      .summary = "scaled elu with the constants of self-normalising networks",
+                      .oracle = "torch:nn.functional.selu"}),
+    activation<Sigmoid>(
+        {.name = "sigmoid", .summary = "1 / (1 + exp(-x))", .onnx = {"Sigmoid"}, .oracle = "torch:sigmoid"}),
     activation<Silu>({.name = "silu", .summary = "x * sigmoid(x)", .oracle = "torch:nn.functional.silu"}),
-    activation<Softplus>({.name = "softplus", .summary = "log(1 + exp(x))", .onnx = {"Softplus"}, .oracle = "torch:nn.functional.softplus"}),
-    activation<Softsign>({.name = "softsign", .summary = "x / (1 + |x|)", .onnx = {"Softsign"}, .oracle = "torch:nn.functional.softsign"}),
+    activation<Softplus>({.name = "softplus",
+                          .summary = "log(1 + exp(x))",
+                          .onnx = {"Softplus"},
+                          .oracle = "torch:nn.functional.softplus"}),
+    activation<Softsign>({.name = "softsign",
+                          .summary = "x / (1 + |x|)",
+                          .onnx = {"Softsign"},
+                          .oracle = "torch:nn.functional.softsign"}),
 };
 
 }  // namespace

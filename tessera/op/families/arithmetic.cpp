@@ -42,7 +42,8 @@ struct Pow {
   static auto value(const auto& a, const auto& b) { return pow(a, b); }
   static Values gradient(GradientCall& g) {
     const Value a = g.x(0), b = g.x(1), zero = g.b.constant(0, a.dtype());
-    // d(a^0) is 0 also where a^-1 is infinite; a^b log a is 0 where a is 0, and has no real value where a is negative.
+    // d(a^0) is 0 also where a^-1 is infinite; a^b log a is 0 where a is 0, and has no real value where a is
+    // negative.
     const Value da = where(g.b.call("eq", {b, zero}), zero, b * g.b.call("pow", {a, b - 1.0}));
     const Value db = where(g.b.call("eq", {a, zero}), zero, g.y() * unary("log", a));
     return {g.dy() * da, g.dy() * db};
@@ -53,7 +54,8 @@ struct Pow {
 Values extreme_gradient(GradientCall& g, std::string_view wins) {
   const Value a = g.x(0), b = g.x(1), half = g.dy() * 0.5, zero = zeros_like(g.dy());
   const Value tie = g.b.call("eq", {a, b});
-  return {where(g.b.call(wins, {a, b}), g.dy(), where(tie, half, zero)), where(g.b.call(wins, {b, a}), g.dy(), where(tie, half, zero))};
+  return {where(g.b.call(wins, {a, b}), g.dy(), where(tie, half, zero)),
+          where(g.b.call(wins, {b, a}), g.dy(), where(tie, half, zero))};
 }
 struct Maximum {
   static auto value(const auto& a, const auto& b) { return maximum(a, b); }
@@ -111,18 +113,50 @@ constexpr Input inputs_yx[] = {{"y"}, {"x"}};
 
 constexpr Card cards[] = {
     number_unary<Abs>({.name = "abs", .summary = "absolute value", .onnx = {"Abs"}, .oracle = "torch:abs"}),
-    number_binary<Add>({.name = "add", .summary = "a + b", .traits = {.commutative = true, .associative = true}, .onnx = {"Add"}, .oracle = "torch:add"}),
-    float_binary<Atan2>({.name = "atan2", .summary = "angle of the point (x, y)", .inputs = inputs_yx, .oracle = "torch:atan2"}),
-    number_binary<Div>({.name = "div", .summary = "a / b; integers truncate, by zero they give 0", .onnx = {"Div"}, .oracle = "torch:true_divide"}),
-    number_binary<FloorDiv>({.name = "floor_div", .summary = "a / b rounded down; integers by zero give 0", .oracle = "torch:floor_divide"}),
-    number_binary<Fmod>({.name = "fmod", .summary = "remainder of truncating division: has the sign of a", .oracle = "torch:fmod"}),
-    number_binary<Maximum>({.name = "maximum", .summary = "the larger of a and b; NaN if either is", .traits = {.commutative = true, .associative = true}, .onnx = {"Max"}, .oracle = "torch:maximum"}),
-    number_binary<Minimum>({.name = "minimum", .summary = "the smaller of a and b; NaN if either is", .traits = {.commutative = true, .associative = true}, .onnx = {"Min"}, .oracle = "torch:minimum"}),
-    number_binary<Mod>({.name = "mod", .summary = "remainder of flooring division: has the sign of b; integers by zero give a", .oracle = "torch:remainder"}),
-    number_binary<Mul>({.name = "mul", .summary = "a * b", .traits = {.commutative = true, .associative = true}, .onnx = {"Mul"}, .oracle = "torch:mul"}),
+    number_binary<Add>({.name = "add",
+                        .summary = "a + b",
+                        .traits = {.commutative = true, .associative = true},
+                        .onnx = {"Add"},
+                        .oracle = "torch:add"}),
+    float_binary<Atan2>({.name = "atan2",
+                         .summary = "angle of the point (x, y)",
+                         .inputs = inputs_yx,
+                         .oracle = "torch:atan2"}),
+    number_binary<Div>({.name = "div",
+                        .summary = "a / b; integers truncate, by zero they give 0",
+                        .onnx = {"Div"},
+                        .oracle = "torch:true_divide"}),
+    number_binary<FloorDiv>({.name = "floor_div",
+                             .summary = "a / b rounded down; integers by zero give 0",
+                             .oracle = "torch:floor_divide"}),
+    number_binary<Fmod>({.name = "fmod",
+                         .summary = "remainder of truncating division: has the sign of a",
+                         .oracle = "torch:fmod"}),
+    number_binary<Maximum>({.name = "maximum",
+                            .summary = "the larger of a and b; NaN if either is",
+                            .traits = {.commutative = true, .associative = true},
+                            .onnx = {"Max"},
+                            .oracle = "torch:maximum"}),
+    number_binary<Minimum>({.name = "minimum",
+                            .summary = "the smaller of a and b; NaN if either is",
+                            .traits = {.commutative = true, .associative = true},
+                            .onnx = {"Min"},
+                            .oracle = "torch:minimum"}),
+    number_binary<Mod>(
+        {.name = "mod",
+         .summary = "remainder of flooring division: has the sign of b; integers by zero give a",
+         .oracle = "torch:remainder"}),
+    number_binary<Mul>({.name = "mul",
+                        .summary = "a * b",
+                        .traits = {.commutative = true, .associative = true},
+                        .onnx = {"Mul"},
+                        .oracle = "torch:mul"}),
     number_unary<Neg>({.name = "neg", .summary = "-x", .onnx = {"Neg"}, .oracle = "torch:neg"}),
-    number_binary<Pow>({.name = "pow", .summary = "a to the power b; integers wrap, negative exponents truncate", .oracle = "torch:pow"}),
-    float_unary<Reciprocal>({.name = "reciprocal", .summary = "1 / x", .onnx = {"Reciprocal"}, .oracle = "torch:reciprocal"}),
+    number_binary<Pow>({.name = "pow",
+                        .summary = "a to the power b; integers wrap, negative exponents truncate",
+                        .oracle = "torch:pow"}),
+    float_unary<Reciprocal>(
+        {.name = "reciprocal", .summary = "1 / x", .onnx = {"Reciprocal"}, .oracle = "torch:reciprocal"}),
     float_unary<Rsqrt>({.name = "rsqrt", .summary = "1 / sqrt(x)", .oracle = "torch:rsqrt"}),
     number_unary<Sign>({.name = "sign", .summary = "-1, 0 or 1", .onnx = {"Sign"}, .oracle = "torch:sign"}),
     float_unary<Sqrt>({.name = "sqrt", .summary = "square root", .onnx = {"Sqrt"}, .oracle = "torch:sqrt"}),

@@ -90,11 +90,15 @@ struct Atanh {
 };
 struct Erf {
   static auto value(const auto& x) { return erf(x); }
-  static Values gradient(GradientCall& g) { return {g.dy() * unary("exp", -(g.x() * g.x())) * two_over_sqrt_pi}; }
+  static Values gradient(GradientCall& g) {
+    return {g.dy() * unary("exp", -(g.x() * g.x())) * two_over_sqrt_pi};
+  }
 };
 struct Erfc {
   static auto value(const auto& x) { return erfc(x); }
-  static Values gradient(GradientCall& g) { return {g.dy() * unary("exp", -(g.x() * g.x())) * -two_over_sqrt_pi}; }
+  static Values gradient(GradientCall& g) {
+    return {g.dy() * unary("exp", -(g.x() * g.x())) * -two_over_sqrt_pi};
+  }
 };
 
 /// Piecewise constant: no gradient flows.
@@ -125,29 +129,43 @@ using namespace tessera::op::formula;
 
 constexpr Card cards[] = {
     float_unary<Acos>({.name = "acos", .summary = "arc cosine", .onnx = {"Acos"}, .oracle = "torch:acos"}),
-    float_unary<Acosh>({.name = "acosh", .summary = "inverse hyperbolic cosine", .onnx = {"Acosh"}, .oracle = "torch:acosh"}),
+    float_unary<Acosh>({.name = "acosh",
+                        .summary = "inverse hyperbolic cosine",
+                        .onnx = {"Acosh"},
+                        .oracle = "torch:acosh"}),
     float_unary<Asin>({.name = "asin", .summary = "arc sine", .onnx = {"Asin"}, .oracle = "torch:asin"}),
-    float_unary<Asinh>({.name = "asinh", .summary = "inverse hyperbolic sine", .onnx = {"Asinh"}, .oracle = "torch:asinh"}),
+    float_unary<Asinh>(
+        {.name = "asinh", .summary = "inverse hyperbolic sine", .onnx = {"Asinh"}, .oracle = "torch:asinh"}),
     float_unary<Atan>({.name = "atan", .summary = "arc tangent", .onnx = {"Atan"}, .oracle = "torch:atan"}),
-    float_unary<Atanh>({.name = "atanh", .summary = "inverse hyperbolic tangent", .onnx = {"Atanh"}, .oracle = "torch:atanh"}),
+    float_unary<Atanh>({.name = "atanh",
+                        .summary = "inverse hyperbolic tangent",
+                        .onnx = {"Atanh"},
+                        .oracle = "torch:atanh"}),
     float_unary<Ceil>({.name = "ceil", .summary = "rounded up", .onnx = {"Ceil"}, .oracle = "torch:ceil"}),
     float_unary<Cos>({.name = "cos", .summary = "cosine", .onnx = {"Cos"}, .oracle = "torch:cos"}),
-    float_unary<Cosh>({.name = "cosh", .summary = "hyperbolic cosine", .onnx = {"Cosh"}, .oracle = "torch:cosh"}),
+    float_unary<Cosh>(
+        {.name = "cosh", .summary = "hyperbolic cosine", .onnx = {"Cosh"}, .oracle = "torch:cosh"}),
     float_unary<Erf>({.name = "erf", .summary = "error function", .onnx = {"Erf"}, .oracle = "torch:erf"}),
     float_unary<Erfc>({.name = "erfc", .summary = "1 - erf(x)", .oracle = "torch:erfc"}),
     float_unary<Exp>({.name = "exp", .summary = "e to the x", .onnx = {"Exp"}, .oracle = "torch:exp"}),
     float_unary<Exp2>({.name = "exp2", .summary = "2 to the x", .oracle = "torch:exp2"}),
     float_unary<Expm1>({.name = "expm1", .summary = "exp(x) - 1, exact near 0", .oracle = "torch:expm1"}),
-    float_unary<Floor>({.name = "floor", .summary = "rounded down", .onnx = {"Floor"}, .oracle = "torch:floor"}),
+    float_unary<Floor>(
+        {.name = "floor", .summary = "rounded down", .onnx = {"Floor"}, .oracle = "torch:floor"}),
     float_unary<Log>({.name = "log", .summary = "natural logarithm", .onnx = {"Log"}, .oracle = "torch:log"}),
     float_unary<Log10>({.name = "log10", .summary = "logarithm to base 10", .oracle = "torch:log10"}),
     float_unary<Log1p>({.name = "log1p", .summary = "log(1 + x), exact near 0", .oracle = "torch:log1p"}),
     float_unary<Log2>({.name = "log2", .summary = "logarithm to base 2", .oracle = "torch:log2"}),
-    float_unary<Round>({.name = "round", .summary = "rounded to the nearest integer, ties to even", .onnx = {"Round"}, .oracle = "torch:round"}),
+    float_unary<Round>({.name = "round",
+                        .summary = "rounded to the nearest integer, ties to even",
+                        .onnx = {"Round"},
+                        .oracle = "torch:round"}),
     float_unary<Sin>({.name = "sin", .summary = "sine", .onnx = {"Sin"}, .oracle = "torch:sin"}),
-    float_unary<Sinh>({.name = "sinh", .summary = "hyperbolic sine", .onnx = {"Sinh"}, .oracle = "torch:sinh"}),
+    float_unary<Sinh>(
+        {.name = "sinh", .summary = "hyperbolic sine", .onnx = {"Sinh"}, .oracle = "torch:sinh"}),
     float_unary<Tan>({.name = "tan", .summary = "tangent", .onnx = {"Tan"}, .oracle = "torch:tan"}),
-    float_unary<Tanh>({.name = "tanh", .summary = "hyperbolic tangent", .onnx = {"Tanh"}, .oracle = "torch:tanh"}),
+    float_unary<Tanh>(
+        {.name = "tanh", .summary = "hyperbolic tangent", .onnx = {"Tanh"}, .oracle = "torch:tanh"}),
     float_unary<Trunc>({.name = "trunc", .summary = "rounded towards zero", .oracle = "torch:trunc"}),
 };
 

@@ -66,16 +66,21 @@ struct IsFinite {
 };
 
 struct Where {
-  static auto value(const auto& condition, const auto& a, const auto& b) { return select(is_true(condition), a, b); }
+  static auto value(const auto& condition, const auto& a, const auto& b) {
+    return select(is_true(condition), a, b);
+  }
   static Values gradient(GradientCall& g) {
     const Value zero = zeros_like(g.dy());
     return {Value(), where(g.x(0), g.dy(), zero), where(g.x(0), zero, g.dy())};
   }
 };
 struct Clip {
-  static auto value(const auto& x, const auto& low, const auto& high) { return minimum(maximum(x, low), high); }
+  static auto value(const auto& x, const auto& low, const auto& high) {
+    return minimum(maximum(x, low), high);
+  }
   static Values gradient(GradientCall& g) {
-    const Value inside = g.b.call("logical_and", {g.b.call("ge", {g.x(0), g.x(1)}), g.b.call("le", {g.x(0), g.x(2)})});
+    const Value inside =
+        g.b.call("logical_and", {g.b.call("ge", {g.x(0), g.x(1)}), g.b.call("le", {g.x(0), g.x(2)})});
     return {where(inside, g.dy(), zeros_like(g.dy())), Value(), Value()};
   }
 };
@@ -84,7 +89,8 @@ struct Same {
 };
 struct Cast : Same {
   static Values gradient(GradientCall& g) {
-    return {ir::is_float(g.x().dtype()) && ir::is_float(g.y().dtype()) ? cast(g.dy(), g.x().dtype()) : Value()};
+    return {ir::is_float(g.x().dtype()) && ir::is_float(g.y().dtype()) ? cast(g.dy(), g.x().dtype())
+                                                                       : Value()};
   }
 };
 struct Identity : Same {
@@ -116,38 +122,103 @@ constexpr Card test(Card card) {
   return float_unary<F>(card);
 }
 
-Result<ValueTypes> infer_cast(const CallInfo& call) { return ValueTypes{{call.dtype("dtype"), call.input(0).shape}}; }
+Result<ValueTypes> infer_cast(const CallInfo& call) {
+  return ValueTypes{{call.dtype("dtype"), call.input(0).shape}};
+}
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr Input where_inputs[] = {{"condition", "bool"}, {"a"}, {"b"}};
-constexpr Input clip_inputs[] = {{"x"}, {"low", "T", InputKind::scalar, -infinity}, {"high", "T", InputKind::scalar, infinity}};
+constexpr Input clip_inputs[] = {
+    {"x"}, {"low", "T", InputKind::scalar, -infinity}, {"high", "T", InputKind::scalar, infinity}};
 constexpr AttributeSpec cast_attributes[] = {{"dtype", AttributeKind::dtype, true}};
 
 constexpr Card cards[] = {
-    bits<BitAnd>({.name = "bit_and", .summary = "bitwise and", .traits = {.commutative = true, .associative = true}, .oracle = "torch:bitwise_and"}),
-    elementwise<BitNot, 1, Domain::integers>({.name = "bit_not", .summary = "all bits inverted", .T = integer_dtypes, .oracle = "torch:bitwise_not", .no_gradient = "defined on integers"}),
-    bits<BitOr>({.name = "bit_or", .summary = "bitwise or", .traits = {.commutative = true, .associative = true}, .oracle = "torch:bitwise_or"}),
-    bits<BitXor>({.name = "bit_xor", .summary = "bitwise exclusive or", .traits = {.commutative = true, .associative = true}, .oracle = "torch:bitwise_xor"}),
-    elementwise<Cast, 1, Domain::numbers>({.name = "cast", .summary = "converted to another dtype; floats to integers truncate and saturate, NaN gives 0; integers wrap", .attributes = cast_attributes, .T = all_dtypes, .onnx = {"Cast"}, .oracle = "numpy:astype", .infer = infer_cast}),
-    elementwise<Clip, 3, Domain::numbers>({.name = "clip", .summary = "x limited to [low, high]; if low > high, high", .inputs = clip_inputs, .T = number_dtypes, .oracle = "torch:clamp"}),
-    comparison<Eq>({.name = "eq", .summary = "a == b", .traits = {.commutative = true}, .onnx = {"Equal"}, .oracle = "torch:eq"}),
+    bits<BitAnd>({.name = "bit_and",
+                  .summary = "bitwise and",
+                  .traits = {.commutative = true, .associative = true},
+                  .oracle = "torch:bitwise_and"}),
+    elementwise<BitNot, 1, Domain::integers>({.name = "bit_not",
+                                              .summary = "all bits inverted",
+                                              .T = integer_dtypes,
+                                              .oracle = "torch:bitwise_not",
+                                              .no_gradient = "defined on integers"}),
+    bits<BitOr>({.name = "bit_or",
+                 .summary = "bitwise or",
+                 .traits = {.commutative = true, .associative = true},
+                 .oracle = "torch:bitwise_or"}),
+    bits<BitXor>({.name = "bit_xor",
+                  .summary = "bitwise exclusive or",
+                  .traits = {.commutative = true, .associative = true},
+                  .oracle = "torch:bitwise_xor"}),
+    elementwise<Cast, 1, Domain::numbers>({.name = "cast",
+                                           .summary = "converted to another dtype; floats to integers "
+                                                      "truncate and saturate, NaN gives 0; integers wrap",
+                                           .attributes = cast_attributes,
+                                           .T = all_dtypes,
+                                           .onnx = {"Cast"},
+                                           .oracle = "numpy:astype",
+                                           .infer = infer_cast}),
+    elementwise<Clip, 3, Domain::numbers>({.name = "clip",
+                                           .summary = "x limited to [low, high]; if low > high, high",
+                                           .inputs = clip_inputs,
+                                           .T = number_dtypes,
+                                           .oracle = "torch:clamp"}),
+    comparison<Eq>({.name = "eq",
+                    .summary = "a == b",
+                    .traits = {.commutative = true},
+                    .onnx = {"Equal"},
+                    .oracle = "torch:eq"}),
     comparison<Ge>({.name = "ge", .summary = "a >= b", .onnx = {"GreaterOrEqual"}, .oracle = "torch:ge"}),
     comparison<Gt>({.name = "gt", .summary = "a > b", .onnx = {"Greater"}, .oracle = "torch:gt"}),
-    elementwise<Identity, 1, Domain::numbers>({.name = "identity", .summary = "x", .T = all_dtypes, .onnx = {"Identity"}, .oracle = "numpy:copy"}),
+    elementwise<Identity, 1, Domain::numbers>(
+        {.name = "identity", .summary = "x", .T = all_dtypes, .onnx = {"Identity"}, .oracle = "numpy:copy"}),
     test<IsFinite>({.name = "isfinite", .summary = "neither NaN nor infinite", .oracle = "torch:isfinite"}),
     test<IsInf>({.name = "isinf", .summary = "plus or minus infinity", .oracle = "torch:isinf"}),
     test<IsNan>({.name = "isnan", .summary = "not a number", .onnx = {"IsNaN"}, .oracle = "torch:isnan"}),
     comparison<Le>({.name = "le", .summary = "a <= b", .onnx = {"LessOrEqual"}, .oracle = "torch:le"}),
-    comparison<LogicalAnd>({.name = "logical_and", .summary = "both are not 0", .traits = {.commutative = true}, .onnx = {"And"}, .oracle = "torch:logical_and"}),
-    elementwise<LogicalNot, 1, Domain::numbers>({.name = "logical_not", .summary = "x is 0", .T = all_dtypes, .onnx = {"Not"}, .oracle = "torch:logical_not", .no_gradient = "the result is boolean"}),
-    comparison<LogicalOr>({.name = "logical_or", .summary = "one is not 0", .traits = {.commutative = true}, .onnx = {"Or"}, .oracle = "torch:logical_or"}),
-    comparison<LogicalXor>({.name = "logical_xor", .summary = "exactly one is not 0", .traits = {.commutative = true}, .onnx = {"Xor"}, .oracle = "torch:logical_xor"}),
+    comparison<LogicalAnd>({.name = "logical_and",
+                            .summary = "both are not 0",
+                            .traits = {.commutative = true},
+                            .onnx = {"And"},
+                            .oracle = "torch:logical_and"}),
+    elementwise<LogicalNot, 1, Domain::numbers>({.name = "logical_not",
+                                                 .summary = "x is 0",
+                                                 .T = all_dtypes,
+                                                 .onnx = {"Not"},
+                                                 .oracle = "torch:logical_not",
+                                                 .no_gradient = "the result is boolean"}),
+    comparison<LogicalOr>({.name = "logical_or",
+                           .summary = "one is not 0",
+                           .traits = {.commutative = true},
+                           .onnx = {"Or"},
+                           .oracle = "torch:logical_or"}),
+    comparison<LogicalXor>({.name = "logical_xor",
+                            .summary = "exactly one is not 0",
+                            .traits = {.commutative = true},
+                            .onnx = {"Xor"},
+                            .oracle = "torch:logical_xor"}),
     comparison<Lt>({.name = "lt", .summary = "a < b", .onnx = {"Less"}, .oracle = "torch:lt"}),
-    comparison<Ne>({.name = "ne", .summary = "a != b", .traits = {.commutative = true}, .oracle = "torch:ne"}),
-    bits<ShiftLeft>({.name = "shift_left", .summary = "a * 2^b, wrapping; everything is pushed out if b is negative or the width and more", .oracle = "torch:bitwise_left_shift"}),
-    bits<ShiftRight>({.name = "shift_right", .summary = "a / 2^b rounded down; everything is pushed out if b is negative or the width and more", .oracle = "torch:bitwise_right_shift"}),
-    elementwise<Same, 1, Domain::numbers>({.name = "stop_gradient", .summary = "x, through which no gradient flows", .T = all_dtypes, .oracle = "numpy:copy", .no_gradient = "that is its purpose"}),
-    elementwise<Where, 3, Domain::numbers>({.name = "where", .summary = "a where the condition holds, else b", .inputs = where_inputs, .T = all_dtypes, .onnx = {"Where"}, .oracle = "torch:where"}),
+    comparison<Ne>(
+        {.name = "ne", .summary = "a != b", .traits = {.commutative = true}, .oracle = "torch:ne"}),
+    bits<ShiftLeft>(
+        {.name = "shift_left",
+         .summary = "a * 2^b, wrapping; everything is pushed out if b is negative or the width and more",
+         .oracle = "torch:bitwise_left_shift"}),
+    bits<ShiftRight>(
+        {.name = "shift_right",
+         .summary = "a / 2^b rounded down; everything is pushed out if b is negative or the width and more",
+         .oracle = "torch:bitwise_right_shift"}),
+    elementwise<Same, 1, Domain::numbers>({.name = "stop_gradient",
+                                           .summary = "x, through which no gradient flows",
+                                           .T = all_dtypes,
+                                           .oracle = "numpy:copy",
+                                           .no_gradient = "that is its purpose"}),
+    elementwise<Where, 3, Domain::numbers>({.name = "where",
+                                            .summary = "a where the condition holds, else b",
+                                            .inputs = where_inputs,
+                                            .T = all_dtypes,
+                                            .onnx = {"Where"},
+                                            .oracle = "torch:where"}),
 };
 
 }  // namespace

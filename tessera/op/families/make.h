@@ -10,9 +10,11 @@ namespace tessera::op {
 
 inline constexpr Input input_x[] = {{"x"}};
 inline constexpr Input inputs_ab[] = {{"a"}, {"b"}};
-inline constexpr AttributeSpec reduction_attributes[] = {{"axes", AttributeKind::integers}, {"keepdims", AttributeKind::boolean}};
+inline constexpr AttributeSpec reduction_attributes[] = {{"axes", AttributeKind::integers},
+                                                         {"keepdims", AttributeKind::boolean}};
 
-/// The gradients of an element-wise op, summed over what was broadcast. F::gradient gives them at the shape of the result.
+/// The gradients of an element-wise op, summed over what was broadcast. F::gradient gives them at the shape
+/// of the result.
 template <class F>
 Values elementwise_gradient(GradientCall& g) {
   Values out = F::gradient(g);
@@ -23,7 +25,8 @@ Values elementwise_gradient(GradientCall& g) {
 /// An element-wise card of formula F. `card` says what the formula does not: name, dtypes, traits, …
 template <class F, std::size_t arity, Domain domain>
 constexpr Card elementwise(Card card) {
-  if (card.inputs.empty()) card.inputs = arity == 1 ? std::span<const Input>(input_x) : std::span<const Input>(inputs_ab);
+  if (card.inputs.empty())
+    card.inputs = arity == 1 ? std::span<const Input>(input_x) : std::span<const Input>(inputs_ab);
   card.traits.elementwise = true;
   card.pointwise = &pointwise_body<F, arity, domain>;
   if (card.pointwise->boolean && card.infer == nullptr) card.result = ResultDtype::boolean;

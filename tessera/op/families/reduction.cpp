@@ -33,16 +33,20 @@ struct Prod : Plain {
 struct Max : Plain {
   template <class T>
   static T init() {
-    if constexpr (WideInteger<T>) return T(std::numeric_limits<decltype(T::v)>::min());
-    else return -std::numeric_limits<double>::infinity();
+    if constexpr (WideInteger<T>)
+      return T(std::numeric_limits<decltype(T::v)>::min());
+    else
+      return -std::numeric_limits<double>::infinity();
   }
   static auto combine(const auto& a, const auto& b) { return maximum(a, b); }
 };
 struct Min : Plain {
   template <class T>
   static T init() {
-    if constexpr (WideInteger<T>) return T(std::numeric_limits<decltype(T::v)>::max());
-    else return std::numeric_limits<double>::infinity();
+    if constexpr (WideInteger<T>)
+      return T(std::numeric_limits<decltype(T::v)>::max());
+    else
+      return std::numeric_limits<double>::infinity();
   }
   static auto combine(const auto& a, const auto& b) { return minimum(a, b); }
 };
@@ -113,14 +117,17 @@ Value with_axes(const GradientCall& g, Value reduced) {
   return reshape(reduced, shape);
 }
 
-Value like_input(const GradientCall& g, Value reduced) { return broadcast_to(with_axes(g, reduced), g.x().shape()); }
+Value like_input(const GradientCall& g, Value reduced) {
+  return broadcast_to(with_axes(g, reduced), g.x().shape());
+}
 
 Values sum_gradient(GradientCall& g) { return {like_input(g, g.dy())}; }
 
 /// The number of elements that are reduced into one, as a value: it may be symbolic.
 Value reduced_count(const GradientCall& g) {
   Dim count = 1;
-  for (std::size_t axis : value_or_throw(g.info.axes("axes", g.x().rank()))) count = count * g.x().shape()[axis];
+  for (std::size_t axis : value_or_throw(g.info.axes("axes", g.x().rank())))
+    count = count * g.x().shape()[axis];
   if (count.is_constant()) return g.b.constant(static_cast<double>(count.value()), g.x().dtype());
   return g.b.call("sum", {full(g.b, 1.0, {g.x().dtype(), {count}})});
 }
@@ -143,7 +150,8 @@ Values prod_gradient(GradientCall& g) {
     order.push_back(static_cast<std::int64_t>(axis));
     joined = joined * g.x().shape()[axis];
   }
-  for (std::size_t i = 0; i < order.size(); ++i) inverse[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+  for (std::size_t i = 0; i < order.size(); ++i)
+    inverse[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
   const Value moved = transpose(g.x(), order);
   Shape flat = kept;
   flat.push_back(joined);
@@ -159,7 +167,8 @@ Values prod_gradient(GradientCall& g) {
 Values extreme_gradient(GradientCall& g) {
   const Value hits = cast(g.b.call("eq", {g.x(), with_axes(g, g.y())}), g.x().dtype());
   std::vector<std::int64_t> axes;
-  for (std::size_t axis : value_or_throw(g.info.axes("axes", g.x().rank()))) axes.push_back(static_cast<std::int64_t>(axis));
+  for (std::size_t axis : value_or_throw(g.info.axes("axes", g.x().rank())))
+    axes.push_back(static_cast<std::int64_t>(axis));
   return {hits * (with_axes(g, g.dy()) / sum(hits, axes, true))};
 }
 
@@ -171,7 +180,9 @@ Values l2_gradient(GradientCall& g) {
   return {g.x() * (with_axes(g, g.dy()) / safe)};
 }
 
-Values logsumexp_gradient(GradientCall& g) { return {unary("exp", g.x() - with_axes(g, g.y())) * with_axes(g, g.dy())}; }
+Values logsumexp_gradient(GradientCall& g) {
+  return {unary("exp", g.x() - with_axes(g, g.y())) * with_axes(g, g.dy())};
+}
 
 Values logsumexp_decompose(Builder& b, const CallInfo& call, std::span<const Value> x) {
   const Attributes keep{{"axes", call.integers("axes")}, {"keepdims", true}};
@@ -183,7 +194,8 @@ Values logsumexp_decompose(Builder& b, const CallInfo& call, std::span<const Val
   return {reshape(total, value_or_throw(reduced_shape(call)))};
 }
 
-Result<void> logsumexp_reference(const CallInfo& call, std::span<const Array> inputs, std::span<const Array> results) {
+Result<void> logsumexp_reference(const CallInfo& call, std::span<const Array> inputs,
+                                 std::span<const Array> results) {
   // Two passes over each row in double: the maximum, then the sum of exponentials relative to it.
   const auto max_body = make_reduction<Max, Domain::floats, false>();
   HostTensor largest = TESSERA_TRY(HostTensor::allocate(Dtype::f64, results[0].shape()));
@@ -208,7 +220,8 @@ Result<void> logsumexp_reference(const CallInfo& call, std::span<const Array> in
     const double shift = maxima[static_cast<std::size_t>(at[1])];
     sums[static_cast<std::size_t>(at[1])] += std::exp(value - (std::isfinite(shift) ? shift : 0));
   });
-  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = std::log(sums[i]) + (std::isfinite(maxima[i]) ? maxima[i] : 0);
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    sums[i] = std::log(sums[i]) + (std::isfinite(maxima[i]) ? maxima[i] : 0);
   copy_elements(totals.array(), results[0]);
   return {};
 }
@@ -228,7 +241,8 @@ Result<ValueTypes> infer_arg(const CallInfo& call) {
 
 /// The first extreme counts, or the last if `select_last`. NaN is the largest and the smallest.
 template <bool largest>
-Result<void> arg_reference(const CallInfo& call, std::span<const Array> inputs, std::span<const Array> results) {
+Result<void> arg_reference(const CallInfo& call, std::span<const Array> inputs,
+                           std::span<const Array> results) {
   const Array& x = inputs[0];
   const std::size_t axis = TESSERA_TRY(call.axis(call.integer("axis"), x.rank()));
   const bool last = call.flag("select_last");
@@ -276,18 +290,87 @@ constexpr Card reduction(Card card) {
 }
 
 constexpr Card cards[] = {
-    reduction<All, Domain::integers>({.name = "all", .summary = "whether every element is true", .T = bool_dtypes, .oracle = "torch:all", .no_gradient = "the result is boolean"}),
-    reduction<Any, Domain::integers>({.name = "any", .summary = "whether one element is true", .T = bool_dtypes, .oracle = "torch:any", .no_gradient = "the result is boolean"}),
-    {.name = "argmax", .summary = "index of the largest element along an axis", .inputs = input_x, .attributes = arg_attributes, .T = all_dtypes, .onnx = {"ArgMax"}, .oracle = "torch:argmax", .infer = infer_arg, .reference = arg_reference<true>, .no_gradient = "the result is an index"},
-    {.name = "argmin", .summary = "index of the smallest element along an axis", .inputs = input_x, .attributes = arg_attributes, .T = all_dtypes, .onnx = {"ArgMin"}, .oracle = "torch:argmin", .infer = infer_arg, .reference = arg_reference<false>, .no_gradient = "the result is an index"},
-    reduction<L1Norm, Domain::numbers>({.name = "l1_norm", .summary = "sum of absolute values", .T = number_dtypes, .onnx = {"ReduceL1"}, .oracle = "numpy:linalg.norm", .gradient = l1_gradient}),
-    reduction<L2Norm, Domain::floats>({.name = "l2_norm", .summary = "square root of the sum of squares", .onnx = {"ReduceL2"}, .oracle = "numpy:linalg.norm", .gradient = l2_gradient}),
-    {.name = "logsumexp", .summary = "log of the sum of exponentials, without overflow", .inputs = input_x, .attributes = reduction_attributes, .traits = {.reduction = true, .composite = true}, .onnx = {"ReduceLogSumExp"}, .oracle = "torch:logsumexp", .infer = infer_reduction, .reference = logsumexp_reference, .gradient = logsumexp_gradient, .decompose = logsumexp_decompose},
-    reduction<Max, Domain::numbers, true>({.name = "max", .summary = "the largest element; NaN if one is", .T = all_dtypes, .onnx = {"ReduceMax"}, .oracle = "torch:amax", .gradient = extreme_gradient}),
-    reduction<Mean, Domain::floats>({.name = "mean", .summary = "arithmetic mean", .onnx = {"ReduceMean"}, .oracle = "torch:mean", .gradient = mean_gradient}),
-    reduction<Min, Domain::numbers, true>({.name = "min", .summary = "the smallest element; NaN if one is", .T = all_dtypes, .onnx = {"ReduceMin"}, .oracle = "torch:amin", .gradient = extreme_gradient}),
-    reduction<Prod, Domain::numbers>({.name = "prod", .summary = "product", .T = number_dtypes, .onnx = {"ReduceProd"}, .oracle = "torch:prod", .gradient = prod_gradient}),
-    reduction<Sum, Domain::numbers>({.name = "sum", .summary = "sum", .T = number_dtypes, .onnx = {"ReduceSum"}, .oracle = "torch:sum", .gradient = sum_gradient}),
+    reduction<All, Domain::integers>({.name = "all",
+                                      .summary = "whether every element is true",
+                                      .T = bool_dtypes,
+                                      .oracle = "torch:all",
+                                      .no_gradient = "the result is boolean"}),
+    reduction<Any, Domain::integers>({.name = "any",
+                                      .summary = "whether one element is true",
+                                      .T = bool_dtypes,
+                                      .oracle = "torch:any",
+                                      .no_gradient = "the result is boolean"}),
+    {.name = "argmax",
+     .summary = "index of the largest element along an axis",
+     .inputs = input_x,
+     .attributes = arg_attributes,
+     .T = all_dtypes,
+     .onnx = {"ArgMax"},
+     .oracle = "torch:argmax",
+     .infer = infer_arg,
+     .reference = arg_reference<true>,
+     .no_gradient = "the result is an index"},
+    {.name = "argmin",
+     .summary = "index of the smallest element along an axis",
+     .inputs = input_x,
+     .attributes = arg_attributes,
+     .T = all_dtypes,
+     .onnx = {"ArgMin"},
+     .oracle = "torch:argmin",
+     .infer = infer_arg,
+     .reference = arg_reference<false>,
+     .no_gradient = "the result is an index"},
+    reduction<L1Norm, Domain::numbers>({.name = "l1_norm",
+                                        .summary = "sum of absolute values",
+                                        .T = number_dtypes,
+                                        .onnx = {"ReduceL1"},
+                                        .oracle = "numpy:linalg.norm",
+                                        .gradient = l1_gradient}),
+    reduction<L2Norm, Domain::floats>({.name = "l2_norm",
+                                       .summary = "square root of the sum of squares",
+                                       .onnx = {"ReduceL2"},
+                                       .oracle = "numpy:linalg.norm",
+                                       .gradient = l2_gradient}),
+    {.name = "logsumexp",
+     .summary = "log of the sum of exponentials, without overflow",
+     .inputs = input_x,
+     .attributes = reduction_attributes,
+     .traits = {.reduction = true, .composite = true},
+     .onnx = {"ReduceLogSumExp"},
+     .oracle = "torch:logsumexp",
+     .infer = infer_reduction,
+     .reference = logsumexp_reference,
+     .gradient = logsumexp_gradient,
+     .decompose = logsumexp_decompose},
+    reduction<Max, Domain::numbers, true>({.name = "max",
+                                           .summary = "the largest element; NaN if one is",
+                                           .T = all_dtypes,
+                                           .onnx = {"ReduceMax"},
+                                           .oracle = "torch:amax",
+                                           .gradient = extreme_gradient}),
+    reduction<Mean, Domain::floats>({.name = "mean",
+                                     .summary = "arithmetic mean",
+                                     .onnx = {"ReduceMean"},
+                                     .oracle = "torch:mean",
+                                     .gradient = mean_gradient}),
+    reduction<Min, Domain::numbers, true>({.name = "min",
+                                           .summary = "the smallest element; NaN if one is",
+                                           .T = all_dtypes,
+                                           .onnx = {"ReduceMin"},
+                                           .oracle = "torch:amin",
+                                           .gradient = extreme_gradient}),
+    reduction<Prod, Domain::numbers>({.name = "prod",
+                                      .summary = "product",
+                                      .T = number_dtypes,
+                                      .onnx = {"ReduceProd"},
+                                      .oracle = "torch:prod",
+                                      .gradient = prod_gradient}),
+    reduction<Sum, Domain::numbers>({.name = "sum",
+                                     .summary = "sum",
+                                     .T = number_dtypes,
+                                     .onnx = {"ReduceSum"},
+                                     .oracle = "torch:sum",
+                                     .gradient = sum_gradient}),
 };
 
 }  // namespace

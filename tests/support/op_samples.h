@@ -1,0 +1,47 @@
+// Calls of every op for tests, from tests/data/op_samples.txt. Sizes are symbols, so that one row gives the
+// rule on symbols and the rule on numbers.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tessera/op/call_info.h"
+
+namespace tessera::fixture {
+
+struct SampleInput {
+  std::string type;  ///< "T", "bool", "index", …
+  ir::Shape shape;   ///< over the symbols of the sample
+  double low = -2, high = 2;
+};
+
+struct Sample {
+  const op::Card* card = nullptr;
+  std::vector<SampleInput> inputs;
+  op::Attributes attributes;
+  std::map<std::string, Ref<ir::Var>> symbols;
+  std::map<std::string, std::int64_t> sizes;  ///< of the symbols
+  std::map<std::string, std::int64_t>
+      large;         ///< for the test with 2^20 elements; empty: the first symbol grows
+  std::string text;  ///< the row, for messages
+
+  /// A size for each symbol.
+  using Sizes = std::map<std::string, std::int64_t>;
+  [[nodiscard]] op::ValueTypes types(ir::Dtype dtype, const Sizes* numbers) const;
+  [[nodiscard]] op::Attributes attributes_with(const Sizes* numbers) const;
+  /// Random inputs in memory.
+  [[nodiscard]] std::vector<op::HostTensor> values(ir::Dtype dtype, const Sizes& numbers,
+                                                   std::uint64_t seed) const;
+};
+
+/// All rows, in the order of the file. Aborts the test program with a message if a row is wrong.
+const std::vector<Sample>& op_samples();
+
+/// The dtypes a card's T can be.
+std::vector<ir::Dtype> dtypes_of(const op::Card& card);
+
+}  // namespace tessera::fixture
