@@ -49,8 +49,8 @@ enum class NodeKind : std::uint8_t {
 class Node {
  public:
   Node& operator=(const Node&) = delete;
-  static void* operator new(std::size_t bytes) { return allocate_node(bytes); }
-  static void operator delete(void* memory, std::size_t bytes) noexcept { free_node(memory, bytes); }
+  static void* operator new(std::size_t bytes) { return NodeMemory::allocate(bytes); }
+  static void operator delete(void* memory, std::size_t bytes) noexcept { NodeMemory::free(memory, bytes); }
 
   [[nodiscard]] NodeKind kind() const { return kind_; }
   [[nodiscard]] const Span& span() const { return span_; }

@@ -1,17 +1,13 @@
-// Where nodes live: in slots of a multiple of 64 bytes, cut from large blocks. Nodes made one after another
-// lie one after another, and NodeTable can find the entry of a node by its address alone.
+// Where nodes live. NodeTable finds the entry of a node by its address alone, so nodes lie on multiples of their slot.
 #pragma once
 
 #include <cstddef>
 
+#include "tessera/base/slot_memory.h"
+
 namespace tessera::ir {
 
 inline constexpr std::size_t node_slot_bytes = 64;
-
-/// Memory for one node, aligned to node_slot_bytes. Any thread; no lock except when a thread's own stock runs
-/// out.
-[[nodiscard]] void* allocate_node(std::size_t bytes);
-/// Any thread may free what another one allocated.
-void free_node(void* memory, std::size_t bytes) noexcept;
+using NodeMemory = SlotMemory<node_slot_bytes, 8>;
 
 }  // namespace tessera::ir
