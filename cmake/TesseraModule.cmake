@@ -5,9 +5,9 @@
 add_library(tessera_settings INTERFACE)
 target_compile_features(tessera_settings INTERFACE cxx_std_20)
 target_compile_options(tessera_settings INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough
+  -Wall -Wextra -Wpedantic -Wno-missing-field-initializers -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough
   # g++ 12 and 13 see overruns in moved std::string and in small vectors that are not there
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread;-Wno-maybe-uninitialized>
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread;-Wno-maybe-uninitialized;-Wno-restrict>
   $<$<BOOL:${TESSERA_WERROR}>:-Werror>)
 if(TESSERA_SANITIZE)
   target_compile_options(tessera_settings INTERFACE

@@ -125,7 +125,9 @@ void reduce_rows(const ReductionBody::On<W>& on, const Array& input, const Reduc
   });
 }
 
-Result<void> dispatch(const CallInfo& call, std::span<const Array> inputs, std::span<const Array> results) {
+}  // namespace
+
+Result<void> tessera::op::run_reference(const CallInfo& call, std::span<const Array> inputs, std::span<const Array> results) {
   const Card& card = call.card();
   if (card.reference != nullptr) return card.reference(call, inputs, results);
   if (card.pointwise != nullptr) return run_pointwise(call, *card.pointwise, inputs, results[0]);
@@ -139,8 +141,6 @@ Result<void> dispatch(const CallInfo& call, std::span<const Array> inputs, std::
   }
   return call.error("has no reference kernel");
 }
-
-}  // namespace
 
 Result<void> tessera::op::run_pointwise(const CallInfo& call, const PointwiseBody& body,
                                         std::span<const Array> inputs, const Array& result) {
@@ -179,6 +179,6 @@ Result<std::vector<HostTensor>> tessera::op::run_reference(const Card& card, std
     results.push_back(out.back().array());
   }
   const CallInfo call(card, types, attributes);
-  TESSERA_TRY(dispatch(call, inputs, results));
+  TESSERA_TRY(run_reference(call, inputs, results));
   return out;
 }

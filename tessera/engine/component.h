@@ -1,0 +1,49 @@
+// Which graphs were joined: a union-find over small counted objects. Recording joins without a lock; only looking at
+// graphs asks.
+//
+// A link from child to parent is set once and holds the parent, so walking up from a component one holds is safe
+// without a lock. Components are linked by rank, which keeps the way up logarithmic.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+namespace tessera::engine {
+
+class Engine;
+
+class Component {
+ public:
+  explicit Component(std::shared_ptr<Engine> engine) : engine_(std::move(engine)), id_(next_id()) {}
+
+  [[nodiscard]] const std::shared_ptr<Engine>& engine() const { return engine_; }
+
+  /// The component that stands for all that were joined with this one.
+  [[nodiscard]] Component* root() {
+    Component* at = this;
+    while (Component* up = at->parent_.load(std::memory_order_acquire)) at = up;
+    return at;
+  }
+
+  /// Joins two and returns the root of both.
+  static Component* join(Component* a, Component* b);
+
+  void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void release() {
+    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(this);
+  }
+
+ private:
+  ~Component() = default;
+  static std::uint64_t next_id();
+  static void destroy(Component* component);
+
+  std::atomic<std::uint32_t> refs_{1};
+  std::atomic<std::uint32_t> rank_{0};
+  std::atomic<Component*> parent_{nullptr};
+  std::shared_ptr<Engine> engine_;
+  std::uint64_t id_;
+};
+
+}  // namespace tessera::engine

@@ -1,0 +1,260 @@
+#include "tessera/engine/record.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tessera/base/text.h"
+#include "tessera/op/call_info.h"
+#include "tessera/op/catalogue.h"
+
+using namespace tessera;
+using namespace tessera::engine;
+
+namespace {
+
+std::size_t width(Dtype dtype) { return ir::size_of(dtype); }
+
+Dtype signed_of(std::size_t bytes) {
+  return bytes == 1 ? Dtype::i8 : bytes == 2 ? Dtype::i16 : bytes == 4 ? Dtype::i32 : Dtype::i64;
+}
+
+/// A new node with everything but operands, shape and result types.
+Node* new_node(const op::Card* card, Component* component, Caller caller) {
+  auto* node = new Node;
+  node->card = card;
+  node->component = component;
+  node->file = caller.file;
+  node->line = caller.line;
+  node->block = current_block();
+  node->id = next_node_id();
+  return node;
+}
+
+void track_gradient(Node& node, const Node* input) {
+  if (input->is(Node::tracks_gradient) && ir::is_float(node.dtype) && gradient_enabled()) node.set(Node::tracks_gradient);
+}
+
+/// The component of a call: all graphs of its operands become one. Counted.
+Result<Component*> joined(std::span<const Operand> operands, const std::shared_ptr<Engine>& engine) {
+  Component* out = nullptr;
+  for (const Operand& operand : operands) {
+    if (operand.node == nullptr) continue;
+    Component* component = operand.node->component;
+    if (out != nullptr && out->engine() != component->engine())
+      return Error(ErrorCode::invalid_argument, "tensors of two engines cannot be combined");
+    out = out == nullptr || out == component ? component : Component::join(out, component);
+  }
+  if (out == nullptr) return new Component(engine != nullptr ? engine : Engine::default_engine());
+  out->retain();
+  return out;
+}
+
+/// What is recorded on the way to one call: operands of one dtype.
+class Recorder {
+ public:
+  Recorder(const op::Card& card, std::span<const Operand> given, Caller caller) : card_(card), operands_(given.begin(), given.end()), caller_(caller) {}
+
+  Result<SmallVector<Node*, 2>> run(op::Attributes attributes, const std::shared_ptr<Engine>& engine) {
+    TESSERA_TRY(fill_defaults());
+    TESSERA_TRY(unify_dtypes());
+    op::ValueTypes types;
+    for (std::size_t i = 0; i < operands_.size(); ++i)
+      types.push_back(operands_[i].node != nullptr ? operands_[i].node->type() : op::ValueType{scalar_dtype(i), {}});
+    op::Attributes complete = TESSERA_TRY(op::complete_attributes(card_, attributes));
+    const op::ValueTypes results = TESSERA_TRY(op::infer(card_, types, complete));
+    Component* component = TESSERA_TRY(joined(operands_, engine));
+    return nodes(component, std::move(complete), results);
+  }
+
+ private:
+  [[nodiscard]] const op::Input& spec(std::size_t i) const { return card_.inputs[std::min(i, card_.inputs.size() - 1)]; }
+
+  Result<void> fill_defaults() {
+    while (operands_.size() < card_.inputs.size() && card_.inputs[operands_.size()].kind == op::InputKind::scalar)
+      operands_.push_back(default_of(card_.inputs[operands_.size()]));
+    if (operands_.size() > card_.inputs.size() && !(card_.inputs.size() > 0 && card_.inputs.back().kind == op::InputKind::variadic))
+      return Error(ErrorCode::invalid_argument, cat(card_.name, ": takes ", card_.inputs.size(), " inputs, got ", operands_.size()));
+    return {};
+  }
+  static Operand default_of(const op::Input& input) {
+    return input.type == "i64" ? Operand::of(static_cast<std::int64_t>(input.otherwise)) : Operand::of(input.otherwise);
+  }
+
+  /// One dtype for all operands of type T; numbers take it.
+  Result<void> unify_dtypes() {
+    std::optional<Dtype> common;
+    bool float_number = false, any_number = false;
+    for (std::size_t i = 0; i < operands_.size(); ++i) {
+      if (spec(i).type != "T") continue;
+      if (operands_[i].node != nullptr)
+        common = common ? promoted(*common, operands_[i].node->dtype) : operands_[i].node->dtype;
+      else {
+        any_number = true;
+        // A default that nobody wrote, like an infinite bound, changes no dtype.
+        float_number = float_number || (operands_[i].is_float && std::isfinite(operands_[i].scalar.as_float()));
+      }
+    }
+    if (!common) common = float_number || !any_number ? Dtype::f32 : Dtype::i64;
+    if (float_number && !ir::is_float(*common)) common = Dtype::f32;
+    if (!card_.T.contains(*common)) {
+      if (*common == Dtype::boolean && card_.T.contains(Dtype::i64)) common = Dtype::i64;
+      if (!ir::is_float(*common) && !card_.T.contains(*common) && card_.T.contains(Dtype::f32)) common = Dtype::f32;
+    }
+    dtype_ = *common;
+    for (std::size_t i = 0; i < operands_.size(); ++i)
+      if (spec(i).type == "T" && operands_[i].node != nullptr && operands_[i].node->dtype != dtype_) TESSERA_TRY(convert(i));
+    return {};
+  }
+
+  Result<void> convert(std::size_t i) {
+    static const op::Card* cast = op::find_card("cast");
+    const Operand from[] = {operands_[i]};
+    const auto nodes = TESSERA_TRY(record(*cast, from, {{"dtype", dtype_}}, caller_));
+    converted_.push_back(NodeRef::adopt(nodes[0]));
+    nodes[0]->handles.store(0, std::memory_order_relaxed);  // no handle of the user
+    operands_[i] = Operand::of(nodes[0]);
+    return {};
+  }
+
+  [[nodiscard]] Dtype scalar_dtype(std::size_t i) const {
+    if (spec(i).type == "T") return dtype_;
+    return ir::parse_dtype(spec(i).type).value_or(Dtype::i64);
+  }
+
+  SmallVector<Node*, 2> nodes(Component* component, op::Attributes attributes, const op::ValueTypes& results) {
+    Node* call = new_node(&card_, component, caller_);
+    call->dtype = results[0].dtype;
+    call->set_shape(*ir::constant_shape(results[0].shape));
+    add_operands(*call);
+    if (!attributes.empty()) call->more().attributes = std::move(attributes);
+    SmallVector<Node*, 2> out{call};
+    if (results.size() > 1) call->more().results = results;
+    for (std::size_t k = 1; k < results.size(); ++k) {
+      component->retain();
+      Node* result = new_node(nullptr, component, caller_);
+      result->dtype = results[k].dtype;
+      result->set_shape(*ir::constant_shape(results[k].shape));
+      result->set(Node::is_result);
+      result->more().result = static_cast<std::uint32_t>(k);
+      result->input_count = 1;
+      result->inputs[0] = call;
+      retain(call);
+      track_gradient(*result, call);
+      out.push_back(result);
+    }
+    return out;
+  }
+
+  void add_operands(Node& call) {
+    call.input_count = static_cast<std::uint32_t>(operands_.size());
+    std::size_t scalars = 0;
+    for (std::size_t i = 0; i < operands_.size(); ++i) {
+      Node* node = operands_[i].node;
+      if (node != nullptr) {
+        retain(node);
+        track_gradient(call, node);
+      } else {
+        const ScalarBits value = as_dtype(operands_[i], scalar_dtype(i));
+        if (scalars++ == 0)
+          call.scalar = value;
+        else
+          call.more().scalars.push_back(value);
+      }
+      if (i < Node::inline_inputs)
+        call.inputs[i] = node;
+      else
+        call.more().inputs.push_back(node);
+    }
+  }
+
+  /// The number as the dtype it is used in stores it: floats as double, integers saturating.
+  static ScalarBits as_dtype(const Operand& operand, Dtype dtype) {
+    if (ir::is_float(dtype))
+      return operand.is_float ? operand.scalar : ScalarBits::of_float(static_cast<double>(operand.scalar.as_integer()));
+    if (!operand.is_float) return operand.scalar;
+    const double value = operand.scalar.as_float();
+    if (!(value > -9.2e18)) return ScalarBits::of_integer(std::isnan(value) ? 0 : std::numeric_limits<std::int64_t>::min());
+    if (value > 9.2e18) return ScalarBits::of_integer(std::numeric_limits<std::int64_t>::max());
+    return ScalarBits::of_integer(static_cast<std::int64_t>(value));
+  }
+
+  const op::Card& card_;
+  std::vector<Operand> operands_;
+  Caller caller_;
+  Dtype dtype_ = Dtype::f32;
+  std::vector<NodeRef> converted_;  ///< until the call holds them
+};
+
+}  // namespace
+
+Dtype tessera::engine::promoted(Dtype a, Dtype b) {
+  if (a == b || b == Dtype::boolean) return a;
+  if (a == Dtype::boolean) return b;
+  if (ir::is_float(a) && ir::is_float(b)) return width(a) == width(b) ? Dtype::f32 : width(a) > width(b) ? a : b;
+  if (ir::is_float(a)) return a;
+  if (ir::is_float(b)) return b;
+  if (ir::is_unsigned(a) == ir::is_unsigned(b)) return width(a) > width(b) ? a : b;
+  const Dtype with_sign = ir::is_unsigned(a) ? b : a, without = ir::is_unsigned(a) ? a : b;
+  if (width(with_sign) > width(without)) return with_sign;
+  return without == Dtype::u64 ? Dtype::f64 : signed_of(width(without) * 2);
+}
+
+Result<SmallVector<Node*, 2>> tessera::engine::record(const op::Card& card, std::span<const Operand> operands, op::Attributes attributes,
+                                                      Caller caller, const std::shared_ptr<Engine>& engine) {
+  auto result = Recorder(card, operands, caller).run(std::move(attributes), engine);
+  if (!result && caller.file != nullptr) return std::move(result).error().at({caller.file, caller.line, 0});
+  return result;
+}
+
+Node* tessera::engine::record_simple(const op::Card& card, Node* a, Node* b, Caller caller) {
+  if (a->dtype != b->dtype || !card.T.contains(a->dtype) || a->rank != b->rank || a->rank > Node::inline_dims) return nullptr;
+  for (std::size_t i = 0; i < a->rank; ++i)
+    if (a->dims[i] != b->dims[i]) return nullptr;
+  Component* component = a->component;
+  if (component != b->component) {
+    if (component->engine() != b->component->engine()) return nullptr;
+    component = Component::join(component, b->component);
+  }
+  component->retain();
+  Node* node = new_node(&card, component, caller);
+  node->dtype = card.result == op::ResultDtype::boolean ? Dtype::boolean : a->dtype;
+  node->rank = a->rank;
+  std::copy(std::begin(a->dims), std::end(a->dims), node->dims);
+  node->input_count = 2;
+  node->inputs[0] = a;
+  node->inputs[1] = b;
+  retain(a);
+  retain(b);
+  track_gradient(*node, a);
+  track_gradient(*node, b);
+  return node;
+}
+
+Dtype tessera::engine::scalar_dtype_of(const Node& call, std::size_t i) {
+  const auto& inputs = call.card->inputs;
+  const std::string_view type = inputs[std::min(i, inputs.size() - 1)].type;
+  if (type != "T") return ir::parse_dtype(type).value_or(Dtype::i64);
+  for (std::size_t k = 0; k < call.input_count; ++k)
+    if (inputs[std::min(k, inputs.size() - 1)].type == "T" && call.input(k) != nullptr) return call.input(k)->dtype;
+  return call.dtype;
+}
+
+Node* tessera::engine::make_leaf(const std::shared_ptr<Engine>& engine, Dtype dtype, std::span<const std::int64_t> shape, Storage storage,
+                                 Caller caller) {
+  Node* node = new_node(nullptr, new Component(engine), caller);
+  node->dtype = dtype;
+  node->set_shape(shape);
+  node->storage.store(new Storage(std::move(storage)), std::memory_order_release);
+  return node;
+}
+
+std::uint16_t& tessera::engine::current_block() {
+  constinit thread_local std::uint16_t block = 0;
+  return block;
+}
+
+bool& tessera::engine::gradient_enabled() {
+  constinit thread_local bool enabled = true;
+  return enabled;
+}

@@ -1,0 +1,46 @@
+// Memory on a device, shared by the values that live in it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "tessera/base/ref.h"
+
+namespace tessera::runtime {
+
+class MemoryPool;
+
+/// Counted; any thread may hold and release it. Who writes into it makes sure that nobody reads.
+class Buffer {
+ public:
+  /// Memory of the caller, handed back by `release` when nobody uses it any more. An exception of `release` is swallowed:
+  /// there is nobody left to tell.
+  static Ref<Buffer> wrap(void* data, std::size_t bytes, std::function<void()> release);
+
+  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] std::size_t size() const { return bytes_; }
+  /// Whether only one place holds it. True stays true as long as that place does not hand it on.
+  [[nodiscard]] bool unique() const { return refs_.load(std::memory_order_acquire) == 1; }
+  /// Whether it came from a pool, and not from the caller.
+  [[nodiscard]] bool owned() const { return pool_ != nullptr; }
+
+  void retain() const { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void release() const {
+    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+ private:
+  friend class MemoryPool;
+  Buffer(std::byte* data, std::size_t bytes) : data_(data), bytes_(bytes) {}
+  ~Buffer();
+
+  mutable std::atomic<std::uint32_t> refs_{0};
+  std::byte* data_;
+  std::size_t bytes_;
+  std::shared_ptr<MemoryPool> pool_;
+  std::function<void()> release_;
+};
+
+}  // namespace tessera::runtime

@@ -1,0 +1,61 @@
+#include "tessera/runtime/memory_pool.h"
+
+#include <new>
+
+#include "tessera/base/large_pages.h"
+#include "tessera/base/text.h"
+
+using namespace tessera;
+using namespace tessera::runtime;
+
+Ref<Buffer> Buffer::wrap(void* data, std::size_t bytes, std::function<void()> release) {
+  auto* buffer = new Buffer(static_cast<std::byte*>(data), bytes);
+  buffer->release_ = std::move(release);
+  return Ref<Buffer>(buffer);
+}
+
+Buffer::~Buffer() {
+  if (pool_ != nullptr) pool_->give_back(data_, bytes_);
+  if (!release_) return;
+  try {
+    release_();
+  } catch (...) {  // see wrap()
+  }
+}
+
+Result<Ref<Buffer>> MemoryPool::allocate(std::size_t bytes) {
+  const std::uint64_t limit = limit_.load();
+  const std::uint64_t before = used_.fetch_add(bytes);
+  if (before + bytes > limit || before + bytes < before) {
+    used_.fetch_sub(bytes);
+    return Error(ErrorCode::memory, cat("a buffer of ", bytes, " bytes would pass the memory limit: ", before, " of ", limit, " bytes are in use"));
+  }
+  std::byte* memory = nullptr;
+  try {
+    const std::size_t wanted = bytes == 0 ? 1 : bytes;
+    memory = callbacks_.allocate ? static_cast<std::byte*>(callbacks_.allocate(wanted)) : allocate_block(wanted).release();
+  } catch (const std::bad_alloc&) {
+    memory = nullptr;
+  }
+  if (memory == nullptr) {
+    used_.fetch_sub(bytes);
+    return Error(ErrorCode::memory, cat("no memory for a buffer of ", bytes, " bytes"));
+  }
+  allocations_.fetch_add(1, std::memory_order_relaxed);
+  std::uint64_t peak = peak_.load();
+  while (before + bytes > peak && !peak_.compare_exchange_weak(peak, before + bytes)) {
+  }
+  auto* buffer = new Buffer(memory, bytes);
+  buffer->pool_ = shared_from_this();
+  return Ref<Buffer>(buffer);
+}
+
+void MemoryPool::give_back(std::byte* memory, std::size_t bytes) noexcept {
+  if (callbacks_.free)
+    callbacks_.free(memory, bytes == 0 ? 1 : bytes);
+  else
+    FreeMemory()(memory);
+  used_.fetch_sub(bytes);
+}
+
+MemoryFigures MemoryPool::figures() const { return {used_.load(), peak_.load(), limit_.load(), allocations_.load()}; }

@@ -1,0 +1,14 @@
+// The device that runs everything by the cards' reference kernels.
+#pragma once
+
+#include "tessera/runtime/device.h"
+
+namespace tessera::runtime {
+
+class ReferenceDevice final : public Device {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "reference"; }
+  [[nodiscard]] Result<void> run(const op::CallInfo& call, std::span<const op::Array> inputs, std::span<const op::Array> results) override;
+};
+
+}  // namespace tessera::runtime

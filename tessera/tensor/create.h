@@ -1,0 +1,77 @@
+// Making tensors: from numbers, from memory, at random.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "tessera/tensor/tensor.h"
+
+namespace tessera {
+
+struct CreateOptions {
+  Dtype dtype = Dtype::f32;
+  std::string device = {};  ///< empty: the engine's
+  std::shared_ptr<engine::Engine> engine = {};  ///< null: the default engine
+};
+
+Tensor zeros(Shape shape, CreateOptions options = {});
+Tensor ones(Shape shape, CreateOptions options = {});
+/// Every element is `value`; the value is a parameter.
+Tensor full(Shape shape, double value, CreateOptions options = {});
+/// 0, 1, … count-1, each times `step`, plus `start`.
+Tensor arange(std::int64_t count, CreateOptions options = {.dtype = Dtype::i64}, double start = 0, double step = 1);
+/// Ones on the diagonal.
+Tensor eye(std::int64_t n, CreateOptions options = {});
+/// Uniform in [0, 1). The numbers depend on the engine's seed and on how many were taken before, not on the device.
+Tensor rand(Shape shape, CreateOptions options = {});
+/// Normal with mean 0 and standard deviation 1.
+Tensor randn(Shape shape, CreateOptions options = {});
+
+/// Copies the bytes of elements of `options.dtype`.
+Tensor from_bytes(std::span<const std::byte> bytes, Shape shape, CreateOptions options = {});
+/// Copies. The dtype is that of the elements.
+template <class T>
+Tensor from_span(std::span<const T> values, Shape shape, CreateOptions options = {});
+template <class T>
+Tensor from_vector(const std::vector<T>& values, Shape shape, CreateOptions options = {}) {
+  return from_span(std::span<const T>(values), std::move(shape), std::move(options));
+}
+inline Tensor tensor(std::initializer_list<float> values) {
+  return from_span(std::span<const float>(values.begin(), values.size()), {static_cast<std::int64_t>(values.size())});
+}
+/// Memory of the caller, not copied: it stays valid until `release` is called, and nobody writes to it meanwhile.
+Tensor from_memory(void* data, Shape shape, std::function<void()> release, CreateOptions options = {});
+/// A number that never changes, of rank 0: unlike a plain number it is no parameter and may be folded.
+Tensor constant(double value, CreateOptions options = {});
+
+/// The dtype that stores a C++ type.
+template <class T>
+inline constexpr Dtype dtype_of = Dtype::f32;
+template <>
+inline constexpr Dtype dtype_of<double> = Dtype::f64;
+template <>
+inline constexpr Dtype dtype_of<std::int64_t> = Dtype::i64;
+template <>
+inline constexpr Dtype dtype_of<std::int32_t> = Dtype::i32;
+template <>
+inline constexpr Dtype dtype_of<std::int16_t> = Dtype::i16;
+template <>
+inline constexpr Dtype dtype_of<std::int8_t> = Dtype::i8;
+template <>
+inline constexpr Dtype dtype_of<std::uint8_t> = Dtype::u8;
+template <>
+inline constexpr Dtype dtype_of<std::uint16_t> = Dtype::u16;
+template <>
+inline constexpr Dtype dtype_of<std::uint32_t> = Dtype::u32;
+template <>
+inline constexpr Dtype dtype_of<std::uint64_t> = Dtype::u64;
+template <>
+inline constexpr Dtype dtype_of<bool> = Dtype::boolean;
+
+template <class T>
+Tensor from_span(std::span<const T> values, Shape shape, CreateOptions options) {
+  options.dtype = dtype_of<T>;
+  return from_bytes(std::as_bytes(values), std::move(shape), std::move(options));
+}
+
+}  // namespace tessera

@@ -1,0 +1,231 @@
+#include "tessera/tensor/graph.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <unordered_map>
+
+#include "tessera/base/text.h"
+#include "tessera/base/hash.h"
+#include "tessera/engine/engine.h"
+#include "tessera/ir/describe.h"
+
+using namespace tessera;
+using engine::Node;
+
+namespace {
+
+/// Of this process, so that ids of two processes differ.
+std::uint64_t process_id_half() {
+  static const std::uint64_t half = hash_text(cat(reinterpret_cast<std::uintptr_t>(&process_id_half), "/", std::chrono::steady_clock::now().time_since_epoch().count())).high | 1;
+  return half;
+}
+
+NodeId id_of(const Node& node) { return {process_id_half(), node.id}; }
+
+template <class F>
+void for_each_input(const Node& node, F&& f) {
+  for (std::size_t i = 0; i < node.input_count; ++i)
+    if (Node* input = node.input(i)) f(input);
+}
+
+std::string attribute_text(const Node& node) {
+  std::vector<std::string> parts;
+  std::size_t scalars = 0;
+  if (node.card != nullptr)
+    for (std::size_t i = 0; i < node.input_count; ++i)
+      if (node.input(i) == nullptr) {
+        const auto bits = node.scalar_at(scalars++);
+        const auto& inputs = node.card->inputs;
+        const auto& spec = inputs[std::min(i, inputs.size() - 1)];
+        const bool is_float = spec.type == "T" ? ir::is_float(node.dtype) || node.dtype == Dtype::boolean : false;
+        parts.push_back(cat(spec.name, "=", is_float ? cat(bits.as_float()) : cat(bits.as_integer())));
+      }
+  for (const auto& [name, value] : node.attributes().entries()) parts.push_back(cat(name, "=", ir::describe(value)));
+  return join(parts, ", ");
+}
+
+NodeInfo info_of(const Node& node, const engine::Engine& engine) {
+  NodeInfo out{.id = id_of(node), .dtype = node.dtype, .shape = {node.shape().begin(), node.shape().end()}};
+  if (node.card != nullptr) out.op = node.card->name;
+  if (node.is(Node::is_result)) out.op = cat("result ", node.extra->result);
+  out.attributes = attribute_text(node);
+  for (std::size_t i = 0; i < node.input_count; ++i) out.inputs.push_back(node.input(i) == nullptr ? NodeId{} : id_of(*node.input(i)));
+  out.evaluated = node.is_stored();
+  out.block = node.block == 0 ? "" : engine.block_name(node.block);
+  out.file = node.file == nullptr ? "" : node.file;
+  out.line = node.line;
+  return out;
+}
+
+}  // namespace
+
+/// What several copies of a Graph share, and what the engine's other graphs are found by.
+struct Graph::State {
+  explicit State(engine::NodeRef root) : handle(std::move(root)) {
+    const std::lock_guard lock(registry().mutex);
+    registry().states.push_back(this);
+  }
+  ~State() {
+    const std::lock_guard lock(registry().mutex);
+    auto& states = registry().states;
+    states.erase(std::find(states.begin(), states.end(), this));
+  }
+
+  engine::GraphHandle handle;
+
+  [[nodiscard]] Node* root() const { return handle.root().get(); }
+  [[nodiscard]] engine::Component* component() const { return root()->component->root(); }
+  [[nodiscard]] engine::Engine& engine() const { return *root()->component->engine(); }
+
+  /// The nodes of this graph and of all that were joined with it, each after its inputs.
+  [[nodiscard]] std::vector<engine::NodeRef> order() const;
+
+ private:
+  struct Registry {
+    std::mutex mutex;
+    std::vector<State*> states;
+  };
+  static Registry& registry() {
+    static auto* all = new Registry;
+    return *all;
+  }
+};
+
+std::vector<engine::NodeRef> Graph::State::order() const {
+  std::vector<engine::NodeRef> roots;
+  {
+    const std::lock_guard lock(registry().mutex);
+    for (const State* state : registry().states)
+      if (state->component() == component()) roots.push_back(state->handle.root());
+  }
+  // The oldest root first, so that the order does not depend on who looked first.
+  std::sort(roots.begin(), roots.end(), [](const auto& a, const auto& b) { return a->id < b->id; });
+
+  const std::lock_guard lock(engine().mutex());
+  std::vector<Node*> found;
+  const std::uint32_t epoch = engine().next_epoch();
+  for (const engine::NodeRef& root : roots) {
+    if (root->epoch != epoch) {
+      root->epoch = epoch;
+      found.push_back(root.get());
+    }
+  }
+  for (std::size_t i = 0; i < found.size(); ++i)
+    for_each_input(*found[i], [&](Node* input) {
+      if (input->epoch == epoch) return;
+      input->epoch = epoch;
+      found.push_back(input);
+    });
+  // Kahn: a node is ready when all its inputs stand in the order. Ready nodes leave oldest first.
+  std::sort(found.begin(), found.end(), [](const Node* a, const Node* b) { return a->id < b->id; });
+  std::vector<std::uint32_t> waiting(found.size(), 0);
+  std::vector<std::vector<std::uint32_t>> users(found.size());
+  for (std::uint32_t i = 0; i < found.size(); ++i) found[i]->index = i;
+  for (std::uint32_t i = 0; i < found.size(); ++i)
+    for_each_input(*found[i], [&](Node* input) {
+      users[input->index].push_back(i);
+      ++waiting[i];
+    });
+  std::vector<std::uint32_t> ready;
+  for (std::uint32_t i = 0; i < found.size(); ++i)
+    if (waiting[i] == 0) ready.push_back(i);
+  std::vector<engine::NodeRef> out;
+  for (std::size_t k = 0; k < ready.size(); ++k) {
+    out.push_back(engine::NodeRef::share(found[ready[k]]));
+    for (std::uint32_t user : users[ready[k]])
+      if (--waiting[user] == 0) ready.push_back(user);
+  }
+  return out;
+}
+
+Graph Tensor::graph() const {
+  if (node_ == nullptr) throw Exception(Error(ErrorCode::invalid_argument, "an empty tensor has no graph"));
+  return Graph(std::make_shared<Graph::State>(engine::NodeRef::share(node_)));
+}
+
+bool Graph::same_as(const Graph& other) const { return state_->component() == other.state_->component(); }
+
+void Graph::merge(const Graph& other) {
+  if (&state_->engine() != &other.state_->engine())
+    throw Exception(Error(ErrorCode::invalid_argument, "graphs of two engines cannot be merged"));
+  engine::Component::join(state_->root()->component, other.state_->root()->component);
+}
+
+std::vector<NodeInfo> Graph::nodes() const {
+  std::vector<NodeInfo> out;
+  for (const auto& node : state_->order()) out.push_back(info_of(*node, state_->engine()));
+  return out;
+}
+
+std::vector<NodeId> Graph::topological_order() const {
+  std::vector<NodeId> out;
+  for (const auto& node : state_->order()) out.push_back(id_of(*node));
+  return out;
+}
+
+NodeInfo Graph::node(NodeId id) const {
+  for (const auto& node : state_->order())
+    if (id_of(*node) == id) return info_of(*node, state_->engine());
+  throw Exception(Error(ErrorCode::not_found, cat("the graph has no node ", Hash128{id.high, id.low}.to_hex())));
+}
+
+std::vector<NodeId> Graph::outputs() const {
+  const auto all = nodes();
+  std::unordered_map<std::uint64_t, bool> used;
+  for (const NodeInfo& node : all)
+    for (const NodeId& input : node.inputs) used[input.low] = true;
+  std::vector<NodeId> out;
+  for (const NodeInfo& node : all)
+    if (!used.contains(node.id.low)) out.push_back(node.id);
+  return out;
+}
+
+std::size_t Graph::size() const { return state_->order().size(); }
+
+std::string tessera::to_text(const NodeInfo& node) {
+  std::string out = cat(node.op.empty() ? "leaf" : node.op, node.attributes.empty() ? "" : cat("(", node.attributes, ")"), ": ", node.dtype, "[",
+                        join(node.shape, ", "), "]", node.evaluated ? ", evaluated" : "");
+  if (!node.block.empty()) out += cat(", in ", printable(node.block));
+  if (!node.file.empty()) out += cat(", ", node.file, ":", node.line);
+  return out;
+}
+
+std::string Graph::to_text() const {
+  const auto all = nodes();
+  std::unordered_map<std::uint64_t, std::size_t> number;
+  std::string out;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    number[all[i].id.low] = i;
+    out += cat("%", i, " = ", tessera::to_text(all[i]));
+    for (std::size_t slot = 0; slot < all[i].inputs.size(); ++slot)
+      if (all[i].inputs[slot].low != 0) out += cat(slot == 0 ? " <- " : ", ", "%", number[all[i].inputs[slot].low]);
+    out += '\n';
+  }
+  return out;
+}
+
+std::string Graph::to_dot() const {
+  const auto all = nodes();
+  std::string out = "digraph tessera {\n  rankdir=TB;\n  node [shape=box, style=rounded, fontname=\"sans-serif\", fontsize=11];\n  edge [fontsize=9, color=gray40];\n";
+  for (const NodeInfo& node : all) {
+    std::string label = cat(node.op.empty() ? "leaf" : node.op, "\n", node.dtype, "[", join(node.shape, ", "), "]");
+    if (!node.attributes.empty()) label += "\n" + shortened(node.attributes, 60);
+    out += cat("  n", node.id.low, " [label=", quote(label), node.op.empty() ? ", style=\"filled,rounded\", fillcolor=lightyellow" : node.evaluated ? ", style=\"filled,rounded\", fillcolor=lightblue" : "", "];\n");
+  }
+  for (const NodeInfo& node : all)
+    for (std::size_t slot = 0; slot < node.inputs.size(); ++slot)
+      if (node.inputs[slot].low != 0) out += cat("  n", node.inputs[slot].low, " -> n", node.id.low, " [label=\"", slot, "\"];\n");
+  return out + "}\n";
+}
+
+void Graph::to_dot(const std::string& path) const {
+  std::ofstream file(path);
+  file << to_dot();
+  file.close();
+  if (!file) throw Exception(Error(ErrorCode::io, cat("cannot write ", printable(path), ": ", std::strerror(errno))));
+}
+
+NodeId tessera::node_id(const Tensor& tensor) { return id_of(*tensor.node()); }

@@ -1,0 +1,16 @@
+#include "tessera/tensor/scope.h"
+
+#include "tessera/engine/record.h"
+
+using namespace tessera;
+
+Block::Block(std::string_view name, const std::shared_ptr<Engine>& engine) : outer_(engine::current_block()) {
+  Engine& owner = engine != nullptr ? *engine : *Engine::default_engine();
+  engine::current_block() = owner.block(outer_, name);
+}
+Block::~Block() { engine::current_block() = outer_; }
+
+MemoryFigures tessera::memory() { return Engine::default_engine()->memory(); }
+void tessera::set_memory_limit(std::uint64_t bytes) { Engine::default_engine()->set_memory_limit(bytes); }
+EngineStatistics tessera::statistics() { return Engine::default_engine()->statistics(); }
+void tessera::set_seed(std::uint64_t seed) { Engine::default_engine()->set_seed(seed); }

@@ -1,0 +1,314 @@
+#include "tessera/tensor/tensor.h"
+
+#include <cstring>
+#include <future>
+
+#include "tessera/base/text.h"
+#include "tessera/engine/engine.h"
+#include "tessera/op/wide.h"
+#include "tessera/tensor/call.h"
+#include "tessera/tensor/create.h"
+#include "tessera/tensor/graph.h"
+
+using namespace tessera;
+using engine::Node;
+using engine::Storage;
+
+namespace {
+
+[[noreturn]] void fail(ErrorCode code, std::string message) { throw Exception(Error(code, std::move(message))); }
+
+Node& checked(Node* node) {
+  if (node == nullptr) fail(ErrorCode::invalid_argument, "an empty tensor was used");
+  return *node;
+}
+
+/// The stored value, computed if it was not.
+const Storage& stored(const Tensor& tensor) {
+  tensor.eval();
+  return *tensor.node()->storage.load(std::memory_order_acquire);
+}
+
+/// The stored value with its elements row by row; a view that is not is copied once and stays copied.
+const Storage& contiguous_storage(const Tensor& tensor) {
+  const Storage& found = stored(tensor);
+  if (found.layout.is_contiguous()) return found;
+  Node& node = *tensor.node();
+  engine::Engine& engine = *node.component->engine();
+  const auto bytes = static_cast<std::size_t>(node.element_count()) * ir::size_of(node.dtype);
+  auto copy = std::make_unique<Storage>(Storage{value_or_throw(engine.allocate(bytes)), op::contiguous(found.layout.shape)});
+  op::copy_elements(found.array(node.dtype), copy->array(node.dtype));
+  const std::lock_guard lock(engine.mutex());
+  Storage* current = node.storage.load(std::memory_order_acquire);
+  if (!current->layout.is_contiguous()) {
+    node.more().retired.push_back(current);
+    current = copy.release();
+    node.storage.store(current, std::memory_order_release);
+  }
+  return *current;
+}
+
+const std::byte* first_element(const Storage& storage, Dtype dtype) {
+  return storage.buffer->data() + storage.layout.offset * static_cast<std::int64_t>(ir::size_of(dtype));
+}
+
+template <class T>
+T element_as(const std::byte* at, Dtype dtype) {
+  return op::visit_wide(dtype, [&]<class W>(W*) -> T {
+    W value{};
+    op::loader<W>(dtype)(at, 0, 1, 1, &value);
+    if constexpr (std::is_same_v<W, double>)
+      return static_cast<T>(value);
+    else
+      return static_cast<T>(value.v);
+  });
+}
+
+}  // namespace
+
+Tensor::Tensor(const Tensor& other) : node_(other.node_) {
+  if (node_ == nullptr) return;
+  engine::retain(node_);
+  node_->handles.fetch_add(1, std::memory_order_relaxed);
+}
+
+Tensor::~Tensor() {
+  if (node_ == nullptr) return;
+  node_->handles.fetch_sub(1, std::memory_order_relaxed);
+  engine::release(node_);
+}
+
+Dtype Tensor::dtype() const { return checked(node_).dtype; }
+
+Shape Tensor::shape() const {
+  const Node& node = checked(node_);
+  if (node.extra != nullptr && node.extra->count != nullptr) return detail::resolved(*this).shape();
+  return {node.shape().begin(), node.shape().end()};
+}
+
+std::int64_t Tensor::rank() const { return checked(node_).rank; }
+
+std::int64_t Tensor::dim(std::int64_t axis) const {
+  if (axis < -rank() || axis >= rank()) fail(ErrorCode::invalid_argument, cat("axis ", axis, " is outside [", -rank(), ", ", rank(), ")"));
+  return shape()[static_cast<std::size_t>(axis < 0 ? axis + rank() : axis)];
+}
+
+std::int64_t Tensor::size() const {
+  std::int64_t out = 1;
+  for (std::int64_t dim : shape()) out *= dim;
+  return out;
+}
+
+const Tensor& Tensor::eval() const {
+  Node& node = checked(node_);
+  if (node.is_stored()) return *this;
+  Node* const nodes[] = {&node};
+  value_or_throw(node.component->engine()->evaluate(nodes));
+  return *this;
+}
+
+bool Tensor::is_evaluated() const { return checked(node_).is_stored(); }
+
+std::span<const std::byte> Tensor::bytes() const {
+  const Storage& storage = contiguous_storage(*this);
+  const auto count = static_cast<std::size_t>(op::element_count(storage.layout.shape));
+  return {first_element(storage, dtype()), count * ir::size_of(dtype())};
+}
+
+template <class T>
+std::span<const T> Tensor::data() const {
+  const bool bits = (dtype() == Dtype::f16 || dtype() == Dtype::bf16) && std::is_same_v<T, std::uint16_t>;
+  if (dtype_of<T> != dtype() && !bits)
+    fail(ErrorCode::invalid_argument, cat("data() of a tensor of dtype ", dtype(), " was asked for as ", dtype_of<T>));
+  const auto all = bytes();
+  return {reinterpret_cast<const T*>(all.data()), all.size() / sizeof(T)};
+}
+
+template <class T>
+T Tensor::item(std::initializer_list<std::int64_t> index) const {
+  const Storage& storage = stored(*this);
+  const auto& layout = storage.layout;
+  if (index.size() == 0 && op::element_count(layout.shape) != 1)
+    fail(ErrorCode::invalid_argument, cat("item() needs an index: the tensor has shape [", join(layout.shape, ", "), "]"));
+  if (index.size() != 0 && index.size() != layout.rank())
+    fail(ErrorCode::invalid_argument, cat("an index of ", index.size(), " numbers was given for a tensor of rank ", layout.rank()));
+  std::int64_t offset = layout.offset;
+  std::size_t axis = 0;
+  for (std::int64_t i : index) {
+    const std::int64_t extent = layout.shape[axis], at = i < 0 ? i + extent : i;
+    if (at < 0 || at >= extent) fail(ErrorCode::invalid_argument, cat("index ", i, " is outside axis ", axis, " of size ", extent));
+    offset += at * layout.strides[axis++];
+  }
+  return element_as<T>(storage.buffer->data() + offset * static_cast<std::int64_t>(ir::size_of(dtype())), dtype());
+}
+
+template <class T>
+std::vector<T> Tensor::to_vector() const {
+  const auto all = bytes();
+  const std::size_t size = ir::size_of(dtype());
+  std::vector<T> out(all.size() / size);
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = element_as<T>(all.data() + i * size, dtype());
+  return out;
+}
+
+#define TESSERA_ELEMENT_TYPES(use) \
+  use(double) use(float) use(std::int64_t) use(std::int32_t) use(std::int16_t) use(std::int8_t) use(std::uint8_t) use(std::uint16_t) use(std::uint32_t) use(std::uint64_t)
+#define TESSERA_INSTANTIATE(T)                                                  \
+  template std::span<const T> Tensor::data<T>() const;                          \
+  template T Tensor::item<T>(std::initializer_list<std::int64_t> index) const;  \
+  template std::vector<T> Tensor::to_vector<T>() const;
+TESSERA_ELEMENT_TYPES(TESSERA_INSTANTIATE)
+template std::span<const bool> Tensor::data<bool>() const;
+template bool Tensor::item<bool>(std::initializer_list<std::int64_t> index) const;
+#undef TESSERA_INSTANTIATE
+#undef TESSERA_ELEMENT_TYPES
+
+Shape Tensor::strides() const {
+  const auto& strides = stored(*this).layout.strides;
+  return {strides.begin(), strides.end()};
+}
+
+const void* Tensor::storage() const { return first_element(stored(*this), dtype()); }
+
+// ---- writing
+
+void Tensor::fill(double value) {
+  const Node& node = checked(node_);
+  const CreateOptions options{.dtype = node.dtype, .engine = node.component->engine()};
+  Tensor next = full(shape(), value, options);
+  const Storage* old = node.storage.load(std::memory_order_acquire);
+  // Nobody else can see the old value: its memory serves for the new one.
+  const bool alone = node.refs.load(std::memory_order_acquire) == 1 && old != nullptr && old->buffer->unique() && old->buffer->owned() && old->layout.is_contiguous();
+  if (alone) {
+    const double wide = value;
+    const auto count = static_cast<std::size_t>(op::element_count(old->layout.shape));
+    for (std::size_t i = 0; i < count; ++i)
+      op::storer<double>(node.dtype)(old->buffer->data(), old->layout.offset + static_cast<std::int64_t>(i), 1, 1, &wide);
+    return;
+  }
+  *this = next.eval();
+}
+
+void Tensor::assign(const Tensor& other) {
+  const Node &mine = checked(node_), &theirs = checked(other.node_);
+  if (mine.dtype != theirs.dtype || shape() != other.shape())
+    fail(ErrorCode::shape, cat("assign: a ", mine.type(), " cannot be assigned a ", theirs.type()));
+  *this = other;
+}
+
+void Tensor::update_slice(const Shape& starts, const Tensor& update, const Shape& steps) {
+  static const op::Card& card = detail::card("update_slice");
+  *this = detail::call(card, detail::CallOperands().add(Operand(*this)).add(Operand(update)), {{"starts", ir::shape_of(starts)}, {"steps", steps}});
+}
+
+// ---- parts and shapes
+
+Tensor Tensor::slice(std::vector<Slice> slices, const char* file, int line) const {
+  static const op::Card& card = detail::card("slice");
+  const Node& node = checked(node_);
+  if (slices.size() > node.rank) fail(ErrorCode::invalid_argument, cat("slice: ", slices.size(), " slices were given for a tensor of rank ", static_cast<int>(node.rank)));
+  ir::Shape starts, stops;
+  Shape steps, axes;
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    const std::int64_t extent = node.shape()[i];
+    const bool forward = slices[i].step > 0;
+    starts.push_back(slices[i].start != Slice::open ? slices[i].start : forward ? 0 : extent - 1);
+    stops.push_back(slices[i].stop != Slice::open ? slices[i].stop : forward ? extent : -extent - 1);
+    steps.push_back(slices[i].step);
+    axes.push_back(static_cast<std::int64_t>(i));
+  }
+  engine::Operand operand[] = {engine::Operand::of(node_)};
+  const auto nodes = value_or_throw(engine::record(card, operand, {{"starts", starts}, {"stops", stops}, {"steps", steps}, {"axes", axes}}, {file, static_cast<std::uint32_t>(line)}));
+  return adopt(nodes[0]);
+}
+
+Tensor Tensor::reshape(Shape shape, const char* file, int line) const {
+  static const op::Card& card = detail::card("reshape");
+  return detail::call(card, detail::CallOperands().add(Operand(*this, file, line)), {{"shape", ir::shape_of(shape)}});
+}
+
+Tensor Tensor::transpose(Shape permutation, const char* file, int line) const {
+  static const op::Card& card = detail::card("transpose");
+  return detail::call(card, detail::CallOperands().add(Operand(*this, file, line)), {{"permutation", std::move(permutation)}});
+}
+
+Tensor Tensor::cast(Dtype dtype, const char* file, int line) const {
+  static const op::Card& card = detail::card("cast");
+  return detail::call(card, detail::CallOperands().add(Operand(*this, file, line)), {{"dtype", dtype}});
+}
+
+Tensor Tensor::operator[](std::int64_t i) const {
+  if (rank() == 0) fail(ErrorCode::invalid_argument, "a tensor of rank 0 has no index");
+  Shape rest = shape();
+  const std::int64_t extent = rest[0], at = i < 0 ? i + extent : i;
+  if (at < 0 || at >= extent) fail(ErrorCode::invalid_argument, cat("index ", i, " is outside axis 0 of size ", extent));
+  rest.erase(rest.begin());
+  return slice({{at, at + 1, 1}}).reshape(std::move(rest));
+}
+
+std::shared_ptr<engine::Engine> Tensor::engine() const { return checked(node_).component->engine(); }
+
+// ---- operators
+
+Tensor tessera::operator+(Operand a, Operand b) {
+  static const op::Card& card = detail::card("add");
+  return detail::binary(card, a, b);
+}
+Tensor tessera::operator-(Operand a, Operand b) {
+  static const op::Card& card = detail::card("sub");
+  return detail::binary(card, a, b);
+}
+Tensor tessera::operator*(Operand a, Operand b) {
+  static const op::Card& card = detail::card("mul");
+  return detail::binary(card, a, b);
+}
+Tensor tessera::operator/(Operand a, Operand b) {
+  static const op::Card& card = detail::card("div");
+  return detail::binary(card, a, b);
+}
+Tensor tessera::operator%(Operand a, Operand b) { return detail::binary(detail::card("mod"), a, b); }
+Tensor tessera::operator-(Operand x) { return detail::unary(detail::card("neg"), x); }
+Tensor tessera::operator==(Operand a, Operand b) { return detail::binary(detail::card("eq"), a, b); }
+Tensor tessera::operator!=(Operand a, Operand b) { return detail::binary(detail::card("ne"), a, b); }
+Tensor tessera::operator<(Operand a, Operand b) { return detail::binary(detail::card("lt"), a, b); }
+Tensor tessera::operator<=(Operand a, Operand b) { return detail::binary(detail::card("le"), a, b); }
+Tensor tessera::operator>(Operand a, Operand b) { return detail::binary(detail::card("gt"), a, b); }
+Tensor tessera::operator>=(Operand a, Operand b) { return detail::binary(detail::card("ge"), a, b); }
+Tensor tessera::operator&(Operand a, Operand b) { return detail::binary(detail::card("bit_and"), a, b); }
+Tensor tessera::operator|(Operand a, Operand b) { return detail::binary(detail::card("bit_or"), a, b); }
+Tensor tessera::operator^(Operand a, Operand b) { return detail::binary(detail::card("bit_xor"), a, b); }
+Tensor tessera::operator~(Operand x) { return detail::unary(detail::card("bit_not"), x); }
+
+// ---- evaluation
+
+void tessera::eval(std::span<const Tensor> tensors) {
+  std::vector<Node*> nodes;
+  for (const Tensor& tensor : tensors) {
+    Node& node = checked(tensor.node());
+    if (!nodes.empty() && node.component->engine() != nodes[0]->component->engine())
+      fail(ErrorCode::invalid_argument, "tensors of two engines cannot be evaluated together");
+    nodes.push_back(&node);
+  }
+  if (!nodes.empty()) value_or_throw(nodes[0]->component->engine()->evaluate(nodes));
+}
+
+struct Pending::State {
+  std::vector<Tensor> tensors;
+  std::shared_future<void> done;
+};
+
+void Pending::wait() {
+  if (state_ != nullptr) state_->done.get();
+}
+
+bool Pending::is_done() const {
+  return state_ == nullptr || state_->done.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+Pending tessera::eval_async(std::vector<Tensor> tensors) {
+  Pending out;
+  out.state_ = std::make_shared<Pending::State>();
+  out.state_->tensors = std::move(tensors);
+  out.state_->done = std::async(std::launch::async, [state = out.state_.get()] { eval(state->tensors); }).share();
+  return out;
+}

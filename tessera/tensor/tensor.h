@@ -1,0 +1,214 @@
+// Tensor: a handle to a value that is computed when it is asked for. The type people work with.
+//
+//   ts::Tensor y = ts::softmax(ts::matmul(x, w) + b, {.axis = -1});   // records three calls, computes nothing
+//   float v = y.item<float>({0, 3});                                  // computes
+//
+// A call infers shape and dtype at once and throws tessera::Exception with the caller's file and line if it is wrong.
+// A Tensor is a value: writing to one (fill, assign, update_slice) gives this handle a new version; copies of the handle,
+// and everything recorded before, keep the old one. Handles may be used by several threads as std::shared_ptr may.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/base/error.h"
+#include "tessera/ir/dtype.h"
+
+namespace tessera {
+
+namespace engine {
+class Engine;
+struct Node;
+}  // namespace engine
+
+using ir::Dtype;
+using Shape = std::vector<std::int64_t>;
+
+inline constexpr Dtype f64 = Dtype::f64, f32 = Dtype::f32, f16 = Dtype::f16, bf16 = Dtype::bf16;
+inline constexpr Dtype i64 = Dtype::i64, i32 = Dtype::i32, i16 = Dtype::i16, i8 = Dtype::i8;
+inline constexpr Dtype u8 = Dtype::u8, u16 = Dtype::u16, u32 = Dtype::u32, u64 = Dtype::u64, boolean = Dtype::boolean;
+
+/// Part of an axis: from `start` to before `stop`, every `step`-th. Negative positions count from the end; what is left
+/// out runs to the end in the direction of the step.
+struct Slice {
+  static constexpr std::int64_t open = INT64_MIN;
+  std::int64_t start = open;
+  std::int64_t stop = open;
+  std::int64_t step = 1;
+};
+
+class Graph;
+
+class Tensor {
+ public:
+  /// No tensor; every use but assignment and is_empty() is an error.
+  Tensor() = default;
+  Tensor(const Tensor& other);
+  Tensor(Tensor&& other) noexcept : node_(other.node_) { other.node_ = nullptr; }
+  ~Tensor();
+  Tensor& operator=(Tensor other) noexcept {
+    std::swap(node_, other.node_);
+    return *this;
+  }
+
+  [[nodiscard]] bool is_empty() const { return node_ == nullptr; }
+  [[nodiscard]] Dtype dtype() const;
+  /// Evaluates only if the shape depends on data.
+  [[nodiscard]] Shape shape() const;
+  [[nodiscard]] std::int64_t dim(std::int64_t axis) const;
+  [[nodiscard]] std::int64_t rank() const;
+  /// The number of elements.
+  [[nodiscard]] std::int64_t size() const;
+
+  /// Computes and stores the value. What is stored is never computed again.
+  const Tensor& eval() const;
+  /// Whether the value is stored.
+  [[nodiscard]] bool is_evaluated() const;
+  /// The elements, row by row, valid as long as a handle to this value lives. Computes. T must be what the dtype stores.
+  template <class T>
+  [[nodiscard]] std::span<const T> data() const;
+  /// The bytes of the elements, row by row.
+  [[nodiscard]] std::span<const std::byte> bytes() const;
+  /// One element, converted to T.
+  template <class T>
+  [[nodiscard]] T item(std::initializer_list<std::int64_t> index = {}) const;
+  /// All elements, converted to T.
+  template <class T>
+  [[nodiscard]] std::vector<T> to_vector() const;
+  /// Strides in elements of a stored tensor, and where its elements begin: for looking at views.
+  [[nodiscard]] Shape strides() const;
+  [[nodiscard]] const void* storage() const;
+
+  /// A new version in which every element is `value`.
+  void fill(double value);
+  /// A new version with the value of `other`, which has the same shape and dtype.
+  void assign(const Tensor& other);
+  /// A new version in which the part from `starts` on, every steps-th element, is `update`.
+  void update_slice(const Shape& starts, const Tensor& update, const Shape& steps = {});
+
+  /// Shares the storage where that is possible.
+  [[nodiscard]] Tensor slice(std::vector<Slice> slices, const char* file = __builtin_FILE(), int line = __builtin_LINE()) const;
+  [[nodiscard]] Tensor reshape(Shape shape, const char* file = __builtin_FILE(), int line = __builtin_LINE()) const;
+  [[nodiscard]] Tensor transpose(Shape permutation = {}, const char* file = __builtin_FILE(), int line = __builtin_LINE()) const;
+  [[nodiscard]] Tensor cast(Dtype dtype, const char* file = __builtin_FILE(), int line = __builtin_LINE()) const;
+  /// Index `i` of the first axis.
+  [[nodiscard]] Tensor operator[](std::int64_t i) const;
+
+  /// What was recorded for this value. While the graph lives, evaluation does not forget it.
+  [[nodiscard]] Graph graph() const;
+  [[nodiscard]] std::shared_ptr<engine::Engine> engine() const;
+
+  /// As text; long axes are shortened. Computes.
+  [[nodiscard]] std::string to_text() const;
+
+  // For the other files of this room and for those above.
+  /// Takes over one handle.
+  static Tensor adopt(engine::Node* node) { return Tensor(node); }
+  [[nodiscard]] engine::Node* node() const { return node_; }
+
+ private:
+  explicit Tensor(engine::Node* node) : node_(node) {}
+
+  engine::Node* node_ = nullptr;
+};
+
+/// What an op takes: a tensor, a number, or nothing; and where the caller stands.
+class Operand {
+ public:
+  enum class Kind : std::uint8_t { none, tensor, real, integer };
+
+  Operand(const char* file = __builtin_FILE(), int line = __builtin_LINE()) : file_(file), line_(line) {}
+  Operand(const Tensor& tensor, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : kind_(Kind::tensor), tensor_(&tensor), file_(file), line_(line) {}
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  Operand(T value, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : file_(file), line_(line) {
+    if constexpr (std::is_floating_point_v<T>) {
+      kind_ = Kind::real;
+      real_ = value;
+    } else {
+      kind_ = Kind::integer;
+      integer_ = static_cast<std::int64_t>(value);
+    }
+  }
+
+  [[nodiscard]] Kind kind() const { return kind_; }
+  [[nodiscard]] const Tensor& tensor() const { return *tensor_; }
+  [[nodiscard]] double real() const { return real_; }
+  [[nodiscard]] std::int64_t integer() const { return integer_; }
+  [[nodiscard]] const char* file() const { return file_; }
+  [[nodiscard]] int line() const { return line_; }
+
+ private:
+  Kind kind_ = Kind::none;
+  union {
+    const Tensor* tensor_ = nullptr;
+    double real_;
+    std::int64_t integer_;
+  };
+  const char* file_;
+  int line_;
+};
+
+/// Any number of tensors: `ts::concat({a, b}, {.axis = 0})`.
+class OperandList {
+ public:
+  OperandList(std::initializer_list<Tensor> tensors, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : tensors_(tensors), file_(file), line_(line) {}
+  OperandList(std::span<const Tensor> tensors, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : tensors_(tensors.begin(), tensors.end()), file_(file), line_(line) {}
+  OperandList(const std::vector<Tensor>& tensors, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : tensors_(tensors), file_(file), line_(line) {}
+
+  [[nodiscard]] std::span<const Tensor> tensors() const { return tensors_; }
+  [[nodiscard]] const char* file() const { return file_; }
+  [[nodiscard]] int line() const { return line_; }
+
+ private:
+  std::vector<Tensor> tensors_;
+  const char* file_;
+  int line_;
+};
+
+Tensor operator+(Operand a, Operand b);
+Tensor operator-(Operand a, Operand b);
+Tensor operator*(Operand a, Operand b);
+Tensor operator/(Operand a, Operand b);
+Tensor operator%(Operand a, Operand b);
+Tensor operator-(Operand x);
+Tensor operator==(Operand a, Operand b);
+Tensor operator!=(Operand a, Operand b);
+Tensor operator<(Operand a, Operand b);
+Tensor operator<=(Operand a, Operand b);
+Tensor operator>(Operand a, Operand b);
+Tensor operator>=(Operand a, Operand b);
+Tensor operator&(Operand a, Operand b);
+Tensor operator|(Operand a, Operand b);
+Tensor operator^(Operand a, Operand b);
+Tensor operator~(Operand x);
+
+/// Computes and stores the values of all of them in one go.
+void eval(std::span<const Tensor> tensors);
+inline void eval(std::initializer_list<Tensor> tensors) { eval(std::span(tensors.begin(), tensors.size())); }
+inline void eval(const Tensor& tensor) { tensor.eval(); }
+
+/// An evaluation that goes on in the background.
+class Pending {
+ public:
+  /// Waits, and throws what the evaluation threw. The second time returns at once.
+  void wait();
+  [[nodiscard]] bool is_done() const;
+
+ private:
+  friend Pending eval_async(std::vector<Tensor> tensors);
+  struct State;
+  std::shared_ptr<State> state_;
+};
+Pending eval_async(std::vector<Tensor> tensors);
+
+}  // namespace tessera

@@ -1,0 +1,13 @@
+// Tessera: lazy tensors. The header to include.
+//
+//   #include <tessera/tessera.h>
+//   namespace ts = tessera;
+#pragma once
+
+#include "tessera/tensor/create.h"
+#include "tessera/tensor/dlpack.h"
+#include "tessera/tensor/graph.h"
+#include "tessera/tensor/io.h"
+#include "tessera/tensor/ops.h"
+#include "tessera/tensor/scope.h"
+#include "tessera/tensor/tensor.h"
