@@ -103,6 +103,8 @@ std::vector<std::string_view> names_of(DtypeSet set) {
 void write_dtypes(JsonWriter& json, const Card& card) {
   json.key("dtypes").begin_object();
   for (std::string_view letter : type_letters(card)) json.member(letter, names_of(dtypes_of(card, letter)));
+  json.end_object().key("dtype_sets").begin_object();
+  for (std::string_view letter : type_letters(card)) json.member(letter, describe(dtypes_of(card, letter)));
   json.end_object();
 }
 
@@ -196,13 +198,15 @@ JsonWriter& tessera::op::write_json(JsonWriter& json, const Card& card) {
 
 std::vector<std::string_view> tessera::op::nearest_ops(std::string_view name) {
   constexpr std::size_t most = 5;
+  const std::size_t limit = std::max<std::size_t>(1, name.size() / 3);
   std::vector<std::pair<std::size_t, std::string_view>> found;
   for (const Card* card : all_cards()) {
-    const bool part = name.size() >= 3 && (card->name.find(name) != std::string_view::npos ||
-                                           (card->name.size() >= 3 && name.find(card->name) == 0));
-    const std::size_t distance = edit_distance(name, card->name);
-    if (part || distance <= std::max<std::size_t>(1, name.size() / 3))
-      found.emplace_back(distance, card->name);
+    const std::string_view other = card->name;
+    const bool part = name.size() >= 3 && other.size() >= 3 &&
+                      (other.find(name) != std::string_view::npos || name.substr(0, other.size()) == other);
+    if (!part && name.size() > other.size() + limit) continue;
+    const std::size_t distance = edit_distance(name.substr(0, 2 * other.size()), other);
+    if (part || distance <= limit) found.emplace_back(distance, other);
   }
   std::sort(found.begin(), found.end());
   if (found.size() > most) found.resize(most);
