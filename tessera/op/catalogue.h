@@ -17,6 +17,7 @@ namespace tessera::op {
 // The families. A new op is added to one of these lists and nowhere else.
 [[nodiscard]] std::span<const Card> activation_cards();
 [[nodiscard]] std::span<const Card> arithmetic_cards();
+[[nodiscard]] std::span<const Card> conv_cards();
 [[nodiscard]] std::span<const Card> create_cards();
 [[nodiscard]] std::span<const Card> function_cards();
 [[nodiscard]] std::span<const Card> logic_cards();
