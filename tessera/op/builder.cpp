@@ -117,11 +117,18 @@ Value tessera::op::where(Value condition, Value a, Value b) {
   return condition ? condition.builder->call("where", {condition, a, b}) : Value();
 }
 
+Value tessera::op::matmul(Value a, Value b) { return binary("matmul", a, b); }
+
 Value tessera::op::full(Builder& b, double value, const ValueType& type) {
   return b.call("full", {b.constant(value, type.dtype)}, {{"shape", type.shape}});
 }
 
 Value tessera::op::zeros_like(Value x) { return x ? full(*x.builder, 0, x.type()) : x; }
+
+Value tessera::op::size_as_number(Builder& b, const Dim& size, Dtype dtype) {
+  if (size.is_constant()) return b.constant(static_cast<double>(size.value()), dtype);
+  return b.call("sum", {full(b, 1, {dtype, {size}})});
+}
 
 Value tessera::op::sum_to(Value x, const Shape& shape) {
   if (!x || x.shape() == shape) return x;

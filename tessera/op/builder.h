@@ -96,9 +96,12 @@ Value transpose_matrix(Value x);
 Value sum(Value x, std::vector<std::int64_t> axes, bool keepdims);
 Value cast(Value x, Dtype dtype);
 Value where(Value condition, Value a, Value b);
+Value matmul(Value a, Value b);
 /// A tensor of one number.
 Value full(Builder& b, double value, const ValueType& type);
 Value zeros_like(Value x);
+/// A size as a number of rank 0, also where it is symbolic.
+Value size_as_number(Builder& b, const Dim& size, Dtype dtype);
 /// Undoes broadcasting: sums `x` over the axes in which `shape` has 1 or nothing.
 Value sum_to(Value x, const Shape& shape);
 

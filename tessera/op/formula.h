@@ -124,11 +124,18 @@ inline double minimum(double a, double b) { return std::isnan(a) || a < b ? a : 
 inline double maximum(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 inline double abs(double x) { return std::fabs(x); }
 inline double sign(double x) { return std::isnan(x) ? x : static_cast<double>((x > 0) - (x < 0)); }
-inline double floor_div(double a, double b) { return std::floor(a / b); }
 /// Has the sign of b.
 inline double floor_mod(double a, double b) {
   const double r = std::fmod(a, b);
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+/// The exact quotient rounded down: a / b may round up to an integer that the quotient does not reach, and
+/// then a = b * floor_div(a, b) + floor_mod(a, b) would not hold.
+inline double floor_div(double a, double b) {
+  if (b == 0) return a / b;
+  const double r = std::fmod(a, b);
+  const double one = r != 0 && (r < 0) != (b < 0) ? 1 : 0;
+  return std::nearbyint((a - r) / b - one);
 }
 inline double pow(double a, double b) { return std::pow(a, b); }
 

@@ -129,9 +129,10 @@ constexpr Card cards[] = {
     number_binary<FloorDiv>({.name = "floor_div",
                              .summary = "a / b rounded down; integers by zero give 0",
                              .oracle = "torch:floor_divide"}),
-    number_binary<Fmod>({.name = "fmod",
-                         .summary = "remainder of truncating division: has the sign of a",
-                         .oracle = "torch:fmod"}),
+    number_binary<Fmod>(
+        {.name = "fmod",
+         .summary = "remainder of truncating division: has the sign of a; integers by zero give a",
+         .oracle = "torch:fmod"}),
     number_binary<Maximum>({.name = "maximum",
                             .summary = "the larger of a and b; NaN if either is",
                             .traits = {.commutative = true, .associative = true},
@@ -158,7 +159,8 @@ constexpr Card cards[] = {
     float_unary<Reciprocal>(
         {.name = "reciprocal", .summary = "1 / x", .onnx = {"Reciprocal"}, .oracle = "torch:reciprocal"}),
     float_unary<Rsqrt>({.name = "rsqrt", .summary = "1 / sqrt(x)", .oracle = "torch:rsqrt"}),
-    number_unary<Sign>({.name = "sign", .summary = "-1, 0 or 1", .onnx = {"Sign"}, .oracle = "torch:sign"}),
+    number_unary<Sign>(
+        {.name = "sign", .summary = "-1, 0 or 1; NaN of NaN", .onnx = {"Sign"}, .oracle = "torch:sign"}),
     float_unary<Sqrt>({.name = "sqrt", .summary = "square root", .onnx = {"Sqrt"}, .oracle = "torch:sqrt"}),
     number_unary<Square>({.name = "square", .summary = "x * x", .oracle = "torch:square"}),
     number_binary<Sub>({.name = "sub", .summary = "a - b", .onnx = {"Sub"}, .oracle = "torch:sub"}),
