@@ -22,6 +22,7 @@ namespace tessera::op {
 [[nodiscard]] std::span<const Card> function_cards();
 [[nodiscard]] std::span<const Card> logic_cards();
 [[nodiscard]] std::span<const Card> matmul_cards();
+[[nodiscard]] std::span<const Card> pool_cards();
 [[nodiscard]] std::span<const Card> reduction_cards();
 [[nodiscard]] std::span<const Card> scan_cards();
 [[nodiscard]] std::span<const Card> shape_cards();

@@ -68,7 +68,7 @@ Result<ValueTypes> infer_conv(const CallInfo& call) {
   TESSERA_TRY(must_divide(call, groups, w.shape[0], "the result"));
   TESSERA_TRY(check_bias(call, w.shape[0]));
   const Window window = TESSERA_TRY(window_of(call, spatial(w.shape)));
-  return type_of(x.dtype, x.shape[0], w.shape[0], TESSERA_TRY(window_positions(call, window, 0)));
+  return type_of(x.dtype, x.shape[0], w.shape[0], TESSERA_TRY(window_positions(call, window, x, "'x'")));
 }
 
 /// The large side that an axis of the small side comes from. Sizes that differ by less than a stride give the
@@ -123,7 +123,7 @@ Result<ValueTypes> infer_weight_gradient(const CallInfo& call) {
     return call.error("'kernel' ", kernel, " has ", kernel.size(), " sizes, 'x' (", x, ") has ", x.rank() - 2,
                       " spatial axes");
   const Window window = TESSERA_TRY(window_of(call, kernel));
-  const Shape positions = TESSERA_TRY(window_positions(call, window, 0));
+  const Shape positions = TESSERA_TRY(window_positions(call, window, x, "'x'"));
   for (std::size_t i = 0; i < positions.size(); ++i)
     TESSERA_TRY(call.unify(
         dy.shape[2 + i], positions[i],

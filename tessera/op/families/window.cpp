@@ -57,16 +57,16 @@ Result<Window> tessera::op::window_of(const CallInfo& call, std::span<const Dim>
   return out;
 }
 
-Result<Shape> tessera::op::window_positions(const CallInfo& call, const Window& window, std::size_t x,
-                                            WindowEnd end) {
+Result<Shape> tessera::op::window_positions(const CallInfo& call, const Window& window, const ValueType& type,
+                                            std::string_view name, WindowEnd end) {
   Shape out;
   for (std::size_t i = 0; i < window.size(); ++i) {
     const WindowAxis& axis = window[i];
-    const Dim size = call.input(x).shape[2 + i];
+    const Dim size = type.shape[2 + i];
     const Dim padded = size + Dim(axis.pad_begin) + Dim(axis.pad_end);
     if (ir::provably_at_least(axis.span() - Dim(1), padded))
-      return call.error("axis ", 2 + i, " of ", call.input_name(x), " (", call.input(x),
-                        "): the window spans ", axis.span(), " elements, with padding there are ", padded);
+      return call.error("axis ", 2 + i, " of ", name, " (", type, "): the window spans ", axis.span(),
+                        " elements, with padding there are ", padded);
     const Dim room = padded - axis.span();
     if (end == WindowEnd::inside) {
       out.push_back(floor_div(room, axis.stride) + Dim(1));

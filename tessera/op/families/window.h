@@ -34,8 +34,9 @@ enum class WindowEnd : std::uint8_t {
 /// Fails, naming the input, unless a type is [batch, channels, 1 to 3 spatial axes].
 [[nodiscard]] Result<void> check_spatial_rank(const CallInfo& call, std::size_t input);
 
-/// How many positions the window has along each spatial axis of input `x`.
-[[nodiscard]] Result<Shape> window_positions(const CallInfo& call, const Window& window, std::size_t x,
+/// How many positions the window has along each spatial axis of a type; `name` is what errors call it.
+[[nodiscard]] Result<Shape> window_positions(const CallInfo& call, const Window& window,
+                                             const ValueType& type, std::string_view name,
                                              WindowEnd end = WindowEnd::inside);
 
 /// One axis on numbers.
