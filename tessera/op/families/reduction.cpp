@@ -129,7 +129,7 @@ Value reduced_count(const GradientCall& g) {
   for (std::size_t axis : value_or_throw(g.info.axes("axes", g.x().rank())))
     count = count * g.x().shape()[axis];
   if (count.is_constant()) return g.b.constant(static_cast<double>(count.value()), g.x().dtype());
-  return cast(g.b.extent(count), g.x().dtype());
+  return g.b.call("sum", {full(g.b, 1.0, {g.x().dtype(), {count}})});
 }
 Values mean_gradient(GradientCall& g) { return {like_input(g, g.dy() / reduced_count(g))}; }
 
