@@ -1,7 +1,5 @@
 #include "tessera/op/array.h"
 
-#include <cstring>
-
 #include "tessera/base/checked.h"
 #include "tessera/base/text.h"
 #include "tessera/op/wide.h"
@@ -10,9 +8,9 @@ using namespace tessera;
 using namespace tessera::op;
 
 bool Layout::is_contiguous() const {
+  if (element_count(shape) == 0) return true;
   std::int64_t expected = 1;
   for (std::size_t i = shape.size(); i-- > 0;) {
-    if (shape[i] == 0) return true;
     if (shape[i] != 1 && strides[i] != expected) return false;
     expected *= shape[i];
   }
@@ -21,8 +19,8 @@ bool Layout::is_contiguous() const {
 
 Layout tessera::op::contiguous(const Extents& shape) {
   Layout out{shape, Extents(shape.size(), 1), 0};
-  for (std::size_t i = shape.size(); i-- > 1;)
-    out.strides[i - 1] = out.strides[i] * std::max<std::int64_t>(shape[i], 1);
+  if (element_count(shape) == 0) return out;  // the other sizes may be enormous
+  for (std::size_t i = shape.size(); i-- > 1;) out.strides[i - 1] = out.strides[i] * shape[i];
   return out;
 }
 
@@ -48,6 +46,15 @@ Result<HostTensor> HostTensor::allocate(Dtype dtype, Extents shape) {
     return Error(ErrorCode::memory, cat("no memory for a tensor of ", *bytes, " bytes"));
   }
   return out;
+}
+
+Layout tessera::op::part_of(Layout layout, std::size_t axis, std::int64_t start, std::int64_t count,
+                            std::int64_t step) {
+  // Without elements the start may lie outside, with one the step may be of any size.
+  if (count > 0) layout.offset += start * layout.strides[axis];
+  if (count > 1) layout.strides[axis] *= step;
+  layout.shape[axis] = count;
+  return layout;
 }
 
 Layout tessera::op::broadcast_layout(const Layout& from, const Extents& shape) {
@@ -84,4 +91,9 @@ void tessera::op::copy_elements(const Array& from, const Array& to) {
       store(to.data, at[1], 1, 1, &value);
     });
   });
+}
+
+void tessera::op::fill_elements(const Array& to, const Array& from, std::int64_t from_offset) {
+  const Layout one{to.shape(), Extents(to.rank(), 0), from_offset};
+  copy_elements({from.dtype, one, from.data}, to);
 }

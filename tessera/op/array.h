@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "tessera/base/large_pages.h"
 #include "tessera/base/result.h"
@@ -42,6 +44,10 @@ struct Array {
   [[nodiscard]] const Extents& shape() const { return layout.shape; }
   [[nodiscard]] std::size_t rank() const { return layout.rank(); }
   [[nodiscard]] std::int64_t size() const { return element_count(layout.shape); }
+  /// The element `offset` elements behind the buffer's begin.
+  [[nodiscard]] std::byte* at(std::int64_t offset) const {
+    return data + offset * static_cast<std::int64_t>(ir::size_of(dtype));
+  }
 };
 
 /// A contiguous tensor that owns its memory. Copies share it.
@@ -99,11 +105,36 @@ void for_each_offset(const Extents& shape, const std::array<const Layout*, n>& l
   }
 }
 
+/// Calls `f(index per axis)` for every element of `shape` in row-major order.
+template <class F>
+void for_each_place(const Extents& shape, F&& f) {
+  if (element_count(shape) == 0) return;
+  Extents at(shape.size(), 0);
+  for (;;) {
+    f(std::as_const(at));
+    std::size_t axis = shape.size();
+    while (axis > 0 && ++at[axis - 1] == shape[axis - 1]) at[--axis] = 0;
+    if (axis == 0) return;
+  }
+}
+
+/// The layout of `count` indices along one axis, from `start` in steps of `step`. REQUIRES that all are
+/// inside.
+[[nodiscard]] Layout part_of(Layout layout, std::size_t axis, std::int64_t start, std::int64_t count,
+                             std::int64_t step = 1);
+
 /// The layout of `from` seen with `shape`, by NumPy's broadcasting. REQUIRES that it can be.
 [[nodiscard]] Layout broadcast_layout(const Layout& from, const Extents& shape);
 
 /// Copies element by element; the shapes are the same, the dtypes may differ (values are converted as `cast`
 /// does).
 void copy_elements(const Array& from, const Array& to);
+/// Copies one element, `from_offset` and `to_offset` elements behind the begins. REQUIRES the same dtype.
+inline void copy_element(const Array& from, std::int64_t from_offset, const Array& to,
+                         std::int64_t to_offset) {
+  std::memcpy(to.at(to_offset), from.at(from_offset), ir::size_of(from.dtype));
+}
+/// Sets every element to the one at `from_offset`. REQUIRES the same dtype.
+void fill_elements(const Array& to, const Array& from, std::int64_t from_offset);
 
 }  // namespace tessera::op

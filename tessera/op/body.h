@@ -31,6 +31,13 @@ struct PointwiseBody {
   }
 };
 
+/// Where an element of a result is, as i64 scalars. A kernel takes the axes from its loops; what a body does
+/// not use costs nothing.
+struct Place {
+  ir::Scalar number;                 ///< in row-major order
+  std::span<const ir::Scalar> axes;  ///< the index along each axis
+};
+
 /// Which wide types a formula is written for.
 enum class Domain : std::uint8_t { floats = 1, integers = 2, numbers = 3 };
 

@@ -11,6 +11,15 @@ Value binary(std::string_view op, Value a, Value b) {
   Builder* builder = a ? a.builder : b.builder;
   return builder == nullptr ? Value() : builder->call(op, {a, b});
 }
+/// The dtype of a scalar that was left out: what its type names, else that of the inputs it must agree with,
+/// else that of the first input.
+Dtype default_dtype(const Card& card, std::span<const Value> inputs, const Input& spec) {
+  if (const auto named = ir::parse_dtype(spec.type)) return *named;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (card.inputs[i].type == spec.type) return inputs[i].dtype();
+  return inputs[0].dtype();
+}
+
 Value number_like(Value x, double value) { return x ? x.builder->constant(value, x.dtype()) : Value(); }
 
 }  // namespace
@@ -32,6 +41,8 @@ Result<void> Builder::status() const {
 
 Value Builder::constant(double value, Dtype dtype) { return emit_constant(value, dtype); }
 
+Value Builder::extent(const Dim& size) { return emit_extent(size); }
+
 Value Builder::call(std::string_view op, std::initializer_list<Value> inputs, Attributes attributes) {
   return call(op, std::span(inputs.begin(), inputs.size()), std::move(attributes));
 }
@@ -44,16 +55,17 @@ Value Builder::call(std::string_view op, std::span<const Value> inputs, Attribut
 Values Builder::call_all(std::string_view op, std::span<const Value> inputs, Attributes attributes) {
   const Card* card = find_card(op);
   if (card == nullptr) return {fail(Error(ErrorCode::not_found, cat("there is no op '", op, "'")))};
-  Values all(inputs.begin(), inputs.end());
-  // Scalars left out at the end take their defaults, in the dtype of the first input.
-  while (all.size() < card->inputs.size() && card->inputs[all.size()].kind == InputKind::scalar &&
-         !all.empty() && all[0])
-    all.push_back(constant(card->inputs[all.size()].otherwise, all[0].dtype()));
-  ValueTypes types;
-  for (Value input : all) {
+  for (Value input : inputs)
     if (!input) return {Value()};
-    types.push_back(input.type());
+  Values all(inputs.begin(), inputs.end());
+  // Scalars left out at the end take their defaults.
+  while (!all.empty() && all.size() < card->inputs.size() &&
+         card->inputs[all.size()].kind == InputKind::scalar) {
+    const Input& spec = card->inputs[all.size()];
+    all.push_back(constant(spec.otherwise, default_dtype(*card, all, spec)));
   }
+  ValueTypes types;
+  for (Value input : all) types.push_back(input.type());
   auto complete = complete_attributes(*card, attributes);
   if (!complete) return {fail(std::move(complete).error())};
   auto inferred = infer(*card, types, *complete, assumptions());
@@ -118,6 +130,15 @@ Value tessera::op::where(Value condition, Value a, Value b) {
 }
 
 Value tessera::op::matmul(Value a, Value b) { return binary("matmul", a, b); }
+Value tessera::op::slice(Value x, std::int64_t axis, const Dim& start, const Dim& stop) {
+  if (!x) return x;
+  return x.builder->call("slice", {x},
+                         {{"starts", Shape{start}}, {"stops", Shape{stop}}, {"axes", std::vector{axis}}});
+}
+
+Value tessera::op::range(Builder& b, const Dim& start, const Dim& count) {
+  return b.call("arange", {b.extent(start), b.constant(1, Dtype::i64)}, {{"count", Shape{count}}});
+}
 
 Value tessera::op::full(Builder& b, double value, const ValueType& type) {
   return b.call("full", {b.constant(value, type.dtype)}, {{"shape", type.shape}});

@@ -45,6 +45,8 @@ class Builder {
 
   /// A number of rank 0 that never changes.
   Value constant(double value, Dtype dtype);
+  /// A size, which may be symbolic, as an i64 of rank 0.
+  Value extent(const Dim& size);
   [[nodiscard]] const ValueType& type(Value value) const { return types_[value.id]; }
 
   /// Whether everything so far could be built.
@@ -59,6 +61,7 @@ class Builder {
   virtual Result<Values> emit(const Card& card, std::span<const Value> inputs, Attributes attributes,
                               ValueTypes types) = 0;
   virtual Value emit_constant(double value, Dtype dtype) = 0;
+  virtual Value emit_extent(const Dim& size) = 0;
   /// Where to write what had to be assumed about symbols; null if nothing may be.
   virtual Assumptions* assumptions() { return nullptr; }
 
@@ -97,6 +100,10 @@ Value sum(Value x, std::vector<std::int64_t> axes, bool keepdims);
 Value cast(Value x, Dtype dtype);
 Value where(Value condition, Value a, Value b);
 Value matmul(Value a, Value b);
+/// x[start:stop] along one axis (families/parts.cpp says what positions mean).
+Value slice(Value x, std::int64_t axis, const Dim& start, const Dim& stop);
+/// Element i is start + i, of i64.
+Value range(Builder& b, const Dim& start, const Dim& count);
 /// A tensor of one number.
 Value full(Builder& b, double value, const ValueType& type);
 Value zeros_like(Value x);

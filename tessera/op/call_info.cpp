@@ -14,8 +14,8 @@ constexpr std::size_t max_rank = 16;
 
 std::string_view kind_name(AttributeKind kind) {
   static constexpr std::string_view names[] = {
-      "a boolean", "an integer",         "a number",          "a text",
-      "a dtype",   "a list of integers", "a list of numbers", "a shape"};
+      "a boolean",          "an integer",        "a number", "a text", "a dtype",
+      "a list of integers", "a list of numbers", "a shape",  "a size"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -37,12 +37,14 @@ AttributeValue default_value(const AttributeSpec& spec) {
       return std::vector<double>();
     case AttributeKind::shape:
       return Shape();
+    case AttributeKind::size:
+      return Shape{spec.integer};
   }
   return false;
 }
 
-/// The value as the kind the card asks for: an integer may stand for a number, a list of integers for a
-/// shape.
+/// The value as the kind the card asks for: an integer may stand for a number or a size, a list of integers
+/// for a shape.
 std::optional<AttributeValue> converted(const AttributeValue& value, AttributeKind kind) {
   if (kind == AttributeKind::number && std::holds_alternative<std::int64_t>(value))
     return static_cast<double>(std::get<std::int64_t>(value));
@@ -56,6 +58,11 @@ std::optional<AttributeValue> converted(const AttributeValue& value, AttributeKi
     const auto& integers = std::get<std::vector<std::int64_t>>(value);
     return std::vector<double>(integers.begin(), integers.end());
   }
+  if (kind == AttributeKind::size) {
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) return Shape{*integer};
+    const auto* shape = std::get_if<Shape>(&value);
+    return shape != nullptr && shape->size() == 1 ? std::optional(value) : std::nullopt;
+  }
   static constexpr std::size_t wanted[] = {0, 1, 2, 3, 4, 5, 6, 8};
   if (value.index() == wanted[static_cast<std::size_t>(kind)]) return value;
   return std::nullopt;
@@ -63,6 +70,17 @@ std::optional<AttributeValue> converted(const AttributeValue& value, AttributeKi
 
 Error call_error(const Card& card, ErrorCode code, std::string message) {
   return Error(code, cat(card.name, ": ", message));
+}
+
+/// A sum or product of numbers that does not fit stays an expression, one without symbols.
+bool has_overflowed(const Dim& dim) {
+  if (dim.is_constant()) return false;
+  bool has_symbols = false;
+  (void)ir::substitute(dim, [&](const ir::Var&) -> std::optional<Dim> {
+    has_symbols = true;
+    return std::nullopt;
+  });
+  return !has_symbols;
 }
 
 /// How many inputs a call must and may have.
@@ -159,8 +177,8 @@ Result<ValueTypes> infer_elementwise(const CallInfo& call) {
 
 }  // namespace
 
-Error CallInfo::make_error(std::string message) const {
-  return call_error(card_, ErrorCode::shape, std::move(message));
+Error CallInfo::make_error(ErrorCode code, std::string message) const {
+  return call_error(card_, code, std::move(message));
 }
 
 std::string CallInfo::input_name(std::size_t i) const {
@@ -260,8 +278,10 @@ Result<ValueTypes> tessera::op::infer(const Card& card, std::span<const ValueTyp
   for (const ValueType& type : types) {
     if (type.rank() > max_rank)
       return call.error("the result has rank ", type.rank(), ", at most ", max_rank, " is supported");
-    for (const Dim& dim : type.shape)
+    for (const Dim& dim : type.shape) {
       if (dim.is_constant() && dim.value() < 0) return call.error("the result would have shape ", type.shape);
+      if (has_overflowed(dim)) return call.error("a result of shape ", type.shape, " is too large");
+    }
     const auto extents = ir::constant_shape(type.shape);
     // What overflows stays an expression.
     if (!extents && is_without_symbols(call))

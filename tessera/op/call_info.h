@@ -46,12 +46,18 @@ class CallInfo {
     return get<std::vector<double>>(name);
   }
   [[nodiscard]] const Shape& shape(std::string_view name) const { return get<Shape>(name); }
+  [[nodiscard]] const Dim& size(std::string_view name) const { return get<Shape>(name)[0]; }
   [[nodiscard]] bool has(std::string_view name) const { return attributes_.find(name) != nullptr; }
 
   /// "op: message", with code `shape`.
   template <class... Args>
   [[nodiscard]] Error error(const Args&... args) const {
-    return make_error(cat(args...));
+    return make_error(ErrorCode::shape, cat(args...));
+  }
+  /// The same with code `invalid_argument`: for elements, which only a kernel sees.
+  template <class... Args>
+  [[nodiscard]] Error element_error(const Args&... args) const {
+    return make_error(ErrorCode::invalid_argument, cat(args...));
   }
 
   /// An axis of `rank` axes, from the end if negative.
@@ -76,7 +82,7 @@ class CallInfo {
     TESSERA_CHECK(value != nullptr, cat("op '", card_.name, "' has no attribute '", name, "' of this kind"));
     return *value;
   }
-  [[nodiscard]] Error make_error(std::string message) const;
+  [[nodiscard]] Error make_error(ErrorCode code, std::string message) const;
 
   const Card& card_;
   std::span<const ValueType> inputs_;

@@ -15,6 +15,10 @@
 #include "tessera/op/array.h"
 #include "tessera/op/value_type.h"
 
+namespace tessera::ir {
+class Scalar;
+}
+
 namespace tessera::op {
 
 using ir::Attributes;
@@ -26,6 +30,7 @@ class Builder;
 struct Value;
 struct PointwiseBody;
 struct ReductionBody;
+struct Place;
 
 /// What an input may be.
 enum class InputKind : std::uint8_t {
@@ -44,14 +49,26 @@ struct Input {
   double otherwise = 0;  ///< scalar: the value if it is not given
 };
 
-enum class AttributeKind : std::uint8_t { boolean, integer, number, text, dtype, integers, numbers, shape };
+/// `size` is one dimension, a number or symbolic; it is kept as a shape of one.
+enum class AttributeKind : std::uint8_t {
+  boolean,
+  integer,
+  number,
+  text,
+  dtype,
+  integers,
+  numbers,
+  shape,
+  size,
+};
 
 /// A static attribute: part of the identity of a call.
 struct AttributeSpec {
   std::string_view name;
   AttributeKind kind = AttributeKind::integer;
   bool required = false;
-  /// The default of one that is not required: `integer` also for booleans and dtypes, empty lists for lists.
+  /// The default of one that is not required: `integer` also for booleans, dtypes and sizes, empty lists for
+  /// lists.
   std::int64_t integer = 0;
   double number = 0;
   std::string_view text = {};
@@ -93,6 +110,11 @@ using DecomposeRule = Values (*)(Builder& b, const CallInfo& call, std::span<con
 /// The layout of the result within the storage of the first input, if there is one.
 using ViewRule = std::optional<Layout> (*)(const CallInfo& call, const Layout& input);
 
+/// The element of the result at a place (body.h), from the place and from the elements of the inputs there,
+/// broadcast; of any dtype, to be cast to that of the result. For ops whose elements depend on where they
+/// are.
+using IndexedBody = ir::Scalar (*)(const CallInfo& call, const Place& at, std::span<const ir::Scalar> inputs);
+
 /// The dtype of the results, for cards without a rule of their own.
 enum class ResultDtype : std::uint8_t { same, boolean, i64 };
 
@@ -101,8 +123,8 @@ struct Card {
   std::string_view summary;  ///< one line of documentation
   std::span<const Input> inputs = {};
   std::span<const AttributeSpec> attributes = {};
-  std::span<const std::string_view> results =
-      {};  ///< names, for ops with several results; empty: one, called "y"
+  /// Names, for ops with several results; empty: one, called "y". "parts[]" stands for a list.
+  std::span<const std::string_view> results = {};
   DtypeSet T = float_dtypes;
   DtypeSet U = all_dtypes;
   ResultDtype result = ResultDtype::same;
@@ -119,6 +141,7 @@ struct Card {
   ViewRule view = nullptr;
   const PointwiseBody* pointwise = nullptr;
   const ReductionBody* reduction = nullptr;
+  IndexedBody indexed = nullptr;
 };
 
 }  // namespace tessera::op

@@ -20,11 +20,15 @@ namespace tessera::op {
 [[nodiscard]] std::span<const Card> conv_cards();
 [[nodiscard]] std::span<const Card> create_cards();
 [[nodiscard]] std::span<const Card> function_cards();
+[[nodiscard]] std::span<const Card> indexing_cards();
 [[nodiscard]] std::span<const Card> logic_cards();
 [[nodiscard]] std::span<const Card> matmul_cards();
 [[nodiscard]] std::span<const Card> pool_cards();
+[[nodiscard]] std::span<const Card> pad_cards();
+[[nodiscard]] std::span<const Card> part_cards();
 [[nodiscard]] std::span<const Card> reduction_cards();
 [[nodiscard]] std::span<const Card> scan_cards();
+[[nodiscard]] std::span<const Card> scatter_cards();
 [[nodiscard]] std::span<const Card> shape_cards();
 
 }  // namespace tessera::op

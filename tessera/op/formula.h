@@ -119,6 +119,22 @@ inline Scalar is_inf(const Scalar& x) { return apply(ScalarOpcode::is_inf, {x});
 
 // ---- functions of any number
 
+/// a * b + c, rounded once. Where bits must be the same everywhere a product is never added to anything but
+/// by this: compilers may or may not join the two operations.
+inline double fma(double a, double b, double c) { return std::fma(a, b, c); }
+template <WideInteger T>
+T fma(T a, T b, T c) {
+  return a * b + c;
+}
+inline Scalar fma(const Scalar& a, const Scalar& b, const Scalar& c) {
+  return apply(ScalarOpcode::fma, {a, b, c});
+}
+/// As another dtype.
+inline Scalar cast(const Scalar& x, ir::Dtype dtype) {
+  const ir::ExprRef expr = x.expr(dtype);  // a literal is of this dtype already
+  return Scalar(x.dtype().value_or(dtype) == dtype ? expr : ir::scalar_cast(dtype, expr));
+}
+
 /// NaN if either is.
 inline double minimum(double a, double b) { return std::isnan(a) || a < b ? a : b; }
 inline double maximum(double a, double b) { return std::isnan(a) || a > b ? a : b; }

@@ -79,6 +79,11 @@ Value IrBuilder::emit_constant(double value, Dtype dtype) {
   return add(std::move(constant), {dtype, {}});
 }
 
+Value IrBuilder::emit_extent(const Dim& size) {
+  ir::ExprRef expr = size.is_constant() ? ir::ExprRef(ir::int_const(size.value())) : size.expr();
+  return add(std::move(expr), {Dtype::i64, {}});
+}
+
 Result<ir::FunctionRef> IrBuilder::function(std::string name, std::span<const Value> results) const {
   TESSERA_TRY(status());
   ir::FunctionParts parts{.name = std::move(name), .dims = dims_, .params = params_, .body = body_};

@@ -45,6 +45,7 @@ class IrBuilder : public Builder {
   Result<Values> emit(const Card& card, std::span<const Value> inputs, Attributes attributes,
                       ValueTypes types) override;
   Value emit_constant(double value, Dtype dtype) override;
+  Value emit_extent(const Dim& size) override;
   Assumptions* assumptions() override { return &assumptions_; }
 
  private:

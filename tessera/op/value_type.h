@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/check.h"
 #include "tessera/ir/dim.h"
 #include "tessera/op/array.h"
 
@@ -28,6 +29,13 @@ using ValueTypes = std::vector<ValueType>;
 }
 inline void append_text(std::string& out, const ValueType& type) { out += to_text(type); }
 using ir::append_text;
+
+/// The numbers of a shape. REQUIRES that all sizes are numbers.
+[[nodiscard]] inline Extents extents_of(const Shape& shape) {
+  const auto numbers = ir::constant_shape(shape);
+  TESSERA_CHECK(numbers.has_value(), "a layout needs numbers");
+  return *numbers;
+}
 
 /// A set of dtypes.
 class DtypeSet {

@@ -190,29 +190,37 @@ TEST(Catalogue, LargeTensorsAgreeWithTheirParts) {
   }
 }
 
+/// `sizes` may be null: then the decomposition is one for all sizes.
+void check_decomposition(const Sample& sample, const Sample::Sizes* sizes) {
+  IrBuilder builder;
+  Values inputs;
+  for (const auto& [name, symbol] : sample.symbols) builder.adopt_size(symbol);
+  const ValueTypes types = sample.types(Dtype::f64, sizes);
+  for (std::size_t i = 0; i < types.size(); ++i) inputs.push_back(builder.parameter(cat("x", i), types[i]));
+  const Attributes attributes = sample.attributes_with(sizes);
+  Assumptions assumptions;
+  const CallInfo call(*sample.card, types, attributes, &assumptions);
+  const Values results = sample.card->decompose(builder, call, inputs);
+  const auto function = builder.function("decomposed", results);
+  ASSERT_TRUE(function) << function.error().to_text();
+  const auto values = sample.values(Dtype::f64, sample.sizes, 5);
+  const auto composed = interpret(**function, values, {}, sample.size_list());
+  ASSERT_TRUE(composed) << composed.error().to_text();
+  const auto direct = run(sample, values, sample.sizes);
+  ASSERT_TRUE(direct);
+  ASSERT_EQ(composed->size(), direct->size());
+  for (std::size_t k = 0; k < direct->size(); ++k) {
+    EXPECT_EQ((*composed)[k].shape(), (*direct)[k].shape());
+    EXPECT_LE(fixture::largest_difference((*composed)[k], (*direct)[k]), 1e-12) << "result " << k;
+  }
+}
+
 TEST(Catalogue, DecompositionsAgreeWithTheReference) {
   for (const Sample& sample : op_samples()) {
     if (sample.card->decompose == nullptr) continue;
     SCOPED_TRACE(sample.text);
-    IrBuilder builder;
-    Values inputs;
-    const ValueTypes types = sample.types(Dtype::f64, &sample.sizes);
-    for (std::size_t i = 0; i < types.size(); ++i) inputs.push_back(builder.parameter(cat("x", i), types[i]));
-    const Attributes attributes = sample.attributes_with(&sample.sizes);
-    const CallInfo call(*sample.card, types, attributes);
-    const Values results = sample.card->decompose(builder, call, inputs);
-    const auto function = builder.function("decomposed", results);
-    ASSERT_TRUE(function) << function.error().to_text();
-    const auto values = sample.values(Dtype::f64, sample.sizes, 5);
-    const auto composed = interpret(**function, values);
-    ASSERT_TRUE(composed) << composed.error().to_text();
-    const auto direct = run(sample, values, sample.sizes);
-    ASSERT_TRUE(direct);
-    ASSERT_EQ(composed->size(), direct->size());
-    for (std::size_t k = 0; k < direct->size(); ++k) {
-      EXPECT_EQ((*composed)[k].shape(), (*direct)[k].shape());
-      EXPECT_LE(fixture::largest_difference((*composed)[k], (*direct)[k]), 1e-12) << "result " << k;
-    }
+    check_decomposition(sample, &sample.sizes);
+    check_decomposition(sample, nullptr);
   }
 }
 
@@ -259,6 +267,49 @@ TEST(Catalogue, KernelBodiesAgreeWithTheReference) {
             << "element " << i << ": " << value->number << " " << value->integer << ", expected "
             << expected.number << " " << expected.integer;
       }
+    }
+  }
+}
+
+TEST(Catalogue, IndexedBodiesAgreeWithTheReference) {
+  for (const Sample& sample : op_samples()) {
+    if (sample.card->indexed == nullptr) continue;
+    for (Dtype dtype : dtypes_of(*sample.card)) {
+      SCOPED_TRACE(cat(sample.text, " in ", to_string(dtype)));
+      const auto inputs = sample.values(dtype, sample.sizes, 9);
+      const auto results = run(sample, inputs, sample.sizes);
+      ASSERT_TRUE(results);
+      const Array& out = (*results)[0].array();
+      const ValueTypes types = sample.types(dtype, &sample.sizes);
+      const Attributes attributes = sample.attributes_with(&sample.sizes);
+      const CallInfo call(*sample.card, types, attributes);
+      std::vector<Layout> layouts;
+      for (const HostTensor& input : inputs)
+        layouts.push_back(broadcast_layout(input.array().layout, out.shape()));
+      std::int64_t number = 0;
+      for_each_place(out.shape(), [&](const Extents& at) {
+        const auto index = [](std::int64_t value) { return ir::Scalar(ir::ExprRef(ir::int_const(value))); };
+        std::vector<ir::Scalar> axes, operands;
+        for (std::int64_t value : at) axes.push_back(index(value));
+        for (std::size_t k = 0; k < inputs.size(); ++k) {
+          std::int64_t offset = layouts[k].offset;
+          for (std::size_t i = 0; i < at.size(); ++i) offset += at[i] * layouts[k].strides[i];
+          const ScalarValue value = fixture::element(inputs[k].array(), offset);
+          operands.emplace_back(
+              ir::is_float(value.dtype)       ? ir::ExprRef(ir::float_const(value.number, value.dtype))
+              : value.dtype == Dtype::boolean ? ir::ExprRef(ir::bool_const(value.integer != 0))
+                                              : ir::ExprRef(ir::int_const(value.integer, value.dtype)));
+        }
+        const ir::Scalar body = sample.card->indexed(call, {index(number), axes}, operands);
+        const auto value = evaluate_scalar(*formula::cast(body, out.dtype).expr(out.dtype),
+                                           [](const ir::Expr&) { return std::nullopt; });
+        ASSERT_TRUE(value);
+        const ScalarValue expected = fixture::element(out, number);
+        EXPECT_EQ(value->dtype, expected.dtype);
+        EXPECT_EQ(value->number, expected.number) << "element " << number;
+        EXPECT_EQ(value->integer, expected.integer) << "element " << number;
+        ++number;
+      });
     }
   }
 }

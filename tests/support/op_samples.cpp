@@ -129,6 +129,12 @@ std::vector<double> distinct_values(std::size_t count, double low, double high, 
 
 }  // namespace
 
+std::vector<std::int64_t> Sample::size_list() const {
+  std::vector<std::int64_t> out;
+  for (const auto& [name, symbol] : symbols) out.push_back(sizes.at(name));
+  return out;
+}
+
 op::ValueTypes Sample::types(ir::Dtype dtype, const Sizes* numbers) const {
   op::ValueTypes out;
   for (const SampleInput& input : inputs) {

@@ -31,6 +31,8 @@ struct Sample {
 
   /// A size for each symbol.
   using Sizes = std::map<std::string, std::int64_t>;
+  /// The sizes of the symbols in their order.
+  [[nodiscard]] std::vector<std::int64_t> size_list() const;
   [[nodiscard]] op::ValueTypes types(ir::Dtype dtype, const Sizes* numbers) const;
   [[nodiscard]] op::Attributes attributes_with(const Sizes* numbers) const;
   /// Random inputs in memory.

@@ -1,4 +1,4 @@
-// Ops that move elements without changing them: other shapes, other orders, parts and joins.
+// Other shapes and orders of the same elements, and their repetition.
 #include <algorithm>
 #include <numeric>
 
@@ -78,12 +78,6 @@ std::optional<Layout> reshaped_layout(const Layout& from, const Extents& shape) 
     new_at = new_end;
   }
   return out;
-}
-
-Extents extents_of(const Shape& shape) {
-  const auto numbers = ir::constant_shape(shape);
-  TESSERA_CHECK(numbers.has_value(), "a layout needs numbers");
-  return *numbers;
 }
 
 std::optional<Layout> view_reshape(const CallInfo& call, const Layout& input) {
@@ -166,6 +160,176 @@ std::optional<Layout> view_broadcast(const CallInfo& call, const Layout& input) 
 
 Values gradient_broadcast(GradientCall& g) { return {sum_to(g.dy(), g.x().shape())}; }
 
+// ---- squeeze, unsqueeze
+
+/// Which axes go.
+Result<std::vector<bool>> squeezed_axes(const CallInfo& call) {
+  const Shape& shape = call.input(0).shape;
+  std::vector<bool> out(shape.size(), false);
+  if (call.integers("axes").empty()) {
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      out[i] = provably_equal(shape[i], 1);
+      if (!out[i] && !provably_different(shape[i], 1))
+        return call.error("axis ", i, " of 'x' has size ", shape[i],
+                          ", which may be 1: 'axes' must be given");
+    }
+    return out;
+  }
+  for (std::size_t axis : TESSERA_TRY(call.axes("axes", shape.size()))) {
+    if (!call.unify(shape[axis], 1, "size"))
+      return call.error("axis ", axis, " of 'x' has size ", shape[axis], ", only 1 can be left out");
+    out[axis] = true;
+  }
+  return out;
+}
+
+Result<ValueTypes> infer_squeeze(const CallInfo& call) {
+  ValueType out{call.input(0).dtype, {}};
+  const auto gone = TESSERA_TRY(squeezed_axes(call));
+  for (std::size_t i = 0; i < gone.size(); ++i)
+    if (!gone[i]) out.shape.push_back(call.input(0).shape[i]);
+  return ValueTypes{std::move(out)};
+}
+
+std::optional<Layout> view_squeeze(const CallInfo& call, const Layout& input) {
+  Layout out{{}, {}, input.offset};
+  const auto gone = value_or_throw(squeezed_axes(call));
+  for (std::size_t i = 0; i < gone.size(); ++i)
+    if (!gone[i]) {
+      out.shape.push_back(input.shape[i]);
+      out.strides.push_back(input.strides[i]);
+    }
+  return out;
+}
+
+/// Which axes of the result are new.
+Result<std::vector<bool>> new_axes(const CallInfo& call) {
+  const auto& given = call.integers("axes");
+  std::vector<bool> out(call.input(0).rank() + given.size(), false);
+  for (std::int64_t value : given) {
+    const std::size_t axis = TESSERA_TRY(call.axis(value, out.size(), "axis in 'axes'"));
+    if (out[axis]) return call.error("axis ", axis, " is given twice in 'axes'");
+    out[axis] = true;
+  }
+  return out;
+}
+
+Result<ValueTypes> infer_unsqueeze(const CallInfo& call) {
+  ValueType out{call.input(0).dtype, {}};
+  std::size_t from = 0;
+  for (bool is_new : TESSERA_TRY(new_axes(call)))
+    out.shape.push_back(is_new ? Dim(1) : call.input(0).shape[from++]);
+  return ValueTypes{std::move(out)};
+}
+
+std::optional<Layout> view_unsqueeze(const CallInfo& call, const Layout& input) {
+  Layout out{{}, {}, input.offset};
+  std::size_t from = 0;
+  for (bool is_new : value_or_throw(new_axes(call))) {
+    out.shape.push_back(is_new ? 1 : input.shape[from]);
+    out.strides.push_back(is_new ? 0 : input.strides[from]);
+    if (!is_new) ++from;
+  }
+  return out;
+}
+
+// ---- flip
+
+Result<ValueTypes> infer_flip(const CallInfo& call) {
+  TESSERA_TRY(call.axes("axes", call.input(0).rank()));
+  return ValueTypes{call.input(0)};
+}
+
+std::optional<Layout> view_flip(const CallInfo& call, const Layout& input) {
+  Layout out = input;
+  for (std::size_t axis : value_or_throw(call.axes("axes", input.rank())))
+    out = part_of(out, axis, out.shape[axis] - 1, out.shape[axis], -1);
+  return out;
+}
+
+Values gradient_flip(GradientCall& g) {
+  return {g.b.call("flip", {g.dy()}, {{"axes", g.info.integers("axes")}})};
+}
+
+// ---- tile
+
+/// The shape of `x` and the repeats with as many axes: missing ones are 1, in front.
+struct Tiling {
+  Shape shape;
+  Shape repeats;
+};
+
+Tiling tiling_of(const CallInfo& call) {
+  Tiling out{call.input(0).shape, call.shape("repeats")};
+  while (out.shape.size() < out.repeats.size()) out.shape.insert(out.shape.begin(), Dim(1));
+  while (out.repeats.size() < out.shape.size()) out.repeats.insert(out.repeats.begin(), Dim(1));
+  return out;
+}
+
+Result<ValueTypes> infer_tile(const CallInfo& call) {
+  const Tiling tiling = tiling_of(call);
+  ValueType out{call.input(0).dtype, {}};
+  for (std::size_t i = 0; i < tiling.shape.size(); ++i) {
+    if (bounds(tiling.repeats[i]).upper.value_or(0) < 0)
+      return call.error("'repeats' ", call.shape("repeats"), " has the negative number ", tiling.repeats[i]);
+    out.shape.push_back(tiling.shape[i] * tiling.repeats[i]);
+  }
+  return ValueTypes{std::move(out)};
+}
+
+Result<void> run_tile(const CallInfo& call, std::span<const Array> inputs, std::span<const Array> results) {
+  // Each axis as two: which repetition, and the index in it. The input has stride 0 along the first.
+  const Tiling tiling = tiling_of(call);
+  const Layout whole = broadcast_layout(inputs[0].layout, extents_of(tiling.shape));
+  Layout from{{}, {}, whole.offset}, to{{}, {}, results[0].layout.offset};
+  for (std::size_t i = 0; i < whole.rank(); ++i)
+    for (const bool repetition : {true, false}) {
+      const std::int64_t size = repetition ? tiling.repeats[i].value() : whole.shape[i];
+      from.shape.push_back(size);
+      from.strides.push_back(repetition ? 0 : whole.strides[i]);
+      to.shape.push_back(size);
+      to.strides.push_back(results[0].layout.strides[i] * (repetition ? whole.shape[i] : 1));
+    }
+  copy_elements({inputs[0].dtype, from, inputs[0].data}, {results[0].dtype, to, results[0].data});
+  return {};
+}
+
+/// The shape as three sizes: before an axis, the axis, behind it.
+Shape around(std::span<const Dim> shape, std::size_t axis) {
+  return {ir::product(shape.first(axis)), shape[axis], ir::product(shape.subspan(axis + 1))};
+}
+
+/// One axis after the other, each sum over three or four axes, so that no rank is too high.
+Values gradient_tile(GradientCall& g) {
+  const Tiling tiling = tiling_of(g.info);
+  Shape shape = g.y().shape();
+  Value dx = g.dy();
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (tiling.repeats[i] == Dim(1)) continue;
+    const Shape parts = around(shape, i);
+    dx = sum(reshape(dx, {parts[0], tiling.repeats[i], tiling.shape[i], parts[2]}), {1}, false);
+    shape[i] = tiling.shape[i];
+  }
+  return {reshape(dx, g.x().shape())};
+}
+
+Values decompose_tile(Builder&, const CallInfo& call, std::span<const Value> inputs) {
+  const Tiling tiling = tiling_of(call);
+  Shape shape = tiling.shape;
+  Value x = inputs[0];
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (tiling.repeats[i] == Dim(1)) continue;
+    const Shape parts = around(shape, i);
+    const Dim rest = parts[1] * parts[2];
+    x = broadcast_to(reshape(x, {parts[0], 1, rest}), {parts[0], tiling.repeats[i], rest});
+    shape[i] = shape[i] * tiling.repeats[i];
+  }
+  return {reshape(x, shape)};
+}
+
+constexpr AttributeSpec axes_attribute[] = {{"axes", AttributeKind::integers}};
+constexpr AttributeSpec new_axes_attribute[] = {{"axes", AttributeKind::integers, true}};
+constexpr AttributeSpec tile_attributes[] = {{"repeats", AttributeKind::shape, true}};
 constexpr AttributeSpec shape_attribute[] = {{"shape", AttributeKind::shape, true}};
 constexpr AttributeSpec transpose_attributes[] = {{"permutation", AttributeKind::integers}};
 
@@ -180,6 +344,16 @@ constexpr Card cards[] = {
      .infer = infer_broadcast,
      .gradient = gradient_broadcast,
      .view = view_broadcast},
+    {.name = "flip",
+     .summary = "the order of elements reversed along axes; without any, along all",
+     .inputs = input_x,
+     .attributes = axes_attribute,
+     .T = all_dtypes,
+     .traits = {.view = true},
+     .oracle = "torch:flip",
+     .infer = infer_flip,
+     .gradient = gradient_flip,
+     .view = view_flip},
     {.name = "reshape",
      .summary = "the same elements in another shape; one size may be -1",
      .inputs = input_x,
@@ -191,6 +365,27 @@ constexpr Card cards[] = {
      .reference = run_reshape,
      .gradient = gradient_reshape,
      .view = view_reshape},
+    {.name = "squeeze",
+     .summary = "without axes of size 1: those named, or all",
+     .inputs = input_x,
+     .attributes = axes_attribute,
+     .T = all_dtypes,
+     .traits = {.view = true},
+     .oracle = "numpy:squeeze",
+     .infer = infer_squeeze,
+     .gradient = gradient_reshape,
+     .view = view_squeeze},
+    {.name = "tile",
+     .summary = "repeated along each axis; missing axes and repeats are 1, in front",
+     .inputs = input_x,
+     .attributes = tile_attributes,
+     .T = all_dtypes,
+     .traits = {.composite = true},
+     .oracle = "torch:tile",
+     .infer = infer_tile,
+     .reference = run_tile,
+     .gradient = gradient_tile,
+     .decompose = decompose_tile},
     {.name = "transpose",
      .summary = "axes in another order; without one, reversed",
      .inputs = input_x,
@@ -202,6 +397,16 @@ constexpr Card cards[] = {
      .infer = infer_transpose,
      .gradient = gradient_transpose,
      .view = view_transpose},
+    {.name = "unsqueeze",
+     .summary = "with new axes of size 1, counted in the result",
+     .inputs = input_x,
+     .attributes = new_axes_attribute,
+     .T = all_dtypes,
+     .traits = {.view = true},
+     .oracle = "torch:unsqueeze",
+     .infer = infer_unsqueeze,
+     .gradient = gradient_reshape,
+     .view = view_unsqueeze},
 };
 
 }  // namespace
