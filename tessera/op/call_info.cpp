@@ -10,8 +10,6 @@ using namespace tessera::op;
 
 namespace {
 
-constexpr std::size_t max_rank = 16;
-
 std::string_view kind_name(AttributeKind kind) {
   static constexpr std::string_view names[] = {
       "a boolean",          "an integer",        "a number", "a text", "a dtype",
