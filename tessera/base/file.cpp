@@ -58,7 +58,8 @@ Result<Bytes> tessera::map_file(const std::string& path) {
   if (size == 0) return Bytes();
   void* memory = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (memory == MAP_FAILED) return failed("map", path, std::strerror(errno));
-  std::shared_ptr<const void> owner(memory, [size](const void* mapped) { munmap(const_cast<void*>(mapped), size); });
+  std::shared_ptr<const void> owner(memory,
+                                    [size](const void* mapped) { munmap(const_cast<void*>(mapped), size); });
   return Bytes({static_cast<const std::byte*>(memory), size}, std::move(owner));
 }
 

@@ -1,6 +1,6 @@
-// Memory for millions of small objects that come and go: slots of one size and multiples of it, cut from large blocks.
-// Objects made one after another lie one after another. A thread allocates and frees without a lock, except when its own
-// stock runs out; what one thread allocated, any thread may free.
+// Memory for millions of small objects that come and go: slots of one size and multiples of it, cut from
+// large blocks. Objects made one after another lie one after another. A thread allocates and frees without a
+// lock, except when its own stock runs out; what one thread allocated, any thread may free.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,9 @@
 
 namespace tessera {
 
-/// `slot_bytes` is the size and, if it is a power of two up to 64, the alignment of a slot; up to `max_slots` adjoining
-/// slots make one object, larger ones come from the heap. Memory is kept for the next objects until the process ends.
+/// `slot_bytes` is the size and, if it is a power of two up to 64, the alignment of a slot; up to `max_slots`
+/// adjoining slots make one object, larger ones come from the heap. Memory is kept for the next objects until
+/// the process ends.
 template <std::size_t slot_bytes, std::size_t max_slots>
 class SlotMemory {
  public:
@@ -37,7 +38,8 @@ class SlotMemory {
 
   [[nodiscard]] static void* allocate(std::size_t bytes) {
     const std::size_t slots = slots_for(bytes);
-    if (TESSERA_SLOT_MEMORY == 0 || slots > max_slots) return ::operator new(bytes, std::align_val_t(alignment));
+    if (TESSERA_SLOT_MEMORY == 0 || slots > max_slots)
+      return ::operator new(bytes, std::align_val_t(alignment));
     if (Slot* slot = take(stock.free, slots)) return slot;
     if (static_cast<std::size_t>(stock.limit - stock.cursor) < slots * slot_bytes) {
       refill(slots);
@@ -50,12 +52,14 @@ class SlotMemory {
 
   static void free(void* memory, std::size_t bytes) noexcept {
     const std::size_t slots = slots_for(bytes);
-    if (TESSERA_SLOT_MEMORY == 0 || slots > max_slots) return ::operator delete(memory, std::align_val_t(alignment));
+    if (TESSERA_SLOT_MEMORY == 0 || slots > max_slots)
+      return ::operator delete(memory, std::align_val_t(alignment));
     give(stock.free, memory, slots);
   }
 
  private:
-  static constexpr std::size_t first_block_bytes = 16384;  // per thread; a small program does not pay for a large page
+  static constexpr std::size_t first_block_bytes =
+      16384;  // per thread; a small program does not pay for a large page
 
   struct Slot {
     Slot* next;
@@ -68,8 +72,8 @@ class SlotMemory {
     FreeLists free{};
     std::vector<MemoryBlock> blocks;
   };
-  /// The free slots of one thread, and the block it cuts new ones from. Plain data: it is used until the very end of the
-  /// thread, after all its destructors.
+  /// The free slots of one thread, and the block it cuts new ones from. Plain data: it is used until the very
+  /// end of the thread, after all its destructors.
   struct Stock {
     FreeLists free{};
     std::byte* cursor = nullptr;

@@ -24,8 +24,10 @@ Component* Component::join(Component* a, Component* b) {
     a = a->root();
     b = b->root();
     if (a == b) return a;
-    // The one of lower rank goes below; of equals, the younger. A rank that is out of date costs balance, nothing else.
-    const std::uint32_t rank_a = a->rank_.load(std::memory_order_relaxed), rank_b = b->rank_.load(std::memory_order_relaxed);
+    // The one of lower rank goes below; of equals, the younger. A rank that is out of date costs balance,
+    // nothing else.
+    const std::uint32_t rank_a = a->rank_.load(std::memory_order_relaxed),
+                        rank_b = b->rank_.load(std::memory_order_relaxed);
     if (rank_a < rank_b || (rank_a == rank_b && a->id_ > b->id_)) std::swap(a, b);
     a->retain();
     Component* none = nullptr;

@@ -1,8 +1,8 @@
-// Which graphs were joined: a union-find over small counted objects. Recording joins without a lock; only looking at
-// graphs asks.
+// Which graphs were joined: a union-find over small counted objects. Recording joins without a lock; only
+// looking at graphs asks.
 //
-// A link from child to parent is set once and holds the parent, so walking up from a component one holds is safe
-// without a lock. Components are linked by rank, which keeps the way up logarithmic.
+// A link from child to parent is set once and holds the parent, so walking up from a component one holds is
+// safe without a lock. Components are linked by rank, which keeps the way up logarithmic.
 #pragma once
 
 #include <atomic>

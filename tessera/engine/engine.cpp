@@ -17,10 +17,13 @@ Engine::Engine(EngineOptions options)
   pool_->set_limit(options_.memory_limit);
 }
 
-std::shared_ptr<Engine> Engine::create(EngineOptions options) { return std::shared_ptr<Engine>(new Engine(std::move(options))); }
+std::shared_ptr<Engine> Engine::create(EngineOptions options) {
+  return std::shared_ptr<Engine>(new Engine(std::move(options)));
+}
 
 const std::shared_ptr<Engine>& Engine::default_engine() {
-  static const auto* engine = new std::shared_ptr<Engine>(create());  // never destroyed: static tensors may outlive it
+  static const auto* engine =
+      new std::shared_ptr<Engine>(create());  // never destroyed: static tensors may outlive it
   return *engine;
 }
 

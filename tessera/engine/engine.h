@@ -65,8 +65,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// "encoder/layer1"; empty for 0, the outermost.
   [[nodiscard]] std::string block_name(std::uint16_t block) const;
 
-  /// Computes and stores the values of `nodes`, and of what is needed for them and still held. Nothing that is stored is
-  /// computed again. On an error every value is as it was.
+  /// Computes and stores the values of `nodes`, and of what is needed for them and still held. Nothing that
+  /// is stored is computed again. On an error every value is as it was.
   [[nodiscard]] Result<void> evaluate(std::span<Node* const> nodes);
 
   /// The lock under which nodes change.

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "tessera/base/text.h"
-#include "tessera/op/call_info.h"
 #include "tessera/engine/record.h"
+#include "tessera/op/call_info.h"
 #include "tessera/op/wide.h"
 
 using namespace tessera;
@@ -21,7 +21,9 @@ void for_each_input(const Node& node, F&& f) {
 }
 
 /// A call with several results keeps all of them; one of them is looked up, not computed.
-bool has_stored_results(const Node& node) { return node.extra != nullptr && !node.extra->stored_results.empty(); }
+bool has_stored_results(const Node& node) {
+  return node.extra != nullptr && !node.extra->stored_results.empty();
+}
 
 Extents extents_of(const Node& node) { return {node.shape().begin(), node.shape().end()}; }
 
@@ -90,7 +92,8 @@ void Evaluation::visit(Node* root) {
       const std::size_t first = stack.size();
       for_each_input(*current, [&](Node* input) {
         // What a computed call with several results is needed for is there already.
-        if (input->epoch != epoch_ && !(current->is(Node::is_result) && has_stored_results(*input))) stack.emplace_back(input, false);
+        if (input->epoch != epoch_ && !(current->is(Node::is_result) && has_stored_results(*input)))
+          stack.emplace_back(input, false);
       });
       std::reverse(stack.begin() + static_cast<std::ptrdiff_t>(first), stack.end());
     }
@@ -112,7 +115,8 @@ bool Evaluation::wait_for_others(std::unique_lock<std::mutex>& lock) {
   // Our own claims are given back first: the others may fail, and then somebody must be free to take over.
   unclaim();
   engine_.evaluated_.wait(lock, [&] {
-    return std::none_of(others_.begin(), others_.end(), [](const NodeRef& node) { return node->is(Node::claimed) && !node->is_stored(); });
+    return std::none_of(others_.begin(), others_.end(),
+                        [](const NodeRef& node) { return node->is(Node::claimed) && !node->is_stored(); });
   });
   others_.clear();
   return true;
@@ -190,7 +194,8 @@ Result<void> Evaluation::compute_call(Step& step) {
     return {};
   };
   if (node.extra != nullptr && !node.extra->results.empty()) {
-    for (const op::ValueType& type : node.extra->results) TESSERA_TRY(add_result(type.dtype, *ir::constant_shape(type.shape)));
+    for (const op::ValueType& type : node.extra->results)
+      TESSERA_TRY(add_result(type.dtype, *ir::constant_shape(type.shape)));
   } else {
     TESSERA_TRY(add_result(node.dtype, extents_of(node)));
   }
@@ -221,7 +226,8 @@ void Evaluation::publish() {
   // Inputs are dropped after everything is stored.
   for (std::size_t i = steps_.size(); i-- > 0;) {
     Node& node = *steps_[i].node;
-    const bool watched = std::any_of(engine_.watched_.begin(), engine_.watched_.end(), [&](Component* c) { return c->root() == node.component->root(); });
+    const bool watched = std::any_of(engine_.watched_.begin(), engine_.watched_.end(),
+                                     [&](Component* c) { return c->root() == node.component->root(); });
     if (node.is_stored() && !node.is(Node::tracks_gradient) && !watched) take_inputs(node, given_up_);
   }
   engine_.statistics_.kernels += done_.kernels;

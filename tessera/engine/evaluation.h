@@ -1,8 +1,8 @@
 // One evaluation: which nodes are needed, computing them, storing what is kept.
 //
-// Nodes are claimed in one short section and computed outside it. An evaluation that needs a node another one has claimed
-// waits for it. It never waits for a later one, since it claims all it needs at once: two evaluations cannot wait for
-// each other.
+// Nodes are claimed in one short section and computed outside it. An evaluation that needs a node another one
+// has claimed waits for it. It never waits for a later one, since it claims all it needs at once: two
+// evaluations cannot wait for each other.
 #pragma once
 
 #include <span>
@@ -28,7 +28,7 @@ class Evaluation {
   struct Step {
     Node* node = nullptr;
     bool asked = false;
-    std::uint32_t uses = 0;      ///< by steps of this evaluation
+    std::uint32_t uses = 0;  ///< by steps of this evaluation
     std::uint32_t uses_left = 0;
     std::vector<Storage> results = {};
   };
@@ -48,10 +48,10 @@ class Evaluation {
 
   Engine& engine_;
   std::uint32_t epoch_ = 0;
-  std::vector<Step> steps_;             ///< inputs before what uses them
+  std::vector<Step> steps_;                  ///< inputs before what uses them
   std::vector<std::vector<Step>> finished_;  ///< freed outside the lock
-  std::vector<NodeRef> others_;         ///< claimed by other evaluations
-  std::vector<Node*> given_up_;         ///< references to release outside the lock
+  std::vector<NodeRef> others_;              ///< claimed by other evaluations
+  std::vector<Node*> given_up_;              ///< references to release outside the lock
   EngineStatistics done_;
 };
 

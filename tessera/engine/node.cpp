@@ -17,7 +17,6 @@ void for_each_input(Node& node, F&& f) {
   if (node.extra == nullptr) return;
   for (Node* input : node.extra->inputs)
     if (input != nullptr) f(input);
-  if (node.extra->count != nullptr) f(node.extra->count);
 }
 
 void destroy(Node* node) {
@@ -85,5 +84,4 @@ void tessera::engine::take_inputs(Node& node, std::vector<Node*>& out) {
   node.clear(Node::is_result);
   if (node.extra == nullptr) return;
   node.extra->inputs.clear();
-  node.extra->count = nullptr;
 }

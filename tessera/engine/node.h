@@ -1,8 +1,8 @@
 // A recorded call, or a tensor that is stored. What a Tensor is a handle to.
 //
-// A node is written by the thread that records it and is immutable after, but for three things: its counts, its storage,
-// which is set once, and its inputs, which an evaluation that stored the result drops (under the engine's lock).
-// Freeing never recurses.
+// A node is written by the thread that records it and is immutable after, but for three things: its counts,
+// its storage, which is set once, and its inputs, which an evaluation that stored the result drops (under the
+// engine's lock). Freeing never recurses.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,8 @@ namespace tessera::engine {
 using ir::Dtype;
 using op::Extents;
 
-/// The value of a scalar operand, exact for every dtype: the bits of a double for floats, of an i64 for the others.
+/// The value of a scalar operand, exact for every dtype: the bits of a double for floats, of an i64 for the
+/// others.
 class ScalarBits {
  public:
   ScalarBits() = default;
@@ -56,7 +57,6 @@ struct Extra {
   std::uint32_t result = 0;             ///< which result of its only input this node is
   std::vector<Storage> stored_results;  ///< of a call with several results that was computed
   std::vector<Storage*> retired;        ///< storages that were replaced; others may still read them
-  Node* count = nullptr;                ///< how many rows are valid, where that depends on data; counted
 };
 
 struct Node {
@@ -76,8 +76,8 @@ struct Node {
   Dtype dtype = Dtype::f32;
   std::uint8_t rank = 0;
   std::atomic<std::uint8_t> flags{0};
-  std::uint16_t block = 0;                ///< the named scope it was recorded in
-  std::uint32_t input_count = 0;          ///< operands; a null among the inputs is a scalar
+  std::uint16_t block = 0;        ///< the named scope it was recorded in
+  std::uint32_t input_count = 0;  ///< operands; a null among the inputs is a scalar
   std::uint32_t line = 0;
   const char* file = nullptr;
   Node* inputs[inline_inputs] = {};
@@ -86,13 +86,17 @@ struct Node {
   Extra* extra = nullptr;
   std::atomic<Storage*> storage{nullptr};
   Component* component = nullptr;
-  std::uint64_t id = 0;                   ///< distinct per node of the process
+  std::uint64_t id = 0;  ///< distinct per node of the process
   // Scratch of walks over the graph, under the engine's lock.
   std::uint32_t epoch = 0;
   std::uint32_t index = 0;
 
-  [[nodiscard]] std::span<const std::int64_t> shape() const { return {rank > inline_dims ? extra->dims.data() : dims, rank}; }
-  [[nodiscard]] Node* input(std::size_t i) const { return i < inline_inputs ? inputs[i] : extra->inputs[i - inline_inputs]; }
+  [[nodiscard]] std::span<const std::int64_t> shape() const {
+    return {rank > inline_dims ? extra->dims.data() : dims, rank};
+  }
+  [[nodiscard]] Node* input(std::size_t i) const {
+    return i < inline_inputs ? inputs[i] : extra->inputs[i - inline_inputs];
+  }
   [[nodiscard]] bool is(Flag flag) const { return (flags.load(std::memory_order_relaxed) & flag) != 0; }
   void set(Flag flag) { flags.fetch_or(flag, std::memory_order_relaxed); }
   void clear(Flag flag) { flags.fetch_and(static_cast<std::uint8_t>(~flag), std::memory_order_relaxed); }
@@ -119,8 +123,8 @@ inline void retain(Node* node) { node->refs.fetch_add(1, std::memory_order_relax
 void release(Node* node);
 /// A number no other node has.
 [[nodiscard]] std::uint64_t next_node_id();
-/// Takes the inputs of a node whose result is stored away from it; the caller releases them. REQUIRES the engine's lock,
-/// under which nothing may be released: that can run code of the user.
+/// Takes the inputs of a node whose result is stored away from it; the caller releases them. REQUIRES the
+/// engine's lock, under which nothing may be released: that can run code of the user.
 void take_inputs(Node& node, std::vector<Node*>& out);
 
 /// A counted pointer to a node that is no handle: evaluation does not keep its result for it.

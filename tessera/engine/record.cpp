@@ -32,7 +32,8 @@ Node* new_node(const op::Card* card, Component* component, Caller caller) {
 }
 
 void track_gradient(Node& node, const Node* input) {
-  if (input->is(Node::tracks_gradient) && ir::is_float(node.dtype) && gradient_enabled()) node.set(Node::tracks_gradient);
+  if (input->is(Node::tracks_gradient) && ir::is_float(node.dtype) && gradient_enabled())
+    node.set(Node::tracks_gradient);
 }
 
 /// The component of a call: all graphs of its operands become one. Counted.
@@ -53,14 +54,16 @@ Result<Component*> joined(std::span<const Operand> operands, const std::shared_p
 /// What is recorded on the way to one call: operands of one dtype.
 class Recorder {
  public:
-  Recorder(const op::Card& card, std::span<const Operand> given, Caller caller) : card_(card), operands_(given.begin(), given.end()), caller_(caller) {}
+  Recorder(const op::Card& card, std::span<const Operand> given, Caller caller, std::optional<Dtype> dtype)
+      : card_(card), operands_(given.begin(), given.end()), caller_(caller), asked_(dtype) {}
 
   Result<SmallVector<Node*, 2>> run(op::Attributes attributes, const std::shared_ptr<Engine>& engine) {
     TESSERA_TRY(fill_defaults());
     TESSERA_TRY(unify_dtypes());
     op::ValueTypes types;
     for (std::size_t i = 0; i < operands_.size(); ++i)
-      types.push_back(operands_[i].node != nullptr ? operands_[i].node->type() : op::ValueType{scalar_dtype(i), {}});
+      types.push_back(operands_[i].node != nullptr ? operands_[i].node->type()
+                                                   : op::ValueType{scalar_dtype(i), {}});
     op::Attributes complete = TESSERA_TRY(op::complete_attributes(card_, attributes));
     const op::ValueTypes results = TESSERA_TRY(op::infer(card_, types, complete));
     Component* component = TESSERA_TRY(joined(operands_, engine));
@@ -68,17 +71,23 @@ class Recorder {
   }
 
  private:
-  [[nodiscard]] const op::Input& spec(std::size_t i) const { return card_.inputs[std::min(i, card_.inputs.size() - 1)]; }
+  [[nodiscard]] const op::Input& spec(std::size_t i) const {
+    return card_.inputs[std::min(i, card_.inputs.size() - 1)];
+  }
 
   Result<void> fill_defaults() {
-    while (operands_.size() < card_.inputs.size() && card_.inputs[operands_.size()].kind == op::InputKind::scalar)
+    while (operands_.size() < card_.inputs.size() &&
+           card_.inputs[operands_.size()].kind == op::InputKind::scalar)
       operands_.push_back(default_of(card_.inputs[operands_.size()]));
-    if (operands_.size() > card_.inputs.size() && !(card_.inputs.size() > 0 && card_.inputs.back().kind == op::InputKind::variadic))
-      return Error(ErrorCode::invalid_argument, cat(card_.name, ": takes ", card_.inputs.size(), " inputs, got ", operands_.size()));
+    if (operands_.size() > card_.inputs.size() &&
+        !(card_.inputs.size() > 0 && card_.inputs.back().kind == op::InputKind::variadic))
+      return Error(ErrorCode::invalid_argument,
+                   cat(card_.name, ": takes ", card_.inputs.size(), " inputs, got ", operands_.size()));
     return {};
   }
   static Operand default_of(const op::Input& input) {
-    return input.type == "i64" ? Operand::of(static_cast<std::int64_t>(input.otherwise)) : Operand::of(input.otherwise);
+    return input.type == "i64" ? Operand::of(static_cast<std::int64_t>(input.otherwise))
+                               : Operand::of(input.otherwise);
   }
 
   /// One dtype for all operands of type T; numbers take it.
@@ -92,18 +101,25 @@ class Recorder {
       else {
         any_number = true;
         // A default that nobody wrote, like an infinite bound, changes no dtype.
-        float_number = float_number || (operands_[i].is_float && std::isfinite(operands_[i].scalar.as_float()));
+        float_number =
+            float_number || (operands_[i].is_float && std::isfinite(operands_[i].scalar.as_float()));
       }
+    }
+    if (!common && asked_) {
+      dtype_ = *asked_;
+      return {};
     }
     if (!common) common = float_number || !any_number ? Dtype::f32 : Dtype::i64;
     if (float_number && !ir::is_float(*common)) common = Dtype::f32;
     if (!card_.T.contains(*common)) {
       if (*common == Dtype::boolean && card_.T.contains(Dtype::i64)) common = Dtype::i64;
-      if (!ir::is_float(*common) && !card_.T.contains(*common) && card_.T.contains(Dtype::f32)) common = Dtype::f32;
+      if (!ir::is_float(*common) && !card_.T.contains(*common) && card_.T.contains(Dtype::f32))
+        common = Dtype::f32;
     }
     dtype_ = *common;
     for (std::size_t i = 0; i < operands_.size(); ++i)
-      if (spec(i).type == "T" && operands_[i].node != nullptr && operands_[i].node->dtype != dtype_) TESSERA_TRY(convert(i));
+      if (spec(i).type == "T" && operands_[i].node != nullptr && operands_[i].node->dtype != dtype_)
+        TESSERA_TRY(convert(i));
     return {};
   }
 
@@ -122,7 +138,8 @@ class Recorder {
     return ir::parse_dtype(spec(i).type).value_or(Dtype::i64);
   }
 
-  SmallVector<Node*, 2> nodes(Component* component, op::Attributes attributes, const op::ValueTypes& results) {
+  SmallVector<Node*, 2> nodes(Component* component, op::Attributes attributes,
+                              const op::ValueTypes& results) {
     Node* call = new_node(&card_, component, caller_);
     call->dtype = results[0].dtype;
     call->set_shape(*ir::constant_shape(results[0].shape));
@@ -171,10 +188,12 @@ class Recorder {
   /// The number as the dtype it is used in stores it: floats as double, integers saturating.
   static ScalarBits as_dtype(const Operand& operand, Dtype dtype) {
     if (ir::is_float(dtype))
-      return operand.is_float ? operand.scalar : ScalarBits::of_float(static_cast<double>(operand.scalar.as_integer()));
+      return operand.is_float ? operand.scalar
+                              : ScalarBits::of_float(static_cast<double>(operand.scalar.as_integer()));
     if (!operand.is_float) return operand.scalar;
     const double value = operand.scalar.as_float();
-    if (!(value > -9.2e18)) return ScalarBits::of_integer(std::isnan(value) ? 0 : std::numeric_limits<std::int64_t>::min());
+    if (!(value > -9.2e18))
+      return ScalarBits::of_integer(std::isnan(value) ? 0 : std::numeric_limits<std::int64_t>::min());
     if (value > 9.2e18) return ScalarBits::of_integer(std::numeric_limits<std::int64_t>::max());
     return ScalarBits::of_integer(static_cast<std::int64_t>(value));
   }
@@ -182,6 +201,7 @@ class Recorder {
   const op::Card& card_;
   std::vector<Operand> operands_;
   Caller caller_;
+  std::optional<Dtype> asked_;
   Dtype dtype_ = Dtype::f32;
   std::vector<NodeRef> converted_;  ///< until the call holds them
 };
@@ -191,7 +211,8 @@ class Recorder {
 Dtype tessera::engine::promoted(Dtype a, Dtype b) {
   if (a == b || b == Dtype::boolean) return a;
   if (a == Dtype::boolean) return b;
-  if (ir::is_float(a) && ir::is_float(b)) return width(a) == width(b) ? Dtype::f32 : width(a) > width(b) ? a : b;
+  if (ir::is_float(a) && ir::is_float(b))
+    return width(a) == width(b) ? Dtype::f32 : width(a) > width(b) ? a : b;
   if (ir::is_float(a)) return a;
   if (ir::is_float(b)) return b;
   if (ir::is_unsigned(a) == ir::is_unsigned(b)) return width(a) > width(b) ? a : b;
@@ -200,15 +221,18 @@ Dtype tessera::engine::promoted(Dtype a, Dtype b) {
   return without == Dtype::u64 ? Dtype::f64 : signed_of(width(without) * 2);
 }
 
-Result<SmallVector<Node*, 2>> tessera::engine::record(const op::Card& card, std::span<const Operand> operands, op::Attributes attributes,
-                                                      Caller caller, const std::shared_ptr<Engine>& engine) {
-  auto result = Recorder(card, operands, caller).run(std::move(attributes), engine);
+Result<SmallVector<Node*, 2>> tessera::engine::record(const op::Card& card, std::span<const Operand> operands,
+                                                      op::Attributes attributes, Caller caller,
+                                                      const std::shared_ptr<Engine>& engine,
+                                                      std::optional<Dtype> dtype) {
+  auto result = Recorder(card, operands, caller, dtype).run(std::move(attributes), engine);
   if (!result && caller.file != nullptr) return std::move(result).error().at({caller.file, caller.line, 0});
   return result;
 }
 
 Node* tessera::engine::record_simple(const op::Card& card, Node* a, Node* b, Caller caller) {
-  if (a->dtype != b->dtype || !card.T.contains(a->dtype) || a->rank != b->rank || a->rank > Node::inline_dims) return nullptr;
+  if (a->dtype != b->dtype || !card.T.contains(a->dtype) || a->rank != b->rank || a->rank > Node::inline_dims)
+    return nullptr;
   for (std::size_t i = 0; i < a->rank; ++i)
     if (a->dims[i] != b->dims[i]) return nullptr;
   Component* component = a->component;
@@ -236,12 +260,13 @@ Dtype tessera::engine::scalar_dtype_of(const Node& call, std::size_t i) {
   const std::string_view type = inputs[std::min(i, inputs.size() - 1)].type;
   if (type != "T") return ir::parse_dtype(type).value_or(Dtype::i64);
   for (std::size_t k = 0; k < call.input_count; ++k)
-    if (inputs[std::min(k, inputs.size() - 1)].type == "T" && call.input(k) != nullptr) return call.input(k)->dtype;
+    if (inputs[std::min(k, inputs.size() - 1)].type == "T" && call.input(k) != nullptr)
+      return call.input(k)->dtype;
   return call.dtype;
 }
 
-Node* tessera::engine::make_leaf(const std::shared_ptr<Engine>& engine, Dtype dtype, std::span<const std::int64_t> shape, Storage storage,
-                                 Caller caller) {
+Node* tessera::engine::make_leaf(const std::shared_ptr<Engine>& engine, Dtype dtype,
+                                 std::span<const std::int64_t> shape, Storage storage, Caller caller) {
   Node* node = new_node(nullptr, new Component(engine), caller);
   node->dtype = dtype;
   node->set_shape(shape);

@@ -1,9 +1,10 @@
-// Recording: a call becomes a node. Its shape and dtype are inferred at once, and what is wrong is said at once, with the
-// caller's line; nothing is computed.
+// Recording: a call becomes a node. Its shape and dtype are inferred at once, and what is wrong is said at
+// once, with the caller's line; nothing is computed.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -30,25 +31,30 @@ struct Operand {
 };
 
 /// The dtype of two tensors together:
-///   equal dtypes stay; a boolean gives way; of two floats the wider, f16 with bf16 gives f32; a float and an integer give
-///   the float; of two integers the wider, signed if one is; an unsigned that fits no wider signed one gives f64.
+///   equal dtypes stay; a boolean gives way; of two floats the wider, f16 with bf16 gives f32; a float and an
+///   integer give the float; of two integers the wider, signed if one is; an unsigned that fits no wider
+///   signed one gives f64.
 [[nodiscard]] Dtype promoted(Dtype a, Dtype b);
 
-/// Records a call; one new node per result, each with one handle. `engine` is used if no operand has one. Scalars left out
-/// at the end take their defaults; operands of type T are converted to one dtype (`promoted`; a number with a point makes
-/// integers f32; integers given to an op on floats become f32).
-[[nodiscard]] Result<SmallVector<Node*, 2>> record(const op::Card& card, std::span<const Operand> operands, op::Attributes attributes,
-                                                   Caller caller, const std::shared_ptr<Engine>& engine = nullptr);
+/// Records a call; one new node per result, each with one handle. `engine` is used if no operand has one.
+/// Scalars left out at the end take their defaults; operands of type T are converted to one dtype
+/// (`promoted`; a number with a point makes integers f32; integers given to an op on floats become f32);
+/// where no operand is a tensor of type T, `dtype` says it.
+[[nodiscard]] Result<SmallVector<Node*, 2>> record(const op::Card& card, std::span<const Operand> operands,
+                                                   op::Attributes attributes, Caller caller,
+                                                   const std::shared_ptr<Engine>& engine = nullptr,
+                                                   std::optional<Dtype> dtype = {});
 
-/// The same for an element-wise call of two tensors with one dtype and no attributes, if it is that simple; else null.
+/// The same for an element-wise call of two tensors with one dtype and no attributes, if it is that simple;
+/// else null.
 [[nodiscard]] Node* record_simple(const op::Card& card, Node* a, Node* b, Caller caller);
 
 /// The dtype of the scalar at operand `i` of a call.
 [[nodiscard]] Dtype scalar_dtype_of(const Node& call, std::size_t i);
 
 /// A stored tensor: the elements of `storage`.
-[[nodiscard]] Node* make_leaf(const std::shared_ptr<Engine>& engine, Dtype dtype, std::span<const std::int64_t> shape, Storage storage,
-                              Caller caller);
+[[nodiscard]] Node* make_leaf(const std::shared_ptr<Engine>& engine, Dtype dtype,
+                              std::span<const std::int64_t> shape, Storage storage, Caller caller);
 
 /// The named scope of this thread; what is recorded belongs to it.
 std::uint16_t& current_block();

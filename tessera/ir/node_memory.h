@@ -1,4 +1,5 @@
-// Where nodes live. NodeTable finds the entry of a node by its address alone, so nodes lie on multiples of their slot.
+// Where nodes live. NodeTable finds the entry of a node by its address alone, so nodes lie on multiples of
+// their slot.
 #pragma once
 
 #include <cstddef>

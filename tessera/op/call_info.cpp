@@ -10,8 +10,6 @@ using namespace tessera::op;
 
 namespace {
 
-constexpr std::size_t max_rank = 16;
-
 std::string_view kind_name(AttributeKind kind) {
   static constexpr std::string_view names[] = {
       "a boolean",          "an integer",        "a number", "a text", "a dtype",
@@ -149,20 +147,6 @@ class InputChecker {
   std::optional<std::size_t> first_t_, first_u_;
 };
 
-bool all_constant(const Shape& shape) {
-  return std::all_of(shape.begin(), shape.end(), [](const Dim& dim) { return dim.is_constant(); });
-}
-
-/// Whether a call has no symbols, so that the sizes of its results are numbers.
-bool is_without_symbols(const CallInfo& call) {
-  for (const ValueType& input : call.inputs())
-    if (!all_constant(input.shape)) return false;
-  for (const auto& [name, value] : call.attributes().entries())
-    if (const auto* shape = std::get_if<Shape>(&value); shape != nullptr && !all_constant(*shape))
-      return false;
-  return !call.card().traits.data_dependent;
-}
-
 Result<ValueTypes> infer_elementwise(const CallInfo& call) {
   Dtype dtype = call.inputs().empty() ? Dtype::f32 : call.input(0).dtype;
   for (std::size_t i = 0; i < call.inputs().size(); ++i)
@@ -280,12 +264,10 @@ Result<ValueTypes> tessera::op::infer(const Card& card, std::span<const ValueTyp
       return call.error("the result has rank ", type.rank(), ", at most ", max_rank, " is supported");
     for (const Dim& dim : type.shape) {
       if (dim.is_constant() && dim.value() < 0) return call.error("the result would have shape ", type.shape);
-      if (has_overflowed(dim)) return call.error("a result of shape ", type.shape, " is too large");
+      if (has_overflowed(dim))
+        return call.error("a result of shape ", type.shape, " has a size that does not fit 64 bits");
     }
     const auto extents = ir::constant_shape(type.shape);
-    // What overflows stays an expression.
-    if (!extents && is_without_symbols(call))
-      return call.error("a result of shape ", type.shape, " has a size that does not fit 64 bits");
     if (extents && !ir::element_count(type.shape))
       return call.error("a result of shape ", type.shape, " has too many elements");
   }

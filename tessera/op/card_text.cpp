@@ -17,8 +17,8 @@ std::string_view kind_name(InputKind kind) {
 }
 
 std::string_view kind_name(AttributeKind kind) {
-  static constexpr std::string_view names[] = {"boolean", "integer",  "number",  "text",
-                                               "dtype",   "integers", "numbers", "shape"};
+  static constexpr std::string_view names[] = {"boolean",  "integer", "number", "text", "dtype",
+                                               "integers", "numbers", "shape",  "size"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -28,6 +28,7 @@ std::string default_text(const AttributeSpec& spec) {
     case AttributeKind::boolean:
       return cat(spec.integer != 0);
     case AttributeKind::integer:
+    case AttributeKind::size:
       return cat(spec.integer);
     case AttributeKind::number:
       return cat(spec.number);

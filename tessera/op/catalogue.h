@@ -29,10 +29,12 @@ namespace tessera::op {
 [[nodiscard]] std::span<const Card> pad_cards();
 [[nodiscard]] std::span<const Card> part_cards();
 [[nodiscard]] std::span<const Card> pool_cards();
+[[nodiscard]] std::span<const Card> random_cards();
 [[nodiscard]] std::span<const Card> reduction_cards();
 [[nodiscard]] std::span<const Card> scan_cards();
 [[nodiscard]] std::span<const Card> scatter_cards();
 [[nodiscard]] std::span<const Card> shape_cards();
 [[nodiscard]] std::span<const Card> softmax_cards();
+[[nodiscard]] std::span<const Card> sort_cards();
 
 }  // namespace tessera::op

@@ -127,7 +127,8 @@ void reduce_rows(const ReductionBody::On<W>& on, const Array& input, const Reduc
 
 }  // namespace
 
-Result<void> tessera::op::run_reference(const CallInfo& call, std::span<const Array> inputs, std::span<const Array> results) {
+Result<void> tessera::op::run_reference(const CallInfo& call, std::span<const Array> inputs,
+                                        std::span<const Array> results) {
   const Card& card = call.card();
   if (card.reference != nullptr) return card.reference(call, inputs, results);
   if (card.pointwise != nullptr) return run_pointwise(call, *card.pointwise, inputs, results[0]);

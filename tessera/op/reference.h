@@ -10,7 +10,8 @@
 namespace tessera::op {
 
 /// Computes the results of a call into arrays of the right dtype and shape, contiguous.
-[[nodiscard]] Result<void> run_reference(const CallInfo& call, std::span<const Array> inputs, std::span<const Array> results);
+[[nodiscard]] Result<void> run_reference(const CallInfo& call, std::span<const Array> inputs,
+                                         std::span<const Array> results);
 
 /// Computes the results of a call into new tensors. `attributes` are complete. A result whose size depends on
 /// data has its largest size and a count beside it.

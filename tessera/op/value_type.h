@@ -10,6 +10,9 @@
 
 namespace tessera::op {
 
+/// Of every tensor.
+inline constexpr std::size_t max_rank = 16;
+
 using ir::Dim;
 using ir::Shape;
 

@@ -15,8 +15,8 @@ class MemoryPool;
 /// Counted; any thread may hold and release it. Who writes into it makes sure that nobody reads.
 class Buffer {
  public:
-  /// Memory of the caller, handed back by `release` when nobody uses it any more. An exception of `release` is swallowed:
-  /// there is nobody left to tell.
+  /// Memory of the caller, handed back by `release` when nobody uses it any more. An exception of `release`
+  /// is swallowed: there is nobody left to tell.
   static Ref<Buffer> wrap(void* data, std::size_t bytes, std::function<void()> release);
 
   [[nodiscard]] std::byte* data() const { return data_; }

@@ -17,7 +17,8 @@ class Device {
   [[nodiscard]] virtual std::string_view name() const = 0;
 
   /// Runs one call. Inputs may have any strides, results are contiguous and do not overlap inputs.
-  [[nodiscard]] virtual Result<void> run(const op::CallInfo& call, std::span<const op::Array> inputs, std::span<const op::Array> results) = 0;
+  [[nodiscard]] virtual Result<void> run(const op::CallInfo& call, std::span<const op::Array> inputs,
+                                         std::span<const op::Array> results) = 0;
 };
 
 }  // namespace tessera::runtime

@@ -28,12 +28,14 @@ Result<Ref<Buffer>> MemoryPool::allocate(std::size_t bytes) {
   const std::uint64_t before = used_.fetch_add(bytes);
   if (before + bytes > limit || before + bytes < before) {
     used_.fetch_sub(bytes);
-    return Error(ErrorCode::memory, cat("a buffer of ", bytes, " bytes would pass the memory limit: ", before, " of ", limit, " bytes are in use"));
+    return Error(ErrorCode::memory, cat("a buffer of ", bytes, " bytes would pass the memory limit: ", before,
+                                        " of ", limit, " bytes are in use"));
   }
   std::byte* memory = nullptr;
   try {
     const std::size_t wanted = bytes == 0 ? 1 : bytes;
-    memory = callbacks_.allocate ? static_cast<std::byte*>(callbacks_.allocate(wanted)) : allocate_block(wanted).release();
+    memory = callbacks_.allocate ? static_cast<std::byte*>(callbacks_.allocate(wanted))
+                                 : allocate_block(wanted).release();
   } catch (const std::bad_alloc&) {
     memory = nullptr;
   }
@@ -58,4 +60,6 @@ void MemoryPool::give_back(std::byte* memory, std::size_t bytes) noexcept {
   used_.fetch_sub(bytes);
 }
 
-MemoryFigures MemoryPool::figures() const { return {used_.load(), peak_.load(), limit_.load(), allocations_.load()}; }
+MemoryFigures MemoryPool::figures() const {
+  return {used_.load(), peak_.load(), limit_.load(), allocations_.load()};
+}

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -19,25 +20,24 @@ class CallOperands {
   [[nodiscard]] engine::Caller caller() const { return caller_; }
 
  private:
-  void add(const Tensor& tensor, const char* file, int line);
+  void add(const Tensor& tensor, Here here);
 
   std::vector<engine::Operand> operands_;
-  std::vector<Tensor> resolved_;  ///< tensors whose size had to be learned first
   engine::Caller caller_;
 };
 
-/// Records; throws Exception.
+inline engine::Caller caller_of(Here here) { return {here.file, here.line}; }
+inline SourceSpan span_of(Here here) { return {here.file, here.line, 0}; }
+
+/// Records; throws Exception. `dtype` is that of the numbers where no tensor says it.
 std::vector<Tensor> call_all(const op::Card& card, const CallOperands& operands, op::Attributes attributes,
                              const std::shared_ptr<engine::Engine>& engine = nullptr);
 Tensor call(const op::Card& card, const CallOperands& operands, op::Attributes attributes = {},
-            const std::shared_ptr<engine::Engine>& engine = nullptr);
+            const std::shared_ptr<engine::Engine>& engine = nullptr, std::optional<Dtype> dtype = {});
 Tensor unary(const op::Card& card, const Operand& x);
 Tensor binary(const op::Card& card, const Operand& a, const Operand& b);
 
 /// The card of an op that must exist.
 const op::Card& card(std::string_view name);
-
-/// The tensor with the size it really has, where that depends on data.
-Tensor resolved(const Tensor& tensor);
 
 }  // namespace tessera::detail

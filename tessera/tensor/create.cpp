@@ -12,80 +12,120 @@ using engine::Engine;
 
 namespace {
 
-std::shared_ptr<Engine> engine_of(const CreateOptions& options) {
-  auto engine = options.engine != nullptr ? options.engine : Engine::default_engine();
-  if (!options.device.empty() && options.device != engine->device().name())
-    throw Exception(Error(ErrorCode::unsupported, cat("there is no device '", printable(options.device), "'; this engine has '", engine->device().name(), "'")));
-  return engine;
+[[noreturn]] void fail(Here here, ErrorCode code, std::string message) {
+  throw Exception(Error(code, std::move(message), detail::span_of(here)));
 }
 
-std::size_t byte_count(const Shape& shape, Dtype dtype) {
+std::shared_ptr<Engine> engine_of(const std::shared_ptr<Engine>& given, const std::string& device,
+                                  Here here) {
+  auto engine = given != nullptr ? given : Engine::default_engine();
+  if (!device.empty() && device != engine->device().name())
+    fail(
+        here, ErrorCode::unsupported,
+        cat("there is no device '", printable(device), "'; this engine has '", engine->device().name(), "'"));
+  return engine;
+}
+std::shared_ptr<Engine> engine_of(const CreateOptions& options, Here here) {
+  return engine_of(options.engine, options.device, here);
+}
+
+std::size_t byte_count(std::string_view function, const Shape& shape, Dtype dtype, Here here) {
   for (std::int64_t dim : shape)
-    if (dim < 0) throw Exception(Error(ErrorCode::shape, cat("shape [", join(shape, ", "), "] has the negative size ", dim)));
+    if (dim < 0)
+      fail(here, ErrorCode::shape,
+           cat(function, ": shape [", join(shape, ", "), "] has the negative size ", dim));
   const auto count = checked_product(shape);
-  const auto bytes = count ? checked_mul<std::int64_t>(*count, static_cast<std::int64_t>(ir::size_of(dtype))) : std::nullopt;
-  if (!bytes) throw Exception(Error(ErrorCode::shape, cat("a tensor of shape [", join(shape, ", "), "] is too large")));
+  const auto bytes =
+      count ? checked_mul<std::int64_t>(*count, static_cast<std::int64_t>(ir::size_of(dtype))) : std::nullopt;
+  if (!bytes)
+    fail(here, ErrorCode::shape, cat(function, ": a tensor of shape [", join(shape, ", "), "] is too large"));
   return static_cast<std::size_t>(*bytes);
 }
 
-Tensor leaf(const CreateOptions& options, const Shape& shape, Ref<runtime::Buffer> buffer) {
+Tensor leaf(const CreateOptions& options, const Shape& shape, Ref<runtime::Buffer> buffer, Here here) {
+  if (shape.size() > op::max_rank)
+    fail(here, ErrorCode::shape,
+         cat("a tensor of rank ", shape.size(), " was asked for, at most ", op::max_rank, " is supported"));
   engine::Storage storage{std::move(buffer), op::contiguous({shape.begin(), shape.end()})};
-  return Tensor::adopt(engine::make_leaf(engine_of(options), options.dtype, shape, std::move(storage), {}));
+  return Tensor::adopt(engine::make_leaf(engine_of(options, here), options.dtype, shape, std::move(storage),
+                                         detail::caller_of(here)));
 }
 
 /// Numbers nobody else gets: as many counter values as there are elements.
-Tensor random(const char* name, double a, double b, const Shape& shape, const CreateOptions& options) {
-  const auto engine = engine_of(options);
-  const auto state = engine->take_random(byte_count(shape, options.dtype) / ir::size_of(options.dtype));
+Tensor random(const char* name, double a, double b, const Shape& shape, const CreateOptions& options,
+              Here here) {
+  const auto engine = engine_of(options, here);
+  const auto state =
+      engine->take_random(byte_count(name, shape, options.dtype, here) / ir::size_of(options.dtype));
   detail::CallOperands operands;
-  operands.add(Operand(a)).add(Operand(b)).add(Operand(static_cast<std::int64_t>(state.seed))).add(Operand(static_cast<std::int64_t>(state.offset)));
-  return detail::call(detail::card(name), operands, {{"shape", ir::shape_of(shape)}, {"dtype", options.dtype}}, engine);
+  operands.add(Operand(a, here)).add(Operand(b, here));
+  operands.add(Operand(static_cast<std::int64_t>(state.seed), here))
+      .add(Operand(static_cast<std::int64_t>(state.offset), here));
+  return detail::call(detail::card(name), operands,
+                      {{"shape", ir::shape_of(shape)}, {"dtype", options.dtype}}, engine);
 }
 
 }  // namespace
 
-Tensor tessera::full(Shape shape, double value, CreateOptions options) {
-  byte_count(shape, options.dtype);
-  const auto engine = engine_of(options);
-  Tensor out = detail::call(detail::card("full"), detail::CallOperands().add(Operand(value)), {{"shape", ir::shape_of(shape)}}, engine);
-  return out.dtype() == options.dtype ? out : out.cast(options.dtype);
+Tensor tessera::full(Shape shape, double value, CreateOptions options, Here here) {
+  byte_count("full", shape, options.dtype, here);
+  static const op::Card& card = detail::card("full");
+  return detail::call(card, detail::CallOperands().add(Operand(value, here)),
+                      {{"shape", ir::shape_of(shape)}}, engine_of(options, here), options.dtype);
 }
 
-Tensor tessera::zeros(Shape shape, CreateOptions options) { return full(std::move(shape), 0, std::move(options)); }
-Tensor tessera::ones(Shape shape, CreateOptions options) { return full(std::move(shape), 1, std::move(options)); }
-
-Tensor tessera::arange(std::int64_t count, CreateOptions options, double start, double step) {
-  byte_count({count}, options.dtype);
-  Tensor out = detail::call(detail::card("arange"), detail::CallOperands().add(Operand(start)).add(Operand(step)),
-                            {{"shape", ir::Shape{count}}, {"dtype", options.dtype}}, engine_of(options));
-  return out;
+Tensor tessera::zeros(Shape shape, CreateOptions options, Here here) {
+  return full(std::move(shape), 0, std::move(options), here);
+}
+Tensor tessera::ones(Shape shape, CreateOptions options, Here here) {
+  return full(std::move(shape), 1, std::move(options), here);
 }
 
-Tensor tessera::eye(std::int64_t n, CreateOptions options) {
-  byte_count({n, n}, options.dtype);
-  return detail::call(detail::card("eye"), {}, {{"shape", ir::Shape{n, n}}, {"dtype", options.dtype}}, engine_of(options));
+Tensor tessera::arange(std::int64_t count, ArangeOptions options, Here here) {
+  byte_count("arange", {count}, options.dtype, here);
+  static const op::Card& card = detail::card("arange");
+  return detail::call(
+      card, detail::CallOperands().add(Operand(options.start, here)).add(Operand(options.step, here)),
+      {{"count", ir::Shape{count}}}, engine_of(options.engine, options.device, here), options.dtype);
 }
 
-Tensor tessera::rand(Shape shape, CreateOptions options) { return random("random_uniform", 0, 1, shape, options); }
-Tensor tessera::randn(Shape shape, CreateOptions options) { return random("random_normal", 0, 1, shape, options); }
+Tensor tessera::eye(std::int64_t n, EyeOptions options, Here here) {
+  const Shape shape{n, options.columns < 0 ? n : options.columns};
+  byte_count("eye", shape, options.dtype, here);
+  static const op::Card& card = detail::card("eye");
+  return detail::call(
+      card, {}, {{"shape", ir::shape_of(shape)}, {"diagonal", options.diagonal}, {"dtype", options.dtype}},
+      engine_of(options.engine, options.device, here));
+}
 
-Tensor tessera::from_bytes(std::span<const std::byte> bytes, Shape shape, CreateOptions options) {
-  const std::size_t needed = byte_count(shape, options.dtype);
+Tensor tessera::rand(Shape shape, CreateOptions options, Here here) {
+  return random("random_uniform", 0, 1, shape, options, here);
+}
+Tensor tessera::randn(Shape shape, CreateOptions options, Here here) {
+  return random("random_normal", 0, 1, shape, options, here);
+}
+
+Tensor tessera::from_bytes(std::span<const std::byte> bytes, Shape shape, CreateOptions options, Here here) {
+  const std::size_t needed = byte_count("from_bytes", shape, options.dtype, here);
   if (bytes.size() != needed)
-    throw Exception(Error(ErrorCode::shape, cat("a ", options.dtype, " tensor of shape [", join(shape, ", "), "] has ", needed, " bytes, got ", bytes.size())));
-  auto buffer = value_or_throw(engine_of(options)->allocate(needed));
+    fail(here, ErrorCode::shape,
+         cat("from_bytes: a ", options.dtype, " tensor of shape [", join(shape, ", "), "] has ", needed,
+             " bytes, got ", bytes.size()));
+  auto buffer = value_or_throw(engine_of(options, here)->allocate(needed));
   if (needed > 0) std::memcpy(buffer->data(), bytes.data(), needed);
-  return leaf(options, shape, std::move(buffer));
+  return leaf(options, shape, std::move(buffer), here);
 }
 
-Tensor tessera::from_memory(void* data, Shape shape, std::function<void()> release, CreateOptions options) {
-  const std::size_t bytes = byte_count(shape, options.dtype);
-  if (data == nullptr && bytes > 0) throw Exception(Error(ErrorCode::invalid_argument, "from_memory: the memory is null"));
-  return leaf(options, shape, runtime::Buffer::wrap(data, bytes, std::move(release)));
+Tensor tessera::from_memory(void* data, Shape shape, std::function<void()> release, CreateOptions options,
+                            Here here) {
+  const std::size_t bytes = byte_count("from_memory", shape, options.dtype, here);
+  if (data == nullptr && bytes > 0)
+    fail(here, ErrorCode::invalid_argument, "from_memory: the memory is null");
+  return leaf(options, shape, runtime::Buffer::wrap(data, bytes, std::move(release)), here);
 }
 
-Tensor tessera::constant(double value, CreateOptions options) {
-  Tensor out = full({}, value, options).eval();
+Tensor tessera::constant(double value, CreateOptions options, Here here) {
+  Tensor out = full({}, value, options, here).eval();
   out.node()->set(engine::Node::is_constant);
   return out;
 }

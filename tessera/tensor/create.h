@@ -10,39 +10,59 @@ namespace tessera {
 
 struct CreateOptions {
   Dtype dtype = Dtype::f32;
-  std::string device = {};  ///< empty: the engine's
+  std::string device = {};                      ///< empty: the engine's
   std::shared_ptr<engine::Engine> engine = {};  ///< null: the default engine
 };
 
-Tensor zeros(Shape shape, CreateOptions options = {});
-Tensor ones(Shape shape, CreateOptions options = {});
+struct ArangeOptions {
+  double start = 0;
+  double step = 1;
+  Dtype dtype = Dtype::i64;
+  std::string device = {};
+  std::shared_ptr<engine::Engine> engine = {};
+};
+
+struct EyeOptions {
+  std::int64_t columns = -1;  ///< as many as there are rows, if negative
+  std::int64_t diagonal = 0;  ///< column - row of the ones
+  Dtype dtype = Dtype::f32;
+  std::string device = {};
+  std::shared_ptr<engine::Engine> engine = {};
+};
+
+Tensor zeros(Shape shape, CreateOptions options = {}, Here here = {});
+Tensor ones(Shape shape, CreateOptions options = {}, Here here = {});
 /// Every element is `value`; the value is a parameter.
-Tensor full(Shape shape, double value, CreateOptions options = {});
+Tensor full(Shape shape, double value, CreateOptions options = {}, Here here = {});
 /// 0, 1, … count-1, each times `step`, plus `start`.
-Tensor arange(std::int64_t count, CreateOptions options = {.dtype = Dtype::i64}, double start = 0, double step = 1);
-/// Ones on the diagonal.
-Tensor eye(std::int64_t n, CreateOptions options = {});
-/// Uniform in [0, 1). The numbers depend on the engine's seed and on how many were taken before, not on the device.
-Tensor rand(Shape shape, CreateOptions options = {});
+Tensor arange(std::int64_t count, ArangeOptions options = {}, Here here = {});
+/// Ones on a diagonal, zeros elsewhere.
+Tensor eye(std::int64_t n, EyeOptions options = {}, Here here = {});
+/// Uniform in [0, 1). The numbers depend on the engine's seed and on how many were taken before, not on the
+/// device.
+Tensor rand(Shape shape, CreateOptions options = {}, Here here = {});
 /// Normal with mean 0 and standard deviation 1.
-Tensor randn(Shape shape, CreateOptions options = {});
+Tensor randn(Shape shape, CreateOptions options = {}, Here here = {});
 
 /// Copies the bytes of elements of `options.dtype`.
-Tensor from_bytes(std::span<const std::byte> bytes, Shape shape, CreateOptions options = {});
+Tensor from_bytes(std::span<const std::byte> bytes, Shape shape, CreateOptions options = {}, Here here = {});
 /// Copies. The dtype is that of the elements.
 template <class T>
-Tensor from_span(std::span<const T> values, Shape shape, CreateOptions options = {});
+Tensor from_span(std::span<const T> values, Shape shape, CreateOptions options = {}, Here here = {});
 template <class T>
-Tensor from_vector(const std::vector<T>& values, Shape shape, CreateOptions options = {}) {
-  return from_span(std::span<const T>(values), std::move(shape), std::move(options));
+Tensor from_vector(const std::vector<T>& values, Shape shape, CreateOptions options = {}, Here here = {}) {
+  return from_span(std::span<const T>(values), std::move(shape), std::move(options), here);
 }
 inline Tensor tensor(std::initializer_list<float> values) {
-  return from_span(std::span<const float>(values.begin(), values.size()), {static_cast<std::int64_t>(values.size())});
+  return from_span(std::span<const float>(values.begin(), values.size()),
+                   {static_cast<std::int64_t>(values.size())});
 }
-/// Memory of the caller, not copied: it stays valid until `release` is called, and nobody writes to it meanwhile.
-Tensor from_memory(void* data, Shape shape, std::function<void()> release, CreateOptions options = {});
+/// Memory of the caller, not copied: it stays valid until `release` is called, and nobody writes to it
+/// meanwhile.
+Tensor from_memory(void* data, Shape shape, std::function<void()> release, CreateOptions options = {},
+                   Here here = {});
 /// A number that never changes, of rank 0: unlike a plain number it is no parameter and may be folded.
-Tensor constant(double value, CreateOptions options = {});
+Tensor constant(double value, CreateOptions options = {}, Here here = {});
 
 /// The dtype that stores a C++ type.
 template <class T>
@@ -69,9 +89,9 @@ template <>
 inline constexpr Dtype dtype_of<bool> = Dtype::boolean;
 
 template <class T>
-Tensor from_span(std::span<const T> values, Shape shape, CreateOptions options) {
+Tensor from_span(std::span<const T> values, Shape shape, CreateOptions options, Here here) {
   options.dtype = dtype_of<T>;
-  return from_bytes(std::as_bytes(values), std::move(shape), std::move(options));
+  return from_bytes(std::as_bytes(values), std::move(shape), std::move(options), here);
 }
 
 }  // namespace tessera

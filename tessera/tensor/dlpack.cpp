@@ -41,14 +41,22 @@ enum Code : std::uint8_t { code_int = 0, code_uint = 1, code_float = 2, code_bfl
 std::optional<Dtype> dtype_of_code(DLDataType type) {
   if (type.lanes != 1) return std::nullopt;
   for (Dtype dtype : ir::all_dtypes()) {
-    const std::uint8_t code = dtype == Dtype::boolean ? code_bool : dtype == Dtype::bf16 ? code_bfloat : ir::is_float(dtype) ? code_float : ir::is_unsigned(dtype) ? code_uint : code_int;
+    const std::uint8_t code = dtype == Dtype::boolean  ? code_bool
+                              : dtype == Dtype::bf16   ? code_bfloat
+                              : ir::is_float(dtype)    ? code_float
+                              : ir::is_unsigned(dtype) ? code_uint
+                                                       : code_int;
     if (code == type.code && ir::size_of(dtype) * 8 == type.bits) return dtype;
   }
   return std::nullopt;
 }
 
 DLDataType code_of(Dtype dtype) {
-  const std::uint8_t code = dtype == Dtype::boolean ? code_bool : dtype == Dtype::bf16 ? code_bfloat : ir::is_float(dtype) ? code_float : ir::is_unsigned(dtype) ? code_uint : code_int;
+  const std::uint8_t code = dtype == Dtype::boolean  ? code_bool
+                            : dtype == Dtype::bf16   ? code_bfloat
+                            : ir::is_float(dtype)    ? code_float
+                            : ir::is_unsigned(dtype) ? code_uint
+                                                     : code_int;
   return {code, static_cast<std::uint8_t>(ir::size_of(dtype) * 8), 1};
 }
 
@@ -60,19 +68,26 @@ struct Export {
   Shape strides;
 };
 
-[[noreturn]] void refuse(std::string message) { throw Exception(Error(ErrorCode::unsupported, std::move(message))); }
+[[noreturn]] void refuse(std::string message) {
+  throw Exception(Error(ErrorCode::unsupported, std::move(message)));
+}
 
 }  // namespace
 
 Tensor tessera::from_dlpack(DLManagedTensor* managed, const CreateOptions& options) {
-  if (managed == nullptr) throw Exception(Error(ErrorCode::invalid_argument, "from_dlpack: the tensor is null"));
+  if (managed == nullptr)
+    throw Exception(Error(ErrorCode::invalid_argument, "from_dlpack: the tensor is null"));
   const std::shared_ptr<DLManagedTensor> owner(managed, [](DLManagedTensor* tensor) {
     if (tensor->deleter != nullptr) tensor->deleter(tensor);
   });
   const DLTensor& from = managed->dl_tensor;
-  if (from.device.device_type != cpu) refuse(cat("from_dlpack: the tensor is on device type ", from.device.device_type, ", only CPU memory is supported"));
+  if (from.device.device_type != cpu)
+    refuse(cat("from_dlpack: the tensor is on device type ", from.device.device_type,
+               ", only CPU memory is supported"));
   const auto dtype = dtype_of_code(from.dtype);
-  if (!dtype) refuse(cat("from_dlpack: dtype code ", static_cast<int>(from.dtype.code), " of ", static_cast<int>(from.dtype.bits), " bits is not supported"));
+  if (!dtype)
+    refuse(cat("from_dlpack: dtype code ", static_cast<int>(from.dtype.code), " of ",
+               static_cast<int>(from.dtype.bits), " bits is not supported"));
   if (from.ndim < 0 || from.ndim > 16) refuse(cat("from_dlpack: rank ", from.ndim, " is not supported"));
   const auto rank = static_cast<std::size_t>(from.ndim);
   op::Layout layout = op::contiguous(op::Extents(from.shape, from.shape + rank));
@@ -82,7 +97,8 @@ Tensor tessera::from_dlpack(DLManagedTensor* managed, const CreateOptions& optio
   }
   auto* data = static_cast<std::byte*>(from.data) + from.byte_offset;
   if (data == nullptr && op::element_count(layout.shape) > 0) refuse("from_dlpack: the memory is null");
-  if (reinterpret_cast<std::uintptr_t>(data) % ir::size_of(*dtype) != 0) refuse("from_dlpack: the memory is not aligned to its elements");
+  if (reinterpret_cast<std::uintptr_t>(data) % ir::size_of(*dtype) != 0)
+    refuse("from_dlpack: the memory is not aligned to its elements");
   const Shape shape(layout.shape.begin(), layout.shape.end());
   engine::Storage storage{runtime::Buffer::wrap(data, 0, [owner] {}), std::move(layout)};
   const auto engine = options.engine != nullptr ? options.engine : engine::Engine::default_engine();
@@ -94,7 +110,13 @@ DLManagedTensor* tessera::to_dlpack(const Tensor& tensor) {
   out->tensor = tensor;
   out->shape = tensor.shape();
   out->strides = tensor.strides();
-  out->managed.dl_tensor = {.data = const_cast<void*>(tensor.storage()), .device = {cpu, 0}, .ndim = static_cast<std::int32_t>(out->shape.size()), .dtype = code_of(tensor.dtype()), .shape = out->shape.data(), .strides = out->strides.data(), .byte_offset = 0};
+  out->managed.dl_tensor = {.data = const_cast<void*>(tensor.storage()),
+                            .device = {cpu, 0},
+                            .ndim = static_cast<std::int32_t>(out->shape.size()),
+                            .dtype = code_of(tensor.dtype()),
+                            .shape = out->shape.data(),
+                            .strides = out->strides.data(),
+                            .byte_offset = 0};
   out->managed.manager_ctx = out.get();
   out->managed.deleter = [](DLManagedTensor* self) { delete static_cast<Export*>(self->manager_ctx); };
   return &out.release()->managed;

@@ -10,8 +10,8 @@ struct DLManagedTensor;
 
 namespace tessera {
 
-/// A tensor that shares the memory. Takes the DLPack tensor over: its deleter is called when nobody uses the memory any
-/// more, or at once if this throws. CPU memory only.
+/// A tensor that shares the memory. Takes the DLPack tensor over: its deleter is called when nobody uses the
+/// memory any more, or at once if this throws. CPU memory only.
 Tensor from_dlpack(DLManagedTensor* tensor, const CreateOptions& options = {});
 
 /// A DLPack tensor that shares the (computed) value; the receiver calls its deleter.

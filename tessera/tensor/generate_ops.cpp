@@ -1,5 +1,5 @@
-// Writes the functions of the C++ face from the catalogue: `generate_ops HEADER SOURCE`. Runs at build time; what it writes
-// is not committed.
+// Writes the functions of the C++ face from the catalogue: `generate_ops HEADER SOURCE`. Runs at build time;
+// what it writes is not committed.
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
@@ -18,9 +18,11 @@ using op::InputKind;
 
 namespace {
 
-/// Names that are C++ keywords or stand elsewhere in this room get an underscore; none needs it today but one day may.
+/// Names that are C++ keywords or stand elsewhere in this room get an underscore; none needs it today but one
+/// day may.
 std::string identifier(std::string_view name) {
-  static constexpr std::string_view taken[] = {"and", "default", "do", "float", "if", "int", "not", "or", "switch", "while", "xor"};
+  static constexpr std::string_view taken[] = {"and", "default", "do",     "float", "if", "int",
+                                               "not", "or",      "switch", "while", "xor"};
   const bool clash = std::find(std::begin(taken), std::end(taken), name) != std::end(taken);
   return cat(name, clash ? "_" : "");
 }
@@ -47,33 +49,60 @@ std::string number_text(double value) {
 
 std::string cpp_type(AttributeKind kind) {
   switch (kind) {
-    case AttributeKind::boolean: return "bool";
-    case AttributeKind::integer: return "std::int64_t";
-    case AttributeKind::number: return "double";
-    case AttributeKind::text: return "std::string";
-    case AttributeKind::dtype: return "Dtype";
+    case AttributeKind::boolean:
+      return "bool";
+    case AttributeKind::integer:
+    case AttributeKind::size:
+      return "std::int64_t";
+    case AttributeKind::number:
+      return "double";
+    case AttributeKind::text:
+      return "std::string";
+    case AttributeKind::dtype:
+      return "Dtype";
     case AttributeKind::integers:
-    case AttributeKind::shape: return "Shape";
-    case AttributeKind::numbers: return "std::vector<double>";
+    case AttributeKind::shape:
+      return "Shape";
+    case AttributeKind::numbers:
+      return "std::vector<double>";
   }
   return "";
 }
 
 std::string default_text(const AttributeSpec& spec) {
   switch (spec.kind) {
-    case AttributeKind::boolean: return spec.integer != 0 ? "true" : "false";
-    case AttributeKind::integer: return cat(spec.integer);
-    case AttributeKind::number: return number_text(spec.number);
-    case AttributeKind::text: return quote(spec.text);
-    case AttributeKind::dtype: return cat("static_cast<Dtype>(", spec.integer, ")");
-    default: return "{}";
+    case AttributeKind::boolean:
+      return spec.integer != 0 ? "true" : "false";
+    case AttributeKind::integer:
+    case AttributeKind::size:
+      return cat(spec.integer);
+    case AttributeKind::number:
+      return number_text(spec.number);
+    case AttributeKind::text:
+      return quote(spec.text);
+    case AttributeKind::dtype:
+      return cat("static_cast<Dtype>(", spec.integer, ")");
+    default:
+      return "{}";
   }
+}
+
+/// An op without tensors makes one; those are written by hand, in create.h, where the caller says dtype and
+/// engine.
+std::vector<const Card*> cards() {
+  std::vector<const Card*> out;
+  for (const Card* card : op::all_cards())
+    if (std::any_of(card->inputs.begin(), card->inputs.end(),
+                    [](const Input& i) { return i.kind != InputKind::scalar; }))
+      out.push_back(card);
+  return out;
 }
 
 std::string options_name(const Card& card) { return pascal(card.name) + "Options"; }
 bool has_options(const Card& card) { return !card.attributes.empty(); }
 bool needs_options(const Card& card) {
-  return std::any_of(card.attributes.begin(), card.attributes.end(), [](const AttributeSpec& a) { return a.required; });
+  return std::any_of(card.attributes.begin(), card.attributes.end(),
+                     [](const AttributeSpec& a) { return a.required; });
 }
 
 /// One Tensor, a struct of named ones, or a list where the number is not fixed.
@@ -84,22 +113,23 @@ std::string result_type(const Card& card) {
 
 std::string parameters(const Card& card, bool defaults) {
   std::vector<std::string> out;
-  bool all_optional_from_here = true;
   // Options stand after the inputs that must be given, before the scalars that have defaults.
   std::vector<std::string> scalars;
   for (const Input& input : card.inputs) {
     if (input.kind == InputKind::variadic) {
       out.push_back(cat("const OperandList& ", identifier(input.name)));
     } else if (input.kind == InputKind::scalar) {
-      scalars.push_back(cat("Operand ", identifier(input.name), defaults ? " = " + number_text(input.otherwise) : ""));
+      scalars.push_back(
+          cat("Operand ", identifier(input.name), defaults ? " = " + number_text(input.otherwise) : ""));
     } else {
-      out.push_back(cat("Operand ", identifier(input.name), defaults && input.kind == InputKind::optional ? " = {}" : ""));
+      out.push_back(cat("Operand ", identifier(input.name),
+                        defaults && input.kind == InputKind::optional ? " = {}" : ""));
     }
   }
-  (void)all_optional_from_here;
   if (needs_options(card)) out.push_back(cat("const ", options_name(card), "& options"));
   out.insert(out.end(), scalars.begin(), scalars.end());
-  if (has_options(card) && !needs_options(card)) out.push_back(cat("const ", options_name(card), "& options", defaults ? " = {}" : ""));
+  if (has_options(card) && !needs_options(card))
+    out.push_back(cat("const ", options_name(card), "& options", defaults ? " = {}" : ""));
   return join(out, ", ");
 }
 
@@ -107,8 +137,13 @@ void write_options(std::string& out, const Card& card) {
   if (!has_options(card)) return;
   out += cat("struct ", options_name(card), " {\n");
   for (const AttributeSpec& spec : card.attributes) {
-    const std::string type = spec.may_be_absent ? cat("std::optional<", cpp_type(spec.kind), ">") : cpp_type(spec.kind);
-    out += cat("  ", type, " ", identifier(spec.name), spec.required ? " = {}" : spec.may_be_absent ? " = std::nullopt" : " = " + default_text(spec), ";\n");
+    const std::string type =
+        spec.may_be_absent ? cat("std::optional<", cpp_type(spec.kind), ">") : cpp_type(spec.kind);
+    out += cat("  ", type, " ", identifier(spec.name),
+               spec.required        ? " = {}"
+               : spec.may_be_absent ? " = std::nullopt"
+                                    : " = " + default_text(spec),
+               ";\n");
   }
   out += "};\n";
 }
@@ -122,11 +157,14 @@ void write_results(std::string& out, const Card& card) {
 }
 
 std::string header() {
-  std::string out = "// Generated from the op catalogue; do not edit.\n#pragma once\n\n#include <limits>\n#include <optional>\n\n#include \"tessera/tensor/tensor.h\"\n\nnamespace tessera {\n\n";
-  for (const Card* card : op::all_cards()) {
+  std::string out =
+      "// Generated from the op catalogue; do not edit.\n#pragma once\n\n#include <limits>\n#include "
+      "<optional>\n\n#include \"tessera/tensor/tensor.h\"\n\nnamespace tessera {\n\n";
+  for (const Card* card : cards()) {
     write_options(out, *card);
     write_results(out, *card);
-    out += cat("/// ", card->summary, "\n", result_type(*card), " ", identifier(card->name), "(", parameters(*card, true), ");\n\n");
+    out += cat("/// ", card->summary, "\n", result_type(*card), " ", identifier(card->name), "(",
+               parameters(*card, true), ");\n\n");
   }
   return out + "}  // namespace tessera\n";
 }
@@ -136,19 +174,27 @@ void write_attributes(std::string& out, const Card& card) {
     const std::string field = cat("options.", identifier(spec.name));
     std::string value = spec.may_be_absent ? "*" + field : field;
     if (spec.kind == AttributeKind::shape) value = cat("ir::shape_of(", value, ")");
-    out += cat("  ", spec.may_be_absent ? cat("if (", field, ") ") : "", "attributes.set(\"", spec.name, "\", ", value, ");\n");
+    if (spec.kind == AttributeKind::size) value = cat("ir::Shape{ir::Dim(", value, ")}");
+    out += cat("  ", spec.may_be_absent ? cat("if (", field, ") ") : "", "attributes.set(\"", spec.name,
+               "\", ", value, ");\n");
   }
 }
 
 std::string source() {
-  std::string out = "// Generated from the op catalogue; do not edit.\n#include \"tessera/tensor/ops.h\"\n\n#include \"tessera/ir/dim.h\"\n#include \"tessera/tensor/call.h\"\n\nusing namespace tessera;\n\n";
-  for (const Card* card : op::all_cards()) {
-    out += cat(result_type(*card), " tessera::", identifier(card->name), "(", parameters(*card, false), ") {\n");
+  std::string out =
+      "// Generated from the op catalogue; do not edit.\n#include \"tessera/tensor/ops.h\"\n\n#include "
+      "\"tessera/ir/dim.h\"\n#include \"tessera/tensor/call.h\"\n\nusing namespace tessera;\n\n";
+  for (const Card* card : cards()) {
+    out +=
+        cat(result_type(*card), " tessera::", identifier(card->name), "(", parameters(*card, false), ") {\n");
     out += cat("  static const op::Card& card = detail::card(\"", card->name, "\");\n");
-    const bool plain = !has_options(*card) && card->results.empty() && card->inputs.size() == 2 && card->inputs[0].kind == InputKind::tensor &&
-                       card->inputs[1].kind == InputKind::tensor && card->traits.elementwise && card->inputs[0].type == card->inputs[1].type;
+    const bool plain = !has_options(*card) && card->results.empty() && card->inputs.size() == 2 &&
+                       card->inputs[0].kind == InputKind::tensor &&
+                       card->inputs[1].kind == InputKind::tensor && card->traits.elementwise &&
+                       card->inputs[0].type == card->inputs[1].type;
     if (plain) {
-      out += cat("  return detail::binary(card, ", identifier(card->inputs[0].name), ", ", identifier(card->inputs[1].name), ");\n}\n\n");
+      out += cat("  return detail::binary(card, ", identifier(card->inputs[0].name), ", ",
+                 identifier(card->inputs[1].name), ");\n}\n\n");
       continue;
     }
     out += "  detail::CallOperands operands;\n";
@@ -163,7 +209,8 @@ std::string source() {
     } else {
       out += cat("  auto results = detail::call_all", arguments, ";\n  return {");
       std::vector<std::string> moved;
-      for (std::size_t i = 0; i < card->results.size(); ++i) moved.push_back(cat("std::move(results[", i, "])"));
+      for (std::size_t i = 0; i < card->results.size(); ++i)
+        moved.push_back(cat("std::move(results[", i, "])"));
       out += join(moved, ", ") + "};\n}\n\n";
     }
   }

@@ -1,14 +1,14 @@
 #include "tessera/tensor/graph.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <unordered_map>
 
-#include "tessera/base/text.h"
 #include "tessera/base/hash.h"
+#include "tessera/base/text.h"
 #include "tessera/engine/engine.h"
 #include "tessera/ir/describe.h"
 
@@ -19,7 +19,11 @@ namespace {
 
 /// Of this process, so that ids of two processes differ.
 std::uint64_t process_id_half() {
-  static const std::uint64_t half = hash_text(cat(reinterpret_cast<std::uintptr_t>(&process_id_half), "/", std::chrono::steady_clock::now().time_since_epoch().count())).high | 1;
+  static const std::uint64_t half =
+      hash_text(cat(reinterpret_cast<std::uintptr_t>(&process_id_half), "/",
+                    std::chrono::steady_clock::now().time_since_epoch().count()))
+          .high |
+      1;
   return half;
 }
 
@@ -40,10 +44,12 @@ std::string attribute_text(const Node& node) {
         const auto bits = node.scalar_at(scalars++);
         const auto& inputs = node.card->inputs;
         const auto& spec = inputs[std::min(i, inputs.size() - 1)];
-        const bool is_float = spec.type == "T" ? ir::is_float(node.dtype) || node.dtype == Dtype::boolean : false;
+        const bool is_float =
+            spec.type == "T" ? ir::is_float(node.dtype) || node.dtype == Dtype::boolean : false;
         parts.push_back(cat(spec.name, "=", is_float ? cat(bits.as_float()) : cat(bits.as_integer())));
       }
-  for (const auto& [name, value] : node.attributes().entries()) parts.push_back(cat(name, "=", ir::describe(value)));
+  for (const auto& [name, value] : node.attributes().entries())
+    parts.push_back(cat(name, "=", ir::describe(value)));
   return join(parts, ", ");
 }
 
@@ -52,7 +58,8 @@ NodeInfo info_of(const Node& node, const engine::Engine& engine) {
   if (node.card != nullptr) out.op = node.card->name;
   if (node.is(Node::is_result)) out.op = cat("result ", node.extra->result);
   out.attributes = attribute_text(node);
-  for (std::size_t i = 0; i < node.input_count; ++i) out.inputs.push_back(node.input(i) == nullptr ? NodeId{} : id_of(*node.input(i)));
+  for (std::size_t i = 0; i < node.input_count; ++i)
+    out.inputs.push_back(node.input(i) == nullptr ? NodeId{} : id_of(*node.input(i)));
   out.evaluated = node.is_stored();
   out.block = node.block == 0 ? "" : engine.block_name(node.block);
   out.file = node.file == nullptr ? "" : node.file;
@@ -169,7 +176,8 @@ std::vector<NodeId> Graph::topological_order() const {
 NodeInfo Graph::node(NodeId id) const {
   for (const auto& node : state_->order())
     if (id_of(*node) == id) return info_of(*node, state_->engine());
-  throw Exception(Error(ErrorCode::not_found, cat("the graph has no node ", Hash128{id.high, id.low}.to_hex())));
+  throw Exception(
+      Error(ErrorCode::not_found, cat("the graph has no node ", Hash128{id.high, id.low}.to_hex())));
 }
 
 std::vector<NodeId> Graph::outputs() const {
@@ -186,8 +194,9 @@ std::vector<NodeId> Graph::outputs() const {
 std::size_t Graph::size() const { return state_->order().size(); }
 
 std::string tessera::to_text(const NodeInfo& node) {
-  std::string out = cat(node.op.empty() ? "leaf" : node.op, node.attributes.empty() ? "" : cat("(", node.attributes, ")"), ": ", node.dtype, "[",
-                        join(node.shape, ", "), "]", node.evaluated ? ", evaluated" : "");
+  std::string out =
+      cat(node.op.empty() ? "leaf" : node.op, node.attributes.empty() ? "" : cat("(", node.attributes, ")"),
+          ": ", node.dtype, "[", join(node.shape, ", "), "]", node.evaluated ? ", evaluated" : "");
   if (!node.block.empty()) out += cat(", in ", printable(node.block));
   if (!node.file.empty()) out += cat(", ", node.file, ":", node.line);
   return out;
@@ -201,7 +210,8 @@ std::string Graph::to_text() const {
     number[all[i].id.low] = i;
     out += cat("%", i, " = ", tessera::to_text(all[i]));
     for (std::size_t slot = 0; slot < all[i].inputs.size(); ++slot)
-      if (all[i].inputs[slot].low != 0) out += cat(slot == 0 ? " <- " : ", ", "%", number[all[i].inputs[slot].low]);
+      if (all[i].inputs[slot].low != 0)
+        out += cat(slot == 0 ? " <- " : ", ", "%", number[all[i].inputs[slot].low]);
     out += '\n';
   }
   return out;
@@ -209,15 +219,23 @@ std::string Graph::to_text() const {
 
 std::string Graph::to_dot() const {
   const auto all = nodes();
-  std::string out = "digraph tessera {\n  rankdir=TB;\n  node [shape=box, style=rounded, fontname=\"sans-serif\", fontsize=11];\n  edge [fontsize=9, color=gray40];\n";
+  std::string out =
+      "digraph tessera {\n  rankdir=TB;\n  node [shape=box, style=rounded, fontname=\"sans-serif\", "
+      "fontsize=11];\n  edge [fontsize=9, color=gray40];\n";
   for (const NodeInfo& node : all) {
-    std::string label = cat(node.op.empty() ? "leaf" : node.op, "\n", node.dtype, "[", join(node.shape, ", "), "]");
+    std::string label =
+        cat(node.op.empty() ? "leaf" : node.op, "\n", node.dtype, "[", join(node.shape, ", "), "]");
     if (!node.attributes.empty()) label += "\n" + shortened(node.attributes, 60);
-    out += cat("  n", node.id.low, " [label=", quote(label), node.op.empty() ? ", style=\"filled,rounded\", fillcolor=lightyellow" : node.evaluated ? ", style=\"filled,rounded\", fillcolor=lightblue" : "", "];\n");
+    out += cat("  n", node.id.low, " [label=", quote(label),
+               node.op.empty()  ? ", style=\"filled,rounded\", fillcolor=lightyellow"
+               : node.evaluated ? ", style=\"filled,rounded\", fillcolor=lightblue"
+                                : "",
+               "];\n");
   }
   for (const NodeInfo& node : all)
     for (std::size_t slot = 0; slot < node.inputs.size(); ++slot)
-      if (node.inputs[slot].low != 0) out += cat("  n", node.inputs[slot].low, " -> n", node.id.low, " [label=\"", slot, "\"];\n");
+      if (node.inputs[slot].low != 0)
+        out += cat("  n", node.inputs[slot].low, " -> n", node.id.low, " [label=\"", slot, "\"];\n");
   return out + "}\n";
 }
 
@@ -225,7 +243,8 @@ void Graph::to_dot(const std::string& path) const {
   std::ofstream file(path);
   file << to_dot();
   file.close();
-  if (!file) throw Exception(Error(ErrorCode::io, cat("cannot write ", printable(path), ": ", std::strerror(errno))));
+  if (!file)
+    throw Exception(Error(ErrorCode::io, cat("cannot write ", printable(path), ": ", std::strerror(errno))));
 }
 
 NodeId tessera::node_id(const Tensor& tensor) { return id_of(*tensor.node()); }

@@ -32,8 +32,9 @@ struct NodeInfo {
   std::uint32_t line = 0;
 };
 
-/// The graph a tensor belongs to: everything that was recorded for it, and for the tensors whose graphs were looked at and
-/// then joined with it. As long as a Graph lives, evaluation keeps the nodes' inputs. Copies share.
+/// The graph a tensor belongs to: everything that was recorded for it, and for the tensors whose graphs were
+/// looked at and then joined with it. As long as a Graph lives, evaluation keeps the nodes' inputs. Copies
+/// share.
 class Graph {
  public:
   /// Whether two graphs are one: something combined them.

@@ -25,7 +25,8 @@ struct Huffman {
       if (left < 0) return false;
     }
     std::array<std::uint16_t, max_bits + 2> first{};
-    for (std::size_t bits = 1; bits <= max_bits; ++bits) first[bits + 1] = static_cast<std::uint16_t>(first[bits] + count[bits]);
+    for (std::size_t bits = 1; bits <= max_bits; ++bits)
+      first[bits + 1] = static_cast<std::uint16_t>(first[bits] + count[bits]);
     symbols.assign(lengths.size(), 0);
     for (std::size_t i = 0; i < lengths.size(); ++i)
       if (lengths[i] != 0) symbols[first[lengths[i]]++] = static_cast<std::uint16_t>(i);
@@ -42,13 +43,21 @@ class Inflater {
     while (!last) {
       last = TESSERA_TRY(bits(1)) != 0;
       switch (TESSERA_TRY(bits(2))) {
-        case 0: TESSERA_TRY(stored()); break;
-        case 1: TESSERA_TRY(fixed()); break;
-        case 2: TESSERA_TRY(dynamic()); break;
-        default: return broken();
+        case 0:
+          TESSERA_TRY(stored());
+          break;
+        case 1:
+          TESSERA_TRY(fixed());
+          break;
+        case 2:
+          TESSERA_TRY(dynamic());
+          break;
+        default:
+          return broken();
       }
     }
-    if (out_.size() != size_) return Error(ErrorCode::parse, "compressed data has another length than it claims");
+    if (out_.size() != size_)
+      return Error(ErrorCode::parse, "compressed data has another length than it claims");
     return std::move(out_);
   }
 
@@ -81,7 +90,8 @@ class Inflater {
   }
 
   Result<void> put(std::byte value) {
-    if (out_.size() >= size_) return Error(ErrorCode::parse, "compressed data has another length than it claims");
+    if (out_.size() >= size_)
+      return Error(ErrorCode::parse, "compressed data has another length than it claims");
     out_.push_back(value);
     return {};
   }
@@ -112,9 +122,11 @@ class Inflater {
   }
 
   Result<void> dynamic() {
-    const std::size_t literals = TESSERA_TRY(bits(5)) + 257, distances = TESSERA_TRY(bits(5)) + 1, lengths = TESSERA_TRY(bits(4)) + 4;
+    const std::size_t literals = TESSERA_TRY(bits(5)) + 257, distances = TESSERA_TRY(bits(5)) + 1,
+                      lengths = TESSERA_TRY(bits(4)) + 4;
     if (literals > 286 || distances > 30) return broken();
-    static constexpr std::uint8_t order[] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
+    static constexpr std::uint8_t order[] = {16, 17, 18, 0, 8,  7, 9,  6, 10, 5,
+                                             11, 4,  12, 3, 13, 2, 14, 1, 15};
     std::array<std::uint8_t, 320> all{};
     for (std::size_t i = 0; i < lengths; ++i) all[order[i]] = static_cast<std::uint8_t>(TESSERA_TRY(bits(3)));
     Huffman code;
@@ -128,21 +140,31 @@ class Inflater {
       }
       if (next == 16 && i == 0) return broken();
       const std::uint8_t value = next == 16 ? all[i - 1] : std::uint8_t{0};
-      std::size_t repeat = next == 16 ? 3 + TESSERA_TRY(bits(2)) : next == 17 ? 3 + TESSERA_TRY(bits(3)) : 11 + TESSERA_TRY(bits(7));
+      std::size_t repeat = next == 16   ? 3 + TESSERA_TRY(bits(2))
+                           : next == 17 ? 3 + TESSERA_TRY(bits(3))
+                                        : 11 + TESSERA_TRY(bits(7));
       if (i + repeat > literals + distances) return broken();
       while (repeat-- > 0) all[i++] = value;
     }
     if (all[256] == 0) return broken();
     Huffman literal, distance;
-    if (!literal.build(std::span(all).first(literals)) || !distance.build(std::span(all).subspan(literals, distances))) return broken();
+    if (!literal.build(std::span(all).first(literals)) ||
+        !distance.build(std::span(all).subspan(literals, distances)))
+      return broken();
     return codes(literal, distance);
   }
 
   Result<void> codes(const Huffman& literal, const Huffman& distance) {
-    static constexpr std::uint16_t length_base[] = {3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258};
-    static constexpr std::uint8_t length_extra[] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0};
-    static constexpr std::uint16_t distance_base[] = {1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577};
-    static constexpr std::uint8_t distance_extra[] = {0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13};
+    static constexpr std::uint16_t length_base[] = {3,  4,  5,  6,   7,   8,   9,   10,  11, 13,
+                                                    15, 17, 19, 23,  27,  31,  35,  43,  51, 59,
+                                                    67, 83, 99, 115, 131, 163, 195, 227, 258};
+    static constexpr std::uint8_t length_extra[] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2,
+                                                    2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0};
+    static constexpr std::uint16_t distance_base[] = {
+        1,   2,   3,   4,   5,   7,    9,    13,   17,   25,   33,   49,   65,    97,    129,
+        193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577};
+    static constexpr std::uint8_t distance_extra[] = {0, 0, 0, 0, 1, 1, 2, 2,  3,  3,  4,  4,  5,  5,  6,
+                                                      6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13};
     for (;;) {
       std::uint16_t next = TESSERA_TRY(symbol(literal));
       if (next == 256) return {};
@@ -171,8 +193,10 @@ class Inflater {
 
 }  // namespace
 
-Result<std::vector<std::byte>> tessera::detail::inflate(std::span<const std::byte> compressed, std::size_t size) {
+Result<std::vector<std::byte>> tessera::detail::inflate(std::span<const std::byte> compressed,
+                                                        std::size_t size) {
   // Deflate packs at most 1,032 to 1: a larger claim is a lie, and no memory is taken for it.
-  if (size / 1032 > compressed.size()) return Error(ErrorCode::parse, "compressed data claims more than it can hold");
+  if (size / 1032 > compressed.size())
+    return Error(ErrorCode::parse, "compressed data claims more than it can hold");
   return Inflater(compressed, size).run();
 }

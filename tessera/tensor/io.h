@@ -1,5 +1,5 @@
-// Reading and writing tensors: NumPy's .npy and .npz, and safetensors. A file is checked as a whole before anything is made
-// of it; what is wrong is said with its name.
+// Reading and writing tensors: NumPy's .npy and .npz, and safetensors. A file is checked as a whole before
+// anything is made of it; what is wrong is said with its name.
 #pragma once
 
 #include <map>
@@ -20,9 +20,11 @@ NamedTensors load_npz(const std::string& path, const CreateOptions& options = {}
 /// Written without compression.
 void save_npz(const std::string& path, const NamedTensors& tensors);
 
-/// Tensors by name. The file is mapped, not copied, where its alignment allows it. `metadata`, if given, receives the texts
-/// stored beside the tensors.
-NamedTensors load_safetensors(const std::string& path, const CreateOptions& options = {}, std::map<std::string, std::string>* metadata = nullptr);
-void save_safetensors(const std::string& path, const NamedTensors& tensors, const std::map<std::string, std::string>& metadata = {});
+/// Tensors by name. The file is mapped, not copied, where its alignment allows it. `metadata`, if given,
+/// receives the texts stored beside the tensors.
+NamedTensors load_safetensors(const std::string& path, const CreateOptions& options = {},
+                              std::map<std::string, std::string>* metadata = nullptr);
+void save_safetensors(const std::string& path, const NamedTensors& tensors,
+                      const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace tessera

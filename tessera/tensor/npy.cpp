@@ -56,7 +56,9 @@ class HeaderParser {
   }
 
  private:
-  [[nodiscard]] Error fail(std::string_view why) const { return Error(ErrorCode::parse, cat(printable(name_), ": npy header: ", why)); }
+  [[nodiscard]] Error fail(std::string_view why) const {
+    return Error(ErrorCode::parse, cat(printable(name_), ": npy header: ", why));
+  }
   char peek() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
     return at_ < text_.size() ? text_[at_] : '\0';
@@ -91,10 +93,12 @@ class HeaderParser {
   Result<void> description(Header& out) {
     const std::string code = TESSERA_TRY(string());
     static constexpr std::pair<std::string_view, Dtype> known[] = {
-        {"f8", Dtype::f64}, {"f4", Dtype::f32}, {"f2", Dtype::f16}, {"i8", Dtype::i64}, {"i4", Dtype::i32}, {"i2", Dtype::i16},
-        {"i1", Dtype::i8},  {"u1", Dtype::u8},  {"u2", Dtype::u16}, {"u4", Dtype::u32}, {"u8", Dtype::u64}, {"b1", Dtype::boolean}};
+        {"f8", Dtype::f64}, {"f4", Dtype::f32}, {"f2", Dtype::f16}, {"i8", Dtype::i64},
+        {"i4", Dtype::i32}, {"i2", Dtype::i16}, {"i1", Dtype::i8},  {"u1", Dtype::u8},
+        {"u2", Dtype::u16}, {"u4", Dtype::u32}, {"u8", Dtype::u64}, {"b1", Dtype::boolean}};
     const std::string_view kind = code.size() == 3 ? std::string_view(code).substr(1) : std::string_view();
-    const auto found = std::find_if(std::begin(known), std::end(known), [&](const auto& entry) { return entry.first == kind; });
+    const auto found = std::find_if(std::begin(known), std::end(known),
+                                    [&](const auto& entry) { return entry.first == kind; });
     if (found == std::end(known) || std::string_view("<>|=").find(code[0]) == std::string_view::npos)
       return fail(cat("dtype '", printable(shortened(code, 40)), "' is not supported"));
     out.dtype = found->second;
@@ -127,28 +131,37 @@ class HeaderParser {
 
 std::vector<std::byte> with_bytes_swapped(std::span<const std::byte> data, std::size_t size) {
   std::vector<std::byte> out(data.begin(), data.end());
-  for (std::size_t i = 0; i + size <= out.size(); i += size) std::reverse(out.begin() + static_cast<std::ptrdiff_t>(i), out.begin() + static_cast<std::ptrdiff_t>(i + size));
+  for (std::size_t i = 0; i + size <= out.size(); i += size)
+    std::reverse(out.begin() + static_cast<std::ptrdiff_t>(i),
+                 out.begin() + static_cast<std::ptrdiff_t>(i + size));
   return out;
 }
 
 /// Elements that lie column by column, row by row.
 std::vector<std::byte> row_by_row(std::span<const std::byte> data, const Header& header) {
   std::vector<std::byte> out(data.size());
-  op::Layout from{op::Extents(header.shape.begin(), header.shape.end()), op::Extents(header.shape.size(), 1), 0};
-  for (std::size_t i = 1; i < header.shape.size(); ++i) from.strides[i] = from.strides[i - 1] * header.shape[i - 1];
-  op::copy_elements({header.dtype, from, const_cast<std::byte*>(data.data())}, {header.dtype, op::contiguous(from.shape), out.data()});
+  op::Layout from{op::Extents(header.shape.begin(), header.shape.end()), op::Extents(header.shape.size(), 1),
+                  0};
+  for (std::size_t i = 1; i < header.shape.size(); ++i)
+    from.strides[i] = from.strides[i - 1] * header.shape[i - 1];
+  op::copy_elements({header.dtype, from, const_cast<std::byte*>(data.data())},
+                    {header.dtype, op::contiguous(from.shape), out.data()});
   return out;
 }
 
 std::string_view code_of(Dtype dtype) {
-  static constexpr std::string_view codes[] = {"<f8", "<f4", "<f2", "", "<i8", "<i4", "<i2", "|i1", "|u1", "<u2", "<u4", "<u8", "|b1"};
+  static constexpr std::string_view codes[] = {"<f8", "<f4", "<f2", "",    "<i8", "<i4", "<i2",
+                                               "|i1", "|u1", "<u2", "<u4", "<u8", "|b1"};
   return codes[static_cast<std::size_t>(dtype)];
 }
 
 }  // namespace
 
-Result<Tensor> tessera::detail::parse_npy(const std::string& name, std::span<const std::byte> data, const CreateOptions& given) {
-  const auto fail = [&](std::string_view why) { return Error(ErrorCode::parse, cat(printable(name), ": ", why)); };
+Result<Tensor> tessera::detail::parse_npy(const std::string& name, std::span<const std::byte> data,
+                                          const CreateOptions& given) {
+  const auto fail = [&](std::string_view why) {
+    return Error(ErrorCode::parse, cat(printable(name), ": ", why));
+  };
   const auto byte = [&](std::size_t i) { return std::to_integer<std::size_t>(data[i]); };
   if (data.size() < 10 || std::memcmp(data.data(), "\x93NUMPY", 6) != 0) return fail("this is no .npy file");
   const std::size_t version = byte(6);
@@ -157,13 +170,18 @@ Result<Tensor> tessera::detail::parse_npy(const std::string& name, std::span<con
   if (data.size() < prefix) return fail("the file ends within its header");
   std::size_t length = byte(8) | byte(9) << 8;
   if (version > 1) length |= byte(10) << 16 | byte(11) << 24;
-  if (length > data.size() - prefix) return fail(cat("the header claims ", length, " bytes, the file has ", data.size() - prefix));
-  const Header header = TESSERA_TRY(HeaderParser(name, {reinterpret_cast<const char*>(data.data()) + prefix, length}).parse());
+  if (length > data.size() - prefix)
+    return fail(cat("the header claims ", length, " bytes, the file has ", data.size() - prefix));
+  const Header header =
+      TESSERA_TRY(HeaderParser(name, {reinterpret_cast<const char*>(data.data()) + prefix, length}).parse());
   auto elements = data.subspan(prefix + length);
   const auto count = checked_product(header.shape);
-  const auto bytes = count ? checked_mul<std::int64_t>(*count, static_cast<std::int64_t>(ir::size_of(header.dtype))) : std::nullopt;
+  const auto bytes =
+      count ? checked_mul<std::int64_t>(*count, static_cast<std::int64_t>(ir::size_of(header.dtype)))
+            : std::nullopt;
   if (!bytes || static_cast<std::size_t>(*bytes) != elements.size())
-    return fail(cat("shape (", join(header.shape, ", "), ") of ", header.dtype, " does not fit the ", elements.size(), " bytes behind the header"));
+    return fail(cat("shape (", join(header.shape, ", "), ") of ", header.dtype, " does not fit the ",
+                    elements.size(), " bytes behind the header"));
   std::vector<std::byte> changed;
   if (header.swapped) elements = changed = with_bytes_swapped(elements, ir::size_of(header.dtype));
   if (header.fortran && header.shape.size() > 1) {
@@ -178,9 +196,11 @@ Result<Tensor> tessera::detail::parse_npy(const std::string& name, std::span<con
 
 Result<std::string> tessera::detail::npy_header(const Tensor& tensor) {
   const std::string_view code = code_of(tensor.dtype());
-  if (code.empty()) return Error(ErrorCode::unsupported, cat("npy has no dtype ", tensor.dtype(), "; cast to f32 first"));
+  if (code.empty())
+    return Error(ErrorCode::unsupported, cat("npy has no dtype ", tensor.dtype(), "; cast to f32 first"));
   const Shape shape = tensor.shape();
-  std::string text = cat("{'descr': '", code, "', 'fortran_order': False, 'shape': (", join(shape, ", "), shape.size() == 1 ? "," : "", "), }");
+  std::string text = cat("{'descr': '", code, "', 'fortran_order': False, 'shape': (", join(shape, ", "),
+                         shape.size() == 1 ? "," : "", "), }");
   while ((10 + text.size() + 1) % 64 != 0) text += ' ';
   text += '\n';
   std::string out("\x93NUMPY\x01\x00", 8);

@@ -12,7 +12,8 @@
 namespace tessera::detail {
 
 /// `name` is for messages.
-[[nodiscard]] Result<Tensor> parse_npy(const std::string& name, std::span<const std::byte> data, const CreateOptions& options);
+[[nodiscard]] Result<Tensor> parse_npy(const std::string& name, std::span<const std::byte> data,
+                                       const CreateOptions& options);
 /// Everything before the elements.
 [[nodiscard]] Result<std::string> npy_header(const Tensor& tensor);
 

@@ -13,7 +13,12 @@ constexpr std::int64_t shown_in_full = 1000;  // elements
 
 class TensorText {
  public:
-  TensorText(const Tensor& tensor) : shape_(tensor.shape()), dtype_(tensor.dtype()), values_(tensor.to_vector<double>()), integers_(ir::is_float(dtype_) ? std::vector<std::int64_t>() : tensor.to_vector<std::int64_t>()), shorten_(static_cast<std::int64_t>(values_.size()) > shown_in_full) {}
+  TensorText(const Tensor& tensor)
+      : shape_(tensor.shape()),
+        dtype_(tensor.dtype()),
+        values_(tensor.to_vector<double>()),
+        integers_(ir::is_float(dtype_) ? std::vector<std::int64_t>() : tensor.to_vector<std::int64_t>()),
+        shorten_(static_cast<std::int64_t>(values_.size()) > shown_in_full) {}
 
   std::string text() {
     axis(0, 0);

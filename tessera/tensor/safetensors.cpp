@@ -11,8 +11,10 @@ using namespace tessera;
 namespace {
 
 constexpr std::pair<std::string_view, Dtype> dtype_names[] = {
-    {"F64", Dtype::f64}, {"F32", Dtype::f32}, {"F16", Dtype::f16}, {"BF16", Dtype::bf16}, {"I64", Dtype::i64}, {"I32", Dtype::i32}, {"I16", Dtype::i16},
-    {"I8", Dtype::i8},   {"U8", Dtype::u8},   {"U16", Dtype::u16}, {"U32", Dtype::u32},   {"U64", Dtype::u64}, {"BOOL", Dtype::boolean}};
+    {"F64", Dtype::f64},     {"F32", Dtype::f32}, {"F16", Dtype::f16}, {"BF16", Dtype::bf16},
+    {"I64", Dtype::i64},     {"I32", Dtype::i32}, {"I16", Dtype::i16}, {"I8", Dtype::i8},
+    {"U8", Dtype::u8},       {"U16", Dtype::u16}, {"U32", Dtype::u32}, {"U64", Dtype::u64},
+    {"BOOL", Dtype::boolean}};
 
 struct Entry {
   std::string name;
@@ -43,10 +45,14 @@ Result<Entry> parse_entry(std::string name, const JsonCursor& at, std::size_t av
   if (pair.size() != 2) return offsets.error("expected two offsets");
   const std::int64_t begin = TESSERA_TRY(pair[0].integer()), end = TESSERA_TRY(pair[1].integer());
   if (begin < 0 || end < begin || static_cast<std::size_t>(end) > available)
-    return offsets.error(cat("offsets ", begin, " to ", end, " are outside the ", available, " bytes of data"));
+    return offsets.error(
+        cat("offsets ", begin, " to ", end, " are outside the ", available, " bytes of data"));
   const auto count = checked_product(out.shape);
-  const auto bytes = count ? checked_mul<std::int64_t>(*count, static_cast<std::int64_t>(ir::size_of(out.dtype))) : std::nullopt;
-  if (!bytes || *bytes != end - begin) return at.error(cat("shape and dtype do not fit the ", end - begin, " bytes between the offsets"));
+  const auto bytes =
+      count ? checked_mul<std::int64_t>(*count, static_cast<std::int64_t>(ir::size_of(out.dtype)))
+            : std::nullopt;
+  if (!bytes || *bytes != end - begin)
+    return at.error(cat("shape and dtype do not fit the ", end - begin, " bytes between the offsets"));
   out.begin = static_cast<std::size_t>(begin);
   out.end = static_cast<std::size_t>(end);
   return out;
@@ -54,10 +60,13 @@ Result<Entry> parse_entry(std::string name, const JsonCursor& at, std::size_t av
 
 /// No byte may belong to two tensors.
 Result<void> reject_overlaps(const std::string& path, std::vector<Entry> entries) {
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
   for (std::size_t i = 1; i < entries.size(); ++i)
     if (entries[i].begin < entries[i - 1].end)
-      return Error(ErrorCode::parse, cat(printable(path), ": tensors '", printable(entries[i - 1].name), "' and '", printable(entries[i].name), "' overlap"));
+      return Error(ErrorCode::parse, cat(printable(path), ": tensors '", printable(entries[i - 1].name),
+                                         "' and '", printable(entries[i].name), "' overlap"));
   return {};
 }
 
@@ -68,18 +77,22 @@ struct Parsed {
 };
 
 Result<Parsed> parse_header(const std::string& path, std::span<const std::byte> file) {
-  const auto fail = [&](std::string_view why) { return Error(ErrorCode::parse, cat(printable(path), ": ", why)); };
+  const auto fail = [&](std::string_view why) {
+    return Error(ErrorCode::parse, cat(printable(path), ": ", why));
+  };
   if (file.size() < 8) return fail("this is no safetensors file");
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < 8; ++i) length |= std::to_integer<std::uint64_t>(file[i]) << (8 * i);
-  if (length > file.size() - 8 || length > (std::uint64_t{100} << 20)) return fail(cat("the header claims ", length, " bytes, the file has ", file.size() - 8));
+  if (length > file.size() - 8 || length > (std::uint64_t{100} << 20))
+    return fail(cat("the header claims ", length, " bytes, the file has ", file.size() - 8));
   std::string text(reinterpret_cast<const char*>(file.data()) + 8, length);
   const JsonDocument document = TESSERA_TRY(JsonDocument::parse(path, std::move(text)));
   Parsed out;
   out.data_begin = 8 + static_cast<std::size_t>(length);
   for (const auto& [name, at] : TESSERA_TRY(document.cursor().members())) {
     if (name == "__metadata__") {
-      for (const auto& [key, value] : TESSERA_TRY(at.members())) out.metadata[key] = TESSERA_TRY(value.string());
+      for (const auto& [key, value] : TESSERA_TRY(at.members()))
+        out.metadata[key] = TESSERA_TRY(value.string());
     } else {
       out.entries.push_back(TESSERA_TRY(parse_entry(name, at, file.size() - out.data_begin)));
     }
@@ -90,7 +103,8 @@ Result<Parsed> parse_header(const std::string& path, std::span<const std::byte> 
 
 }  // namespace
 
-NamedTensors tessera::load_safetensors(const std::string& path, const CreateOptions& options, std::map<std::string, std::string>* metadata) {
+NamedTensors tessera::load_safetensors(const std::string& path, const CreateOptions& options,
+                                       std::map<std::string, std::string>* metadata) {
   const Bytes file = value_or_throw(map_file(path));
   Parsed parsed = value_or_throw(parse_header(path, file.span()));
   if (metadata != nullptr) *metadata = std::move(parsed.metadata);
@@ -101,12 +115,16 @@ NamedTensors tessera::load_safetensors(const std::string& path, const CreateOpti
     const auto bytes = file.span().subspan(parsed.data_begin + entry.begin, entry.end - entry.begin);
     const bool aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % ir::size_of(entry.dtype) == 0;
     // The mapping is private, so that the tensor may be read as memory of the caller; `file` keeps it alive.
-    out[entry.name] = aligned && !bytes.empty() ? from_memory(const_cast<std::byte*>(bytes.data()), entry.shape, [file] {}, each) : from_bytes(bytes, entry.shape, each);
+    out[entry.name] = aligned && !bytes.empty()
+                          ? from_memory(
+                                const_cast<std::byte*>(bytes.data()), entry.shape, [file] {}, each)
+                          : from_bytes(bytes, entry.shape, each);
   }
   return out;
 }
 
-void tessera::save_safetensors(const std::string& path, const NamedTensors& tensors, const std::map<std::string, std::string>& metadata) {
+void tessera::save_safetensors(const std::string& path, const NamedTensors& tensors,
+                               const std::map<std::string, std::string>& metadata) {
   JsonWriter json;
   json.begin_object();
   if (!metadata.empty()) {
@@ -118,9 +136,15 @@ void tessera::save_safetensors(const std::string& path, const NamedTensors& tens
   std::vector<std::span<const std::byte>> parts(1);
   for (const auto& [name, tensor] : tensors) {
     const auto bytes = tensor.bytes();
-    const auto known = std::find_if(std::begin(dtype_names), std::end(dtype_names), [&](const auto& entry) { return entry.second == tensor.dtype(); });
+    const auto known = std::find_if(std::begin(dtype_names), std::end(dtype_names),
+                                    [&](const auto& entry) { return entry.second == tensor.dtype(); });
     json.key(name).begin_object().member("dtype", known->first).member("shape", tensor.shape());
-    json.key("data_offsets").begin_array().value(offset).value(offset + bytes.size()).end_array().end_object();
+    json.key("data_offsets")
+        .begin_array()
+        .value(offset)
+        .value(offset + bytes.size())
+        .end_array()
+        .end_object();
     offset += bytes.size();
     parts.push_back(bytes);
   }

@@ -13,7 +13,8 @@ using EngineOptions = engine::EngineOptions;
 using EngineStatistics = engine::EngineStatistics;
 using MemoryFigures = runtime::MemoryFigures;
 
-/// While it lives, what this thread records belongs to the scope: `auto scope = ts::block("encoder");`. Scopes nest.
+/// While it lives, what this thread records belongs to the scope: `auto scope = ts::block("encoder");`.
+/// Scopes nest.
 class [[nodiscard]] Block {
  public:
   explicit Block(std::string_view name, const std::shared_ptr<Engine>& engine = nullptr);

@@ -16,27 +16,40 @@ using engine::Storage;
 
 namespace {
 
-[[noreturn]] void fail(ErrorCode code, std::string message) { throw Exception(Error(code, std::move(message))); }
+[[noreturn]] void fail(Here here, ErrorCode code, std::string message) {
+  throw Exception(Error(code, std::move(message), detail::span_of(here)));
+}
 
+Node& checked(Node* node, Here here) {
+  if (node == nullptr) fail(here, ErrorCode::invalid_argument, "an empty tensor was used");
+  return *node;
+}
 Node& checked(Node* node) {
-  if (node == nullptr) fail(ErrorCode::invalid_argument, "an empty tensor was used");
+  if (node == nullptr) throw Exception(Error(ErrorCode::invalid_argument, "an empty tensor was used"));
   return *node;
 }
 
+template <class T>
+T value_at(Here here, Result<T> result) {
+  if (!result) throw Exception(std::move(result).error().at(detail::span_of(here)));
+  if constexpr (!std::is_void_v<T>) return *std::move(result);
+}
+
 /// The stored value, computed if it was not.
-const Storage& stored(const Tensor& tensor) {
-  tensor.eval();
+const Storage& stored(const Tensor& tensor, Here here) {
+  tensor.eval(here);
   return *tensor.node()->storage.load(std::memory_order_acquire);
 }
 
 /// The stored value with its elements row by row; a view that is not is copied once and stays copied.
-const Storage& contiguous_storage(const Tensor& tensor) {
-  const Storage& found = stored(tensor);
+const Storage& contiguous_storage(const Tensor& tensor, Here here) {
+  const Storage& found = stored(tensor, here);
   if (found.layout.is_contiguous()) return found;
   Node& node = *tensor.node();
   engine::Engine& engine = *node.component->engine();
   const auto bytes = static_cast<std::size_t>(node.element_count()) * ir::size_of(node.dtype);
-  auto copy = std::make_unique<Storage>(Storage{value_or_throw(engine.allocate(bytes)), op::contiguous(found.layout.shape)});
+  auto copy = std::make_unique<Storage>(
+      Storage{value_at(here, engine.allocate(bytes)), op::contiguous(found.layout.shape)});
   op::copy_elements(found.array(node.dtype), copy->array(node.dtype));
   const std::lock_guard lock(engine.mutex());
   Storage* current = node.storage.load(std::memory_order_acquire);
@@ -82,14 +95,14 @@ Dtype Tensor::dtype() const { return checked(node_).dtype; }
 
 Shape Tensor::shape() const {
   const Node& node = checked(node_);
-  if (node.extra != nullptr && node.extra->count != nullptr) return detail::resolved(*this).shape();
   return {node.shape().begin(), node.shape().end()};
 }
 
 std::int64_t Tensor::rank() const { return checked(node_).rank; }
 
-std::int64_t Tensor::dim(std::int64_t axis) const {
-  if (axis < -rank() || axis >= rank()) fail(ErrorCode::invalid_argument, cat("axis ", axis, " is outside [", -rank(), ", ", rank(), ")"));
+std::int64_t Tensor::dim(std::int64_t axis, Here here) const {
+  if (axis < -rank() || axis >= rank())
+    fail(here, ErrorCode::invalid_argument, cat("axis ", axis, " is outside [", -rank(), ", ", rank(), ")"));
   return shape()[static_cast<std::size_t>(axis < 0 ? axis + rank() : axis)];
 }
 
@@ -99,114 +112,127 @@ std::int64_t Tensor::size() const {
   return out;
 }
 
-const Tensor& Tensor::eval() const {
-  Node& node = checked(node_);
+const Tensor& Tensor::eval(Here here) const {
+  Node& node = checked(node_, here);
   if (node.is_stored()) return *this;
   Node* const nodes[] = {&node};
-  value_or_throw(node.component->engine()->evaluate(nodes));
+  value_at(here, node.component->engine()->evaluate(nodes));
   return *this;
 }
 
 bool Tensor::is_evaluated() const { return checked(node_).is_stored(); }
 
-std::span<const std::byte> Tensor::bytes() const {
-  const Storage& storage = contiguous_storage(*this);
+std::span<const std::byte> Tensor::bytes(Here here) const {
+  const Storage& storage = contiguous_storage(*this, here);
   const auto count = static_cast<std::size_t>(op::element_count(storage.layout.shape));
   return {first_element(storage, dtype()), count * ir::size_of(dtype())};
 }
 
 template <class T>
-std::span<const T> Tensor::data() const {
+std::span<const T> Tensor::data(Here here) const {
   const bool bits = (dtype() == Dtype::f16 || dtype() == Dtype::bf16) && std::is_same_v<T, std::uint16_t>;
   if (dtype_of<T> != dtype() && !bits)
-    fail(ErrorCode::invalid_argument, cat("data() of a tensor of dtype ", dtype(), " was asked for as ", dtype_of<T>));
-  const auto all = bytes();
+    fail(here, ErrorCode::invalid_argument,
+         cat("data() of a tensor of dtype ", dtype(), " was asked for as ", dtype_of<T>));
+  const auto all = bytes(here);
   return {reinterpret_cast<const T*>(all.data()), all.size() / sizeof(T)};
 }
 
 template <class T>
-T Tensor::item(std::initializer_list<std::int64_t> index) const {
-  const Storage& storage = stored(*this);
+T Tensor::item(std::initializer_list<std::int64_t> index, Here here) const {
+  const Storage& storage = stored(*this, here);
   const auto& layout = storage.layout;
   if (index.size() == 0 && op::element_count(layout.shape) != 1)
-    fail(ErrorCode::invalid_argument, cat("item() needs an index: the tensor has shape [", join(layout.shape, ", "), "]"));
+    fail(here, ErrorCode::invalid_argument,
+         cat("item() needs an index: the tensor has shape [", join(layout.shape, ", "), "]"));
   if (index.size() != 0 && index.size() != layout.rank())
-    fail(ErrorCode::invalid_argument, cat("an index of ", index.size(), " numbers was given for a tensor of rank ", layout.rank()));
+    fail(here, ErrorCode::invalid_argument,
+         cat("an index of ", index.size(), " numbers was given for a tensor of rank ", layout.rank()));
   std::int64_t offset = layout.offset;
   std::size_t axis = 0;
   for (std::int64_t i : index) {
     const std::int64_t extent = layout.shape[axis], at = i < 0 ? i + extent : i;
-    if (at < 0 || at >= extent) fail(ErrorCode::invalid_argument, cat("index ", i, " is outside axis ", axis, " of size ", extent));
+    if (at < 0 || at >= extent)
+      fail(here, ErrorCode::invalid_argument,
+           cat("index ", i, " is outside axis ", axis, " of size ", extent));
     offset += at * layout.strides[axis++];
   }
-  return element_as<T>(storage.buffer->data() + offset * static_cast<std::int64_t>(ir::size_of(dtype())), dtype());
+  return element_as<T>(storage.buffer->data() + offset * static_cast<std::int64_t>(ir::size_of(dtype())),
+                       dtype());
 }
 
 template <class T>
-std::vector<T> Tensor::to_vector() const {
-  const auto all = bytes();
+std::vector<T> Tensor::to_vector(Here here) const {
+  const auto all = bytes(here);
   const std::size_t size = ir::size_of(dtype());
   std::vector<T> out(all.size() / size);
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = element_as<T>(all.data() + i * size, dtype());
   return out;
 }
 
-#define TESSERA_ELEMENT_TYPES(use) \
-  use(double) use(float) use(std::int64_t) use(std::int32_t) use(std::int16_t) use(std::int8_t) use(std::uint8_t) use(std::uint16_t) use(std::uint32_t) use(std::uint64_t)
-#define TESSERA_INSTANTIATE(T)                                                  \
-  template std::span<const T> Tensor::data<T>() const;                          \
-  template T Tensor::item<T>(std::initializer_list<std::int64_t> index) const;  \
-  template std::vector<T> Tensor::to_vector<T>() const;
+#define TESSERA_ELEMENT_TYPES(use)                                                              \
+  use(double) use(float) use(std::int64_t) use(std::int32_t) use(std::int16_t) use(std::int8_t) \
+      use(std::uint8_t) use(std::uint16_t) use(std::uint32_t) use(std::uint64_t)
+#define TESSERA_INSTANTIATE(T)                                                            \
+  template std::span<const T> Tensor::data<T>(Here here) const;                           \
+  template T Tensor::item<T>(std::initializer_list<std::int64_t> index, Here here) const; \
+  template std::vector<T> Tensor::to_vector<T>(Here here) const;
 TESSERA_ELEMENT_TYPES(TESSERA_INSTANTIATE)
-template std::span<const bool> Tensor::data<bool>() const;
-template bool Tensor::item<bool>(std::initializer_list<std::int64_t> index) const;
+template std::span<const bool> Tensor::data<bool>(Here here) const;
+template bool Tensor::item<bool>(std::initializer_list<std::int64_t> index, Here here) const;
 #undef TESSERA_INSTANTIATE
 #undef TESSERA_ELEMENT_TYPES
 
-Shape Tensor::strides() const {
-  const auto& strides = stored(*this).layout.strides;
+Shape Tensor::strides(Here here) const {
+  const auto& strides = stored(*this, here).layout.strides;
   return {strides.begin(), strides.end()};
 }
 
-const void* Tensor::storage() const { return first_element(stored(*this), dtype()); }
+const void* Tensor::storage(Here here) const { return first_element(stored(*this, here), dtype()); }
 
 // ---- writing
 
-void Tensor::fill(double value) {
-  const Node& node = checked(node_);
+void Tensor::fill(double value, Here here) {
+  const Node& node = checked(node_, here);
   const CreateOptions options{.dtype = node.dtype, .engine = node.component->engine()};
-  Tensor next = full(shape(), value, options);
+  Tensor next = full(shape(), value, options, here);
   const Storage* old = node.storage.load(std::memory_order_acquire);
   // Nobody else can see the old value: its memory serves for the new one.
-  const bool alone = node.refs.load(std::memory_order_acquire) == 1 && old != nullptr && old->buffer->unique() && old->buffer->owned() && old->layout.is_contiguous();
+  const bool alone = node.refs.load(std::memory_order_acquire) == 1 && old != nullptr &&
+                     old->buffer->unique() && old->buffer->owned() && old->layout.is_contiguous();
   if (alone) {
     const double wide = value;
     const auto count = static_cast<std::size_t>(op::element_count(old->layout.shape));
     for (std::size_t i = 0; i < count; ++i)
-      op::storer<double>(node.dtype)(old->buffer->data(), old->layout.offset + static_cast<std::int64_t>(i), 1, 1, &wide);
+      op::storer<double>(node.dtype)(old->buffer->data(), old->layout.offset + static_cast<std::int64_t>(i),
+                                     1, 1, &wide);
     return;
   }
-  *this = next.eval();
+  *this = next.eval(here);
 }
 
-void Tensor::assign(const Tensor& other) {
-  const Node &mine = checked(node_), &theirs = checked(other.node_);
+void Tensor::assign(const Tensor& other, Here here) {
+  const Node &mine = checked(node_, here), &theirs = checked(other.node_, here);
   if (mine.dtype != theirs.dtype || shape() != other.shape())
-    fail(ErrorCode::shape, cat("assign: a ", mine.type(), " cannot be assigned a ", theirs.type()));
+    fail(here, ErrorCode::shape, cat("assign: a ", mine.type(), " cannot be assigned a ", theirs.type()));
   *this = other;
 }
 
-void Tensor::update_slice(const Shape& starts, const Tensor& update, const Shape& steps) {
+void Tensor::update_slice(const Shape& starts, const Tensor& update, const Shape& steps, Here here) {
   static const op::Card& card = detail::card("update_slice");
-  *this = detail::call(card, detail::CallOperands().add(Operand(*this)).add(Operand(update)), {{"starts", ir::shape_of(starts)}, {"steps", steps}});
+  *this = detail::call(card, detail::CallOperands().add(Operand(*this, here)).add(Operand(update, here)),
+                       {{"starts", ir::shape_of(starts)}, {"steps", steps}});
 }
 
 // ---- parts and shapes
 
-Tensor Tensor::slice(std::vector<Slice> slices, const char* file, int line) const {
+Tensor Tensor::slice(std::vector<Slice> slices, Here here) const {
   static const op::Card& card = detail::card("slice");
-  const Node& node = checked(node_);
-  if (slices.size() > node.rank) fail(ErrorCode::invalid_argument, cat("slice: ", slices.size(), " slices were given for a tensor of rank ", static_cast<int>(node.rank)));
+  const Node& node = checked(node_, here);
+  if (slices.size() > node.rank)
+    fail(here, ErrorCode::invalid_argument,
+         cat("slice: ", slices.size(), " slices were given for a tensor of rank ",
+             static_cast<int>(node.rank)));
   ir::Shape starts, stops;
   Shape steps, axes;
   for (std::size_t i = 0; i < slices.size(); ++i) {
@@ -218,30 +244,36 @@ Tensor Tensor::slice(std::vector<Slice> slices, const char* file, int line) cons
     axes.push_back(static_cast<std::int64_t>(i));
   }
   engine::Operand operand[] = {engine::Operand::of(node_)};
-  const auto nodes = value_or_throw(engine::record(card, operand, {{"starts", starts}, {"stops", stops}, {"steps", steps}, {"axes", axes}}, {file, static_cast<std::uint32_t>(line)}));
+  const auto nodes = value_or_throw(
+      engine::record(card, operand, {{"starts", starts}, {"stops", stops}, {"steps", steps}, {"axes", axes}},
+                     detail::caller_of(here)));
   return adopt(nodes[0]);
 }
 
-Tensor Tensor::reshape(Shape shape, const char* file, int line) const {
+Tensor Tensor::reshape(Shape shape, Here here) const {
   static const op::Card& card = detail::card("reshape");
-  return detail::call(card, detail::CallOperands().add(Operand(*this, file, line)), {{"shape", ir::shape_of(shape)}});
+  return detail::call(card, detail::CallOperands().add(Operand(*this, here)),
+                      {{"shape", ir::shape_of(shape)}});
 }
 
-Tensor Tensor::transpose(Shape permutation, const char* file, int line) const {
+Tensor Tensor::transpose(Shape permutation, Here here) const {
   static const op::Card& card = detail::card("transpose");
-  return detail::call(card, detail::CallOperands().add(Operand(*this, file, line)), {{"permutation", std::move(permutation)}});
+  return detail::call(card, detail::CallOperands().add(Operand(*this, here)),
+                      {{"permutation", std::move(permutation)}});
 }
 
-Tensor Tensor::cast(Dtype dtype, const char* file, int line) const {
+Tensor Tensor::cast(Dtype dtype, Here here) const {
   static const op::Card& card = detail::card("cast");
-  return detail::call(card, detail::CallOperands().add(Operand(*this, file, line)), {{"dtype", dtype}});
+  return detail::call(card, detail::CallOperands().add(Operand(*this, here)), {{"dtype", dtype}});
 }
 
 Tensor Tensor::operator[](std::int64_t i) const {
-  if (rank() == 0) fail(ErrorCode::invalid_argument, "a tensor of rank 0 has no index");
+  if (rank() == 0) throw Exception(Error(ErrorCode::invalid_argument, "a tensor of rank 0 has no index"));
   Shape rest = shape();
   const std::int64_t extent = rest[0], at = i < 0 ? i + extent : i;
-  if (at < 0 || at >= extent) fail(ErrorCode::invalid_argument, cat("index ", i, " is outside axis 0 of size ", extent));
+  if (at < 0 || at >= extent)
+    throw Exception(
+        Error(ErrorCode::invalid_argument, cat("index ", i, " is outside axis 0 of size ", extent)));
   rest.erase(rest.begin());
   return slice({{at, at + 1, 1}}).reshape(std::move(rest));
 }
@@ -281,15 +313,15 @@ Tensor tessera::operator~(Operand x) { return detail::unary(detail::card("bit_no
 
 // ---- evaluation
 
-void tessera::eval(std::span<const Tensor> tensors) {
+void tessera::eval(std::span<const Tensor> tensors, Here here) {
   std::vector<Node*> nodes;
   for (const Tensor& tensor : tensors) {
-    Node& node = checked(tensor.node());
+    Node& node = checked(tensor.node(), here);
     if (!nodes.empty() && node.component->engine() != nodes[0]->component->engine())
-      fail(ErrorCode::invalid_argument, "tensors of two engines cannot be evaluated together");
+      fail(here, ErrorCode::invalid_argument, "tensors of two engines cannot be evaluated together");
     nodes.push_back(&node);
   }
-  if (!nodes.empty()) value_or_throw(nodes[0]->component->engine()->evaluate(nodes));
+  if (!nodes.empty()) value_at(here, nodes[0]->component->engine()->evaluate(nodes));
 }
 
 struct Pending::State {
@@ -309,6 +341,7 @@ Pending tessera::eval_async(std::vector<Tensor> tensors) {
   Pending out;
   out.state_ = std::make_shared<Pending::State>();
   out.state_->tensors = std::move(tensors);
-  out.state_->done = std::async(std::launch::async, [state = out.state_.get()] { eval(state->tensors); }).share();
+  out.state_->done =
+      std::async(std::launch::async, [state = out.state_.get()] { eval(state->tensors); }).share();
   return out;
 }

@@ -1,11 +1,12 @@
 // Tensor: a handle to a value that is computed when it is asked for. The type people work with.
 //
-//   ts::Tensor y = ts::softmax(ts::matmul(x, w) + b, {.axis = -1});   // records three calls, computes nothing
-//   float v = y.item<float>({0, 3});                                  // computes
+//   ts::Tensor y = ts::softmax(ts::matmul(x, w) + b, {.axis = -1});   // records three calls, computes
+//   nothing float v = y.item<float>({0, 3});                                  // computes
 //
-// A call infers shape and dtype at once and throws tessera::Exception with the caller's file and line if it is wrong.
-// A Tensor is a value: writing to one (fill, assign, update_slice) gives this handle a new version; copies of the handle,
-// and everything recorded before, keep the old one. Handles may be used by several threads as std::shared_ptr may.
+// A call infers shape and dtype at once and throws tessera::Exception with the caller's file and line if it
+// is wrong. A Tensor is a value: writing to one (fill, assign, update_slice) gives this handle a new version;
+// copies of the handle, and everything recorded before, keep the old one. Handles may be used by several
+// threads as std::shared_ptr may.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +32,19 @@ using Shape = std::vector<std::int64_t>;
 
 inline constexpr Dtype f64 = Dtype::f64, f32 = Dtype::f32, f16 = Dtype::f16, bf16 = Dtype::bf16;
 inline constexpr Dtype i64 = Dtype::i64, i32 = Dtype::i32, i16 = Dtype::i16, i8 = Dtype::i8;
-inline constexpr Dtype u8 = Dtype::u8, u16 = Dtype::u16, u32 = Dtype::u32, u64 = Dtype::u64, boolean = Dtype::boolean;
+inline constexpr Dtype u8 = Dtype::u8, u16 = Dtype::u16, u32 = Dtype::u32, u64 = Dtype::u64,
+                       boolean = Dtype::boolean;
 
-/// Part of an axis: from `start` to before `stop`, every `step`-th. Negative positions count from the end; what is left
-/// out runs to the end in the direction of the step.
+/// Where the caller stands: the last argument of every function that can fail, never written by hand.
+struct Here {
+  Here(const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : file(file), line(static_cast<std::uint32_t>(line)) {}
+  const char* file;
+  std::uint32_t line;
+};
+
+/// Part of an axis: from `start` to before `stop`, every `step`-th. Negative positions count from the end;
+/// what is left out runs to the end in the direction of the step.
 struct Slice {
   static constexpr std::int64_t open = INT64_MIN;
   std::int64_t start = open;
@@ -58,44 +68,44 @@ class Tensor {
 
   [[nodiscard]] bool is_empty() const { return node_ == nullptr; }
   [[nodiscard]] Dtype dtype() const;
-  /// Evaluates only if the shape depends on data.
   [[nodiscard]] Shape shape() const;
-  [[nodiscard]] std::int64_t dim(std::int64_t axis) const;
+  [[nodiscard]] std::int64_t dim(std::int64_t axis, Here here = {}) const;
   [[nodiscard]] std::int64_t rank() const;
   /// The number of elements.
   [[nodiscard]] std::int64_t size() const;
 
   /// Computes and stores the value. What is stored is never computed again.
-  const Tensor& eval() const;
+  const Tensor& eval(Here here = {}) const;
   /// Whether the value is stored.
   [[nodiscard]] bool is_evaluated() const;
-  /// The elements, row by row, valid as long as a handle to this value lives. Computes. T must be what the dtype stores.
+  /// The elements, row by row, valid as long as a handle to this value lives. Computes. T must be what the
+  /// dtype stores.
   template <class T>
-  [[nodiscard]] std::span<const T> data() const;
+  [[nodiscard]] std::span<const T> data(Here here = {}) const;
   /// The bytes of the elements, row by row.
-  [[nodiscard]] std::span<const std::byte> bytes() const;
+  [[nodiscard]] std::span<const std::byte> bytes(Here here = {}) const;
   /// One element, converted to T.
   template <class T>
-  [[nodiscard]] T item(std::initializer_list<std::int64_t> index = {}) const;
+  [[nodiscard]] T item(std::initializer_list<std::int64_t> index = {}, Here here = {}) const;
   /// All elements, converted to T.
   template <class T>
-  [[nodiscard]] std::vector<T> to_vector() const;
+  [[nodiscard]] std::vector<T> to_vector(Here here = {}) const;
   /// Strides in elements of a stored tensor, and where its elements begin: for looking at views.
-  [[nodiscard]] Shape strides() const;
-  [[nodiscard]] const void* storage() const;
+  [[nodiscard]] Shape strides(Here here = {}) const;
+  [[nodiscard]] const void* storage(Here here = {}) const;
 
   /// A new version in which every element is `value`.
-  void fill(double value);
+  void fill(double value, Here here = {});
   /// A new version with the value of `other`, which has the same shape and dtype.
-  void assign(const Tensor& other);
+  void assign(const Tensor& other, Here here = {});
   /// A new version in which the part from `starts` on, every steps-th element, is `update`.
-  void update_slice(const Shape& starts, const Tensor& update, const Shape& steps = {});
+  void update_slice(const Shape& starts, const Tensor& update, const Shape& steps = {}, Here here = {});
 
   /// Shares the storage where that is possible.
-  [[nodiscard]] Tensor slice(std::vector<Slice> slices, const char* file = __builtin_FILE(), int line = __builtin_LINE()) const;
-  [[nodiscard]] Tensor reshape(Shape shape, const char* file = __builtin_FILE(), int line = __builtin_LINE()) const;
-  [[nodiscard]] Tensor transpose(Shape permutation = {}, const char* file = __builtin_FILE(), int line = __builtin_LINE()) const;
-  [[nodiscard]] Tensor cast(Dtype dtype, const char* file = __builtin_FILE(), int line = __builtin_LINE()) const;
+  [[nodiscard]] Tensor slice(std::vector<Slice> slices, Here here = {}) const;
+  [[nodiscard]] Tensor reshape(Shape shape, Here here = {}) const;
+  [[nodiscard]] Tensor transpose(Shape permutation = {}, Here here = {}) const;
+  [[nodiscard]] Tensor cast(Dtype dtype, Here here = {}) const;
   /// Index `i` of the first axis.
   [[nodiscard]] Tensor operator[](std::int64_t i) const;
 
@@ -122,12 +132,10 @@ class Operand {
  public:
   enum class Kind : std::uint8_t { none, tensor, real, integer };
 
-  Operand(const char* file = __builtin_FILE(), int line = __builtin_LINE()) : file_(file), line_(line) {}
-  Operand(const Tensor& tensor, const char* file = __builtin_FILE(), int line = __builtin_LINE())
-      : kind_(Kind::tensor), tensor_(&tensor), file_(file), line_(line) {}
+  Operand(Here here = {}) : here_(here) {}
+  Operand(const Tensor& tensor, Here here = {}) : kind_(Kind::tensor), tensor_(&tensor), here_(here) {}
   template <class T>
-    requires std::is_arithmetic_v<T>
-  Operand(T value, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : file_(file), line_(line) {
+  requires std::is_arithmetic_v<T> Operand(T value, Here here = {}) : here_(here) {
     if constexpr (std::is_floating_point_v<T>) {
       kind_ = Kind::real;
       real_ = value;
@@ -141,8 +149,7 @@ class Operand {
   [[nodiscard]] const Tensor& tensor() const { return *tensor_; }
   [[nodiscard]] double real() const { return real_; }
   [[nodiscard]] std::int64_t integer() const { return integer_; }
-  [[nodiscard]] const char* file() const { return file_; }
-  [[nodiscard]] int line() const { return line_; }
+  [[nodiscard]] Here here() const { return here_; }
 
  private:
   Kind kind_ = Kind::none;
@@ -151,28 +158,23 @@ class Operand {
     double real_;
     std::int64_t integer_;
   };
-  const char* file_;
-  int line_;
+  Here here_;
 };
 
 /// Any number of tensors: `ts::concat({a, b}, {.axis = 0})`.
 class OperandList {
  public:
-  OperandList(std::initializer_list<Tensor> tensors, const char* file = __builtin_FILE(), int line = __builtin_LINE())
-      : tensors_(tensors), file_(file), line_(line) {}
-  OperandList(std::span<const Tensor> tensors, const char* file = __builtin_FILE(), int line = __builtin_LINE())
-      : tensors_(tensors.begin(), tensors.end()), file_(file), line_(line) {}
-  OperandList(const std::vector<Tensor>& tensors, const char* file = __builtin_FILE(), int line = __builtin_LINE())
-      : tensors_(tensors), file_(file), line_(line) {}
+  OperandList(std::initializer_list<Tensor> tensors, Here here = {}) : tensors_(tensors), here_(here) {}
+  OperandList(std::span<const Tensor> tensors, Here here = {})
+      : tensors_(tensors.begin(), tensors.end()), here_(here) {}
+  OperandList(const std::vector<Tensor>& tensors, Here here = {}) : tensors_(tensors), here_(here) {}
 
   [[nodiscard]] std::span<const Tensor> tensors() const { return tensors_; }
-  [[nodiscard]] const char* file() const { return file_; }
-  [[nodiscard]] int line() const { return line_; }
+  [[nodiscard]] Here here() const { return here_; }
 
  private:
   std::vector<Tensor> tensors_;
-  const char* file_;
-  int line_;
+  Here here_;
 };
 
 Tensor operator+(Operand a, Operand b);
@@ -193,9 +195,11 @@ Tensor operator^(Operand a, Operand b);
 Tensor operator~(Operand x);
 
 /// Computes and stores the values of all of them in one go.
-void eval(std::span<const Tensor> tensors);
-inline void eval(std::initializer_list<Tensor> tensors) { eval(std::span(tensors.begin(), tensors.size())); }
-inline void eval(const Tensor& tensor) { tensor.eval(); }
+void eval(std::span<const Tensor> tensors, Here here = {});
+inline void eval(std::initializer_list<Tensor> tensors, Here here = {}) {
+  eval(std::span(tensors.begin(), tensors.size()), here);
+}
+inline void eval(const Tensor& tensor, Here here = {}) { tensor.eval(here); }
 
 /// An evaluation that goes on in the background.
 class Pending {

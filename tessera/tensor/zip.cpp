@@ -27,7 +27,8 @@ class ZipReader {
     std::size_t at = number(end + 16, 4);
     std::vector<ZipMember> out;
     for (std::size_t i = 0; i < count; ++i) {
-      if (at > data_.size() || data_.size() - at < central_size || number(at, 4) != central_magic) return fail("its directory is broken");
+      if (at > data_.size() || data_.size() - at < central_size || number(at, 4) != central_magic)
+        return fail("its directory is broken");
       out.push_back(TESSERA_TRY(member(at)));
       at += central_size + number(at + 28, 2) + number(at + 30, 2) + number(at + 32, 2);
     }
@@ -35,10 +36,13 @@ class ZipReader {
   }
 
  private:
-  [[nodiscard]] Error fail(std::string_view why) const { return Error(ErrorCode::parse, cat(printable(name_), ": ", why)); }
+  [[nodiscard]] Error fail(std::string_view why) const {
+    return Error(ErrorCode::parse, cat(printable(name_), ": ", why));
+  }
   [[nodiscard]] std::uint64_t number(std::size_t at, std::size_t bytes) const {
     std::uint64_t out = 0;
-    for (std::size_t i = 0; i < bytes && at + i < data_.size(); ++i) out |= std::to_integer<std::uint64_t>(data_[at + i]) << (8 * i);
+    for (std::size_t i = 0; i < bytes && at + i < data_.size(); ++i)
+      out |= std::to_integer<std::uint64_t>(data_[at + i]) << (8 * i);
     return out;
   }
 
@@ -83,20 +87,25 @@ class ZipReader {
       return fail(cat("member '", printable(shortened(out.name, 60)), "' is not where the directory says"));
     const std::uint64_t begin = offset + local_size + number(offset + 26, 2) + number(offset + 28, 2);
     if (begin > data_.size() || packed > data_.size() - begin)
-      return fail(cat("member '", printable(shortened(out.name, 60)), "' claims ", packed, " bytes, which are not there"));
+      return fail(cat("member '", printable(shortened(out.name, 60)), "' claims ", packed,
+                      " bytes, which are not there"));
     const auto raw = data_.subspan(begin, packed);
     const std::uint64_t method = number(at + 10, 2);
     if (method == 8) {
       auto inflated = inflate(raw, unpacked);
-      if (!inflated) return std::move(inflated).error().note(cat("in member '", printable(shortened(out.name, 60)), "' of ", printable(name_)));
+      if (!inflated)
+        return std::move(inflated).error().note(
+            cat("in member '", printable(shortened(out.name, 60)), "' of ", printable(name_)));
       out.unpacked = *std::move(inflated);
       out.data = out.unpacked;
     } else if (method == 0 && packed == unpacked) {
       out.data = raw;
     } else {
-      return fail(cat("member '", printable(shortened(out.name, 60)), "' is packed in a way that is not supported (", method, ")"));
+      return fail(cat("member '", printable(shortened(out.name, 60)),
+                      "' is packed in a way that is not supported (", method, ")"));
     }
-    if (crc32(out.data) != number(at + 16, 4)) return fail(cat("the checksum of member '", printable(shortened(out.name, 60)), "' is wrong"));
+    if (crc32(out.data) != number(at + 16, 4))
+      return fail(cat("the checksum of member '", printable(shortened(out.name, 60)), "' is wrong"));
     return out;
   }
 
@@ -122,18 +131,21 @@ constexpr auto crc_table = [] {
 
 std::uint32_t tessera::detail::crc32(std::span<const std::byte> data, std::uint32_t so_far) {
   std::uint32_t crc = ~so_far;
-  for (std::byte byte : data) crc = crc_table[(crc ^ std::to_integer<std::uint32_t>(byte)) & 255] ^ (crc >> 8);
+  for (std::byte byte : data)
+    crc = crc_table[(crc ^ std::to_integer<std::uint32_t>(byte)) & 255] ^ (crc >> 8);
   return ~crc;
 }
 
-Result<std::vector<ZipMember>> tessera::detail::read_zip(const std::string& name, std::span<const std::byte> archive) {
+Result<std::vector<ZipMember>> tessera::detail::read_zip(const std::string& name,
+                                                         std::span<const std::byte> archive) {
   return ZipReader(name, archive).run();
 }
 
 Result<void> ZipWriter::add(const std::string& name, std::string_view head, std::span<const std::byte> body) {
   const std::uint64_t size = head.size() + body.size();
   if (size > 0xfffffffe || offset_ + size > 0xfffffffe || name.size() > 0xffff || count_ == 0xffff)
-    return Error(ErrorCode::limit, cat("'", printable(shortened(name, 60)), "' does not fit an archive of 4 GiB"));
+    return Error(ErrorCode::limit,
+                 cat("'", printable(shortened(name, 60)), "' does not fit an archive of 4 GiB"));
   const std::uint32_t crc = crc32(body, crc32(std::as_bytes(std::span(head))));
   std::string common;  // what the local header and the directory have in common
   append_number(common, 20, 2);

@@ -1,5 +1,5 @@
-// As much of zip archives as .npz needs: stored and deflated members, sizes of up to 4 GiB each (and larger ones by the
-// 64-bit extension when reading).
+// As much of zip archives as .npz needs: stored and deflated members, sizes of up to 4 GiB each (and larger
+// ones by the 64-bit extension when reading).
 #pragma once
 
 #include <span>
@@ -12,12 +12,13 @@ namespace tessera::detail {
 
 struct ZipMember {
   std::string name;
-  std::vector<std::byte> unpacked;           ///< if it was compressed
-  std::span<const std::byte> data;           ///< within the archive or in `unpacked`
+  std::vector<std::byte> unpacked;  ///< if it was compressed
+  std::span<const std::byte> data;  ///< within the archive or in `unpacked`
 };
 
 /// All members. Lengths and offsets are checked against the file, sums against the data.
-[[nodiscard]] Result<std::vector<ZipMember>> read_zip(const std::string& name, std::span<const std::byte> archive);
+[[nodiscard]] Result<std::vector<ZipMember>> read_zip(const std::string& name,
+                                                      std::span<const std::byte> archive);
 
 /// An archive of stored members; the pieces that go into the file one after another.
 class ZipWriter {

@@ -8,7 +8,8 @@ namespace tessera::runtime {
 class ReferenceDevice final : public Device {
  public:
   [[nodiscard]] std::string_view name() const override { return "reference"; }
-  [[nodiscard]] Result<void> run(const op::CallInfo& call, std::span<const op::Array> inputs, std::span<const op::Array> results) override;
+  [[nodiscard]] Result<void> run(const op::CallInfo& call, std::span<const op::Array> inputs,
+                                 std::span<const op::Array> results) override;
 };
 
 }  // namespace tessera::runtime
