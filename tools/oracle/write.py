@@ -2,10 +2,10 @@
 import numpy
 import torch
 
-from . import elementwise, numpy_samples, opinfo, record, reductions, shapes, values
+from . import elementwise, networks, numpy_samples, opinfo, record, reductions, shapes, values
 from .call import Counts
 
-MAPPERS = {**elementwise.TABLE, **reductions.TABLE, **shapes.TABLE}
+MAPPERS = {**elementwise.TABLE, **networks.TABLE, **reductions.TABLE, **shapes.TABLE}
 
 
 def default_mapper(card):
@@ -13,23 +13,23 @@ def default_mapper(card):
 
 
 def sources(card):
-    """The entries of torch's database that are samples of the op."""
-    return [opinfo.find(card["oracle"].removeprefix("torch:"))]
+    """The entries of torch's database that are samples of the op, each with its mapper."""
+    mapper = MAPPERS.get(card["name"]) or default_mapper(card)
+    named = [(opinfo.find(card["oracle"].removeprefix("torch:")), mapper)]
+    return [(info, how) for info, how in networks.SOURCES.get(card["name"], named) if info is not None and how is not None]
 
 
 def torch_entries(card, counts):
-    mapper = MAPPERS.get(card["name"]) or default_mapper(card)
-    found = [info for info in sources(card) if info is not None]
-    if mapper is None or not found:
-        return [], []
+    found = sources(card)
     out = []
     accepted = card["dtypes"].get("T", values.DTYPES)
-    for info in found:
+    for info, mapper in found:
         for name, dtype in values.DTYPES.items():
             if name in accepted and opinfo.supports(info, dtype):
-                out += record.chosen(list(record.entries(card, info, mapper, name, counts)), record.LIMITS[name])
+                limit = max(2, record.LIMITS[name] // len(found))
+                out += record.chosen(list(record.entries(card, info, mapper, name, counts)), limit)
     errors = {}
-    for info in found:
+    for info, mapper in found:
         for name in ("f64", "i64", "bool"):
             if name in accepted and opinfo.supports(info, values.DTYPES[name]):
                 for one in record.error_entries(card, info, mapper, name, counts):
