@@ -122,10 +122,13 @@ def einsum(make):
         yield Sample(operands, (equation,))
 
 
-CONV3D = Made(torch.nn.functional.conv3d, conv3d, (torch.float64, torch.float32))
-WEIGHT_GRADIENT = Made(weight_gradient, conv_weight_gradient)
-RMS_NORM = Made(root_mean_square, rms_norm)
-ATTENTION = Made(attend, attention)
-CROSS_ENTROPY = Made(torch.nn.functional.cross_entropy, cross_entropy)
-BATCH_NORM = Made(torch.nn.functional.batch_norm, batch_norm)
-EINSUM = Made(lambda operands, equation: torch.einsum(equation, *operands), einsum, NUMBERS)
+# By name and variant, like the database.
+OPS = {(info.name, info.variant_test_name): info for info in (
+    Made(torch.nn.functional.conv3d, conv3d, (torch.float64, torch.float32)),
+    Made(weight_gradient, conv_weight_gradient),
+    Made(root_mean_square, rms_norm),
+    Made(attend, attention),
+    Made(torch.nn.functional.cross_entropy, cross_entropy),
+    Made(torch.nn.functional.batch_norm, batch_norm),
+    Made(lambda operands, equation: torch.einsum(equation, *operands), einsum, NUMBERS),
+)}

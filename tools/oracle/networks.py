@@ -2,7 +2,7 @@
 import torch
 import torch.nn.functional as F
 
-from . import elementwise, made, opinfo
+from . import elementwise
 from .call import Call, Skip
 
 
@@ -226,27 +226,27 @@ def einsum(card, sample):
                 lambda s: torch.einsum(s.args[0], *s.input).to(s.input[0].dtype))
 
 
-def database(name, mapper):
-    return opinfo.find(f"nn.functional.{name}"), mapper
+def functional(name, mapper):
+    return f"nn.functional.{name}", "", mapper
 
 
-# Where the samples of an op come from, if not from the one entry that its card names: entries and their mappers.
+# Where the samples of an op come from, if not from the one entry that its card names: names, variants and mappers.
 SOURCES = {
-    "conv": [database("conv1d", conv(1)), database("conv2d", conv(2)), (made.CONV3D, conv(3))],
-    "conv_transpose": [database(f"conv_transpose{n}d", conv(n, True)) for n in (1, 2, 3)],
-    "conv_weight_gradient": [(made.WEIGHT_GRADIENT, weight_gradient)],
-    "max_pool": [database(f"max_pool{n}d", max_pool(n)) for n in (1, 2, 3)],
-    "avg_pool": [database(f"avg_pool{n}d", avg_pool(n)) for n in (1, 2, 3)],
-    "global_avg_pool": [database(f"adaptive_avg_pool{n}d", global_pool(getattr(F, f"adaptive_avg_pool{n}d"), n))
+    "conv": [functional("conv1d", conv(1)), functional("conv2d", conv(2)), ("conv3d", "made", conv(3))],
+    "conv_transpose": [functional(f"conv_transpose{n}d", conv(n, True)) for n in (1, 2, 3)],
+    "conv_weight_gradient": [("conv_weight_gradient", "made", weight_gradient)],
+    "max_pool": [functional(f"max_pool{n}d", max_pool(n)) for n in (1, 2, 3)],
+    "avg_pool": [functional(f"avg_pool{n}d", avg_pool(n)) for n in (1, 2, 3)],
+    "global_avg_pool": [functional(f"adaptive_avg_pool{n}d", global_pool(getattr(F, f"adaptive_avg_pool{n}d"), n))
                         for n in (1, 2, 3)],
-    "global_max_pool": [database(f"adaptive_max_pool{n}d", global_pool(getattr(F, f"adaptive_max_pool{n}d"), n))
+    "global_max_pool": [functional(f"adaptive_max_pool{n}d", global_pool(getattr(F, f"adaptive_max_pool{n}d"), n))
                         for n in (1, 2, 3)],
-    "rms_norm": [(made.RMS_NORM, rms_norm)],
-    "batch_norm": [database("batch_norm", batch_norm(False)), (made.BATCH_NORM, batch_norm(False))],
-    "batch_norm_training": [database("batch_norm", batch_norm(True)), (made.BATCH_NORM, batch_norm(True))],
-    "cross_entropy": [database("cross_entropy", cross_entropy), (made.CROSS_ENTROPY, cross_entropy)],
-    "attention": [database("_scaled_dot_product_attention", torch_attention), (made.ATTENTION, made_attention)],
-    "einsum": [(opinfo.find("einsum"), einsum), (made.EINSUM, einsum)],
+    "rms_norm": [("rms_norm", "made", rms_norm)],
+    "batch_norm": [functional("batch_norm", batch_norm(False)), ("batch_norm", "made", batch_norm(False))],
+    "batch_norm_training": [functional("batch_norm", batch_norm(True)), ("batch_norm", "made", batch_norm(True))],
+    "cross_entropy": [functional("cross_entropy", cross_entropy), ("cross_entropy", "made", cross_entropy)],
+    "attention": [functional("_scaled_dot_product_attention", torch_attention), ("attention", "made", made_attention)],
+    "einsum": [("einsum", "", einsum), ("einsum", "made", einsum)],
 }
 
 TABLE = {"matmul": elementwise.positional, "softmax": along_axis, "log_softmax": along_axis, "layer_norm": layer_norm,
