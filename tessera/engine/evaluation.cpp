@@ -12,8 +12,6 @@ using namespace tessera::engine;
 
 namespace {
 
-constexpr std::uint32_t not_a_step = 0xffffffff;
-
 template <class F>
 void for_each_input(const Node& node, F&& f) {
   for (std::size_t i = 0; i < node.input_count; ++i)
@@ -24,6 +22,32 @@ void for_each_input(const Node& node, F&& f) {
 bool has_stored_results(const Node& node) {
   return node.extra != nullptr && !node.extra->stored_results.empty();
 }
+
+/// The scalars of a call as arrays of rank 0.
+class ScalarMemory {
+ public:
+  explicit ScalarMemory(const Node& node) : node_(node), memory_(node.input_count) {}
+
+  /// The next scalar, which is operand `i`.
+  op::Array next(std::size_t i) {
+    const Dtype dtype = scalar_dtype_of(node_, i);
+    auto* at = reinterpret_cast<std::byte*>(&memory_[count_]);
+    const ScalarBits bits = node_.scalar_at(count_++);
+    if (ir::is_float(dtype)) {
+      const double value = bits.as_float();
+      op::storer<double>(dtype)(at, 0, 1, 1, &value);
+    } else {
+      const op::SignedWide value = bits.as_integer();
+      op::storer<op::SignedWide>(dtype)(at, 0, 1, 1, &value);
+    }
+    return {dtype, op::contiguous({}), at};
+  }
+
+ private:
+  const Node& node_;
+  std::vector<std::uint64_t> memory_;
+  std::size_t count_ = 0;
+};
 
 Extents extents_of(const Node& node) { return {node.shape().begin(), node.shape().end()}; }
 
@@ -54,13 +78,19 @@ void Evaluation::claim(std::span<Node* const> asked) {
   for (Step& step : steps_) {
     step.node->set(Node::claimed);
     retain(step.node);
-    for_each_input(*step.node, [&](Node* input) {
-      if (input->epoch == epoch_ && input->index != not_a_step) ++steps_[input->index].uses;
-    });
+    for (std::size_t i = 0; i < step.node->input_count; ++i) {
+      step.from.push_back(step_of(step.node->input(i)));
+      if (step.from.back() != stored) ++steps_[step.from.back()].uses;
+    }
   }
   for (Step& step : steps_) step.uses_left = step.uses;
   for (Node* node : asked)
-    if (node->epoch == epoch_ && node->index != not_a_step) steps_[node->index].asked = true;
+    if (const std::uint32_t index = step_of(node); index != stored) steps_[index].asked = true;
+}
+
+/// REQUIRES the lock.
+std::uint32_t Evaluation::step_of(const Node* node) const {
+  return node != nullptr && node->epoch == epoch_ ? node->index : stored;
 }
 
 /// Depth first with an explicit stack; a node becomes a step after all its inputs have.
@@ -80,7 +110,7 @@ void Evaluation::visit(Node* root) {
       continue;
     }
     node->epoch = epoch_;
-    node->index = not_a_step;
+    node->index = stored;
     if (node->is_stored()) {
       stack.pop_back();
     } else if (node->is(Node::claimed)) {
@@ -131,7 +161,8 @@ Result<void> Evaluation::compute() {
       SourceSpan at{step.node->file == nullptr ? "" : step.node->file, step.node->line, 0};
       return std::move(done).error().at(std::move(at));
     }
-    for_each_input(*step.node, [&](Node* input) { used(input); });
+    for (std::uint32_t from : step.from)
+      if (from != stored) used(steps_[from]);
   }
   return {};
 }
@@ -139,9 +170,7 @@ Result<void> Evaluation::compute() {
 Result<void> Evaluation::compute(Step& step) {
   Node& node = *step.node;
   if (node.is(Node::is_result)) {
-    Node* call = node.inputs[0];
-    const bool here = call->epoch == epoch_ && call->index != not_a_step;
-    const auto& results = here ? steps_[call->index].results : call->extra->stored_results;
+    const auto& results = step.from[0] != stored ? steps_[step.from[0]].results : node.inputs[0]->extra->stored_results;
     step.results.push_back(results[node.extra->result]);
     return {};
   }
@@ -151,71 +180,54 @@ Result<void> Evaluation::compute(Step& step) {
 
 Result<void> Evaluation::compute_call(Step& step) {
   Node& node = *step.node;
+  ScalarMemory scalars(node);
   std::vector<op::Array> inputs;
   op::ValueTypes types;
-  const std::size_t scalar_bytes = 8;
-  std::size_t scalars = 0;
-  std::vector<std::byte> memory(node.input_count * scalar_bytes);
   for (std::size_t i = 0; i < node.input_count; ++i) {
-    if (Node* input = node.input(i)) {
-      const Storage storage = value_of(input);
-      inputs.push_back(storage.array(input->dtype));
-      types.push_back(input->type());
-      continue;
-    }
-    const Dtype dtype = scalar_dtype_of(node, i);
-    std::byte* at = memory.data() + scalars * scalar_bytes;
-    const ScalarBits bits = node.scalar_at(scalars++);
-    if (ir::is_float(dtype)) {
-      const double value = bits.as_float();
-      op::storer<double>(dtype)(at, 0, 1, 1, &value);
-    } else {
-      const op::SignedWide value = bits.as_integer();
-      op::storer<op::SignedWide>(dtype)(at, 0, 1, 1, &value);
-    }
-    inputs.push_back({dtype, op::contiguous({}), at});
-    types.push_back({dtype, {}});
+    const Node* input = node.input(i);
+    inputs.push_back(input == nullptr ? scalars.next(i) : operand(step, i).array(input->dtype));
+    types.push_back(input == nullptr ? op::ValueType{inputs.back().dtype, {}} : input->type());
   }
   const op::CallInfo call(*node.card, types, node.attributes());
   if (node.card->view != nullptr) {
     if (const auto layout = node.card->view(call, inputs[0].layout)) {
-      step.results.push_back({value_of(node.input(0)).buffer, *layout});
+      step.results.push_back({operand(step, 0).buffer, *layout});
       ++done_.views;
       return {};
     }
   }
   std::vector<op::Array> results;
-  const auto add_result = [&](Dtype dtype, const Extents& shape) -> Result<void> {
-    const auto bytes = static_cast<std::size_t>(op::element_count(shape)) * ir::size_of(dtype);
-    Storage storage{TESSERA_TRY(engine_.allocate(bytes)), op::contiguous(shape)};
-    std::fill_n(storage.buffer->data(), bytes, std::byte{0});
-    results.push_back(storage.array(dtype));
-    step.results.push_back(std::move(storage));
-    return {};
-  };
-  if (node.extra != nullptr && !node.extra->results.empty()) {
-    for (const op::ValueType& type : node.extra->results)
-      TESSERA_TRY(add_result(type.dtype, *ir::constant_shape(type.shape)));
-  } else {
-    TESSERA_TRY(add_result(node.dtype, extents_of(node)));
-  }
+  TESSERA_TRY(allocate_results(step, results));
   ++done_.kernels;
   return engine_.device_->run(call, inputs, results);
 }
 
-Storage Evaluation::value_of(Node* node) {
-  if (node->epoch == epoch_ && node->index != not_a_step) return steps_[node->index].results[0];
-  return *node->storage.load(std::memory_order_acquire);
+Result<void> Evaluation::allocate_results(Step& step, std::vector<op::Array>& arrays) {
+  const Node& node = *step.node;
+  const auto add = [&](Dtype dtype, const Extents& shape) -> Result<void> {
+    const auto bytes = static_cast<std::size_t>(op::element_count(shape)) * ir::size_of(dtype);
+    Storage storage{TESSERA_TRY(engine_.allocate(bytes)), op::contiguous(shape)};
+    std::fill_n(storage.buffer->data(), bytes, std::byte{0});
+    arrays.push_back(storage.array(dtype));
+    step.results.push_back(std::move(storage));
+    return {};
+  };
+  if (node.extra == nullptr || node.extra->results.empty()) return add(node.dtype, extents_of(node));
+  for (const op::ValueType& type : node.extra->results)
+    TESSERA_TRY(add(type.dtype, *ir::constant_shape(type.shape)));
+  return {};
+}
+
+const Storage& Evaluation::operand(const Step& step, std::size_t i) const {
+  if (step.from[i] != stored) return steps_[step.from[i]].results[0];
+  return *step.node->input(i)->storage.load(std::memory_order_acquire);
 }
 
 /// A value that no later step needs and nobody keeps is given up at once.
-void Evaluation::used(Node* node) {
-  if (node->epoch != epoch_ || node->index == not_a_step) return;
-  Step& step = steps_[node->index];
+void Evaluation::used(Step& step) {
   if (--step.uses_left > 0 || step.asked) return;
   // References of steps here, and the one this evaluation holds; more mean that somebody else may ask later.
-  const std::uint32_t held = node->refs.load(std::memory_order_acquire);
-  if (held <= step.uses + 1) step.results.clear();
+  if (step.node->refs.load(std::memory_order_acquire) <= step.uses + 1) step.results.clear();
 }
 
 // ---- storing

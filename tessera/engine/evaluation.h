@@ -30,8 +30,13 @@ class Evaluation {
     bool asked = false;
     std::uint32_t uses = 0;  ///< by steps of this evaluation
     std::uint32_t uses_left = 0;
+    /// Per operand the step that computes it; `stored` for one that has a value, and for a scalar. Other
+    /// evaluations mark the same nodes in their walks, so this is learned under the lock.
+    SmallVector<std::uint32_t, Node::inline_inputs> from = {};
     std::vector<Storage> results = {};
   };
+
+  static constexpr std::uint32_t stored = 0xffffffff;
 
   void claim(std::span<Node* const> asked);
   void visit(Node* root);
@@ -43,8 +48,10 @@ class Evaluation {
   Result<void> compute();
   Result<void> compute(Step& step);
   Result<void> compute_call(Step& step);
-  [[nodiscard]] Storage value_of(Node* node);
-  void used(Node* node);
+  Result<void> allocate_results(Step& step, std::vector<op::Array>& arrays);
+  [[nodiscard]] const Storage& operand(const Step& step, std::size_t i) const;
+  [[nodiscard]] std::uint32_t step_of(const Node* node) const;
+  void used(Step& step);
 
   Engine& engine_;
   std::uint32_t epoch_ = 0;

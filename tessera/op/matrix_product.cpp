@@ -80,3 +80,10 @@ void tessera::op::add_product(const MatrixProduct<W>& p) {
 template void tessera::op::add_product(const MatrixProduct<double>&);
 template void tessera::op::add_product(const MatrixProduct<SignedWide>&);
 template void tessera::op::add_product(const MatrixProduct<UnsignedWide>&);
+
+Layout tessera::op::batch_layout(const Extents& matrix, const Extents& batch) {
+  Layout own = contiguous(Extents(matrix.begin(), matrix.end() - 2));
+  const std::int64_t elements = matrix[matrix.size() - 2] * matrix[matrix.size() - 1];
+  for (std::int64_t& stride : own.strides) stride *= elements;
+  return broadcast_layout(own, batch);
+}

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "tessera/op/array.h"
 #include "tessera/op/wide.h"
 
 namespace tessera::op {
@@ -24,6 +25,10 @@ struct MatrixProduct {
 /// Defined for double, SignedWide and UnsignedWide.
 template <class W>
 void add_product(const MatrixProduct<W>& product);
+
+/// Where the matrices of an operand lie in its row-major buffer, seen from the batch of the result. `matrix`
+/// is the shape of the operand, of rank 2 at least.
+[[nodiscard]] Layout batch_layout(const Extents& matrix, const Extents& batch);
 
 /// to[j, i] = from[i, j] for a matrix whose rows are `from_row` apart; `to` has no gaps.
 template <class W>

@@ -49,8 +49,10 @@ const Difference we_accept[] = {
     {"div", "ZeroDivisionError", "summary: integers by zero give 0; nothing traps"},
     {"floor_div", "ZeroDivisionError", "summary: integers by zero give 0"},
     {"fmod", "ZeroDivisionError", "summary: integers by zero give a"},
+    {"gather_elements", "Expected dtype int64 for index", "indices may be of i32 as well"},
     {"mod", "ZeroDivisionError", "summary: integers by zero give a"},
     {"pow", "negative integer powers", "summary: negative exponents truncate"},
+    {"scatter_elements", "Expected dtype int64 for index", "indices may be of i32 as well"},
     {"prelu", "scalar or 1D tensor", "summary: a slope per element, by broadcasting"},
 };
 

@@ -73,7 +73,8 @@ def entry(call, results):
 
 def error_entry(call, message):
     kind = re.sub(r"-?\d+(\.\d+)?", "#", message)  # messages that differ in numbers only are alike
-    return Entry(f"{call_text(call)}\n! {message}", kind, sum(tensor.numel() for tensor in call.inputs), False, False)
+    return Entry(f"{call_text(call)}\n! {message}", kind, sum(math.prod(tensor.shape) for tensor in call.inputs), False,
+                 False)
 
 
 class Counts(collections.Counter):

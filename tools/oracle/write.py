@@ -2,10 +2,14 @@
 import numpy
 import torch
 
-from . import elementwise, numpy_samples, opinfo, record, reductions, shapes, values
+from . import elementwise, indexing, numpy_samples, numpy_shapes, opinfo, record, reductions, shapes, values
 from .call import Counts
 
-MAPPERS = {**elementwise.TABLE, **reductions.TABLE, **shapes.TABLE}
+MAPPERS = {**elementwise.TABLE, **indexing.TABLE, **reductions.TABLE, **shapes.TABLE}
+SOURCES = {**indexing.SOURCES, **shapes.SOURCES}
+opinfo.MADE.update(indexing.MADE)
+MOST_ERRORS = 40  # of one op, before messages that are alike are left out
+ERRORS_ALIKE = 4
 
 
 def default_mapper(card):
@@ -13,28 +17,40 @@ def default_mapper(card):
 
 
 def sources(card):
-    """The entries of torch's database that are samples of the op."""
-    return [opinfo.find(card["oracle"].removeprefix("torch:"))]
+    """The entries of torch's database that are samples of the op, each with what makes calls of ours from them."""
+    name = card["oracle"].removeprefix("torch:")
+    mapper = MAPPERS.get(card["name"]) or default_mapper(card)
+    listed = SOURCES.get(card["name"]) or [(name, "", mapper)]
+    found = [(opinfo.find(name, variant), mapper) for name, variant, mapper in listed]
+    return [(info, mapper) for info, mapper in found if info is not None and mapper is not None]
 
 
 def torch_entries(card, counts):
-    mapper = MAPPERS.get(card["name"]) or default_mapper(card)
-    found = [info for info in sources(card) if info is not None]
-    if mapper is None or not found:
-        return [], []
-    out = []
+    found, out, errors = sources(card), [], {}
     accepted = card["dtypes"].get("T", values.DTYPES)
-    for info in found:
+    for info, mapper in found:
         for name, dtype in values.DTYPES.items():
             if name in accepted and opinfo.supports(info, dtype):
-                out += record.chosen(list(record.entries(card, info, mapper, name, counts)), record.LIMITS[name])
-    errors = {}
-    for info in found:
+                limit = max(2, record.LIMITS[name] // len(found))
+                out += record.chosen(list(record.entries(card, info, mapper, name, counts)), limit)
+    for info, mapper in found:
         for name in ("f64", "i64", "bool"):
             if name in accepted and opinfo.supports(info, values.DTYPES[name]):
                 for one in record.error_entries(card, info, mapper, name, counts):
                     errors.setdefault(one.text, one)
-    return out, list(errors.values())
+    return out, fewer(list(errors.values()))
+
+
+def fewer(errors):
+    """Not many of one message where several sources say the same."""
+    if len(errors) <= MOST_ERRORS:
+        return errors
+    seen, out = Counts(), []
+    for one in errors:
+        seen[one.kind] += 1
+        if seen[one.kind] <= ERRORS_ALIKE:
+            out.append(one)
+    return out
 
 
 def dump(cards, folder, wanted):
@@ -48,7 +64,7 @@ def dump(cards, folder, wanted):
             continue
         counts = Counts()
         entries, errors = torch_entries(card, counts) if card["oracle"].startswith("torch:") else ([], [])
-        entries += numpy_samples.entries(card)
+        entries += numpy_samples.entries(card) + numpy_shapes.entries(card)
         counts["samples"], counts["errors"] = len(entries), len(errors)
         if not entries:
             without.append(f"{card['name']} ({card['oracle']})")

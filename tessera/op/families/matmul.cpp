@@ -46,14 +46,6 @@ Result<ValueTypes> infer_matmul(const CallInfo& call) {
   return ValueTypes{{call.input(0).dtype, std::move(shape)}};
 }
 
-/// Where the matrices of an operand lie in its row-major buffer, seen from the batch of the result.
-Layout batch_layout(const Extents& matrix, const Extents& batch) {
-  Layout own = contiguous(Extents(matrix.begin(), matrix.end() - 2));
-  const std::int64_t elements = matrix[matrix.size() - 2] * matrix[matrix.size() - 1];
-  for (std::int64_t& stride : own.strides) stride *= elements;
-  return broadcast_layout(own, batch);
-}
-
 Extents matrix_extents(const Array& array, bool left) {
   const Extents& shape = array.shape();
   if (shape.size() != 1) return shape;
