@@ -12,8 +12,8 @@ namespace {
 using EngineRef = std::shared_ptr<engine::Engine>;
 
 // Never destroyed: static objects of the program may hold handles.
-HandleTable<Tensor>& tensors() {
-  static auto* table = new HandleTable<Tensor>(1);
+HandleTable<TensorEntry>& tensors() {
+  static auto* table = new HandleTable<TensorEntry>(1);
   return *table;
 }
 HandleTable<Graph>& graphs() {
@@ -40,7 +40,7 @@ T found(std::optional<T> value, const void* handle, const char* name) {
 
 }  // namespace
 
-Tensor tessera::capi::tensor_of(tsr_tensor handle, const char* name) {
+TensorEntry tessera::capi::entry_of(tsr_tensor handle, const char* name) {
   return found(tensors().find(number_of(handle)), handle, name);
 }
 Graph tessera::capi::graph_of(tsr_graph handle, const char* name) {
@@ -51,8 +51,8 @@ EngineRef tessera::capi::engine_of(tsr_engine handle) {
   return found(engines().find(number_of(handle)), handle, "engine");
 }
 
-tsr_tensor tessera::capi::make_handle(Tensor tensor) {
-  return std::bit_cast<tsr_tensor>(tensors().add(std::move(tensor)));
+tsr_tensor tessera::capi::make_handle(TensorEntry entry) {
+  return std::bit_cast<tsr_tensor>(tensors().add(std::move(entry)));
 }
 tsr_graph tessera::capi::make_handle(Graph graph) {
   return std::bit_cast<tsr_graph>(graphs().add(std::move(graph)));
@@ -61,8 +61,8 @@ tsr_engine tessera::capi::make_handle(EngineRef engine) {
   return std::bit_cast<tsr_engine>(engines().add(std::move(engine)));
 }
 
-void tessera::capi::set_tensor(tsr_tensor handle, Tensor tensor) {
-  found(tensors().replace(number_of(handle), std::move(tensor)), handle, "tensor");
+void tessera::capi::set_input(tsr_tensor handle, Tensor tensor) {
+  found(tensors().replace(number_of(handle), {std::move(tensor), true}), handle, "tensor");
 }
 
 void tessera::capi::free_handle(tsr_tensor handle) {
@@ -79,7 +79,7 @@ void tessera::capi::make_handles(std::vector<Tensor> made, tsr_tensor* out) {
   std::vector<tsr_tensor> handles;
   handles.reserve(made.size());
   try {
-    for (Tensor& tensor : made) handles.push_back(make_handle(std::move(tensor)));
+    for (Tensor& tensor : made) handles.push_back(make_handle({std::move(tensor)}));
   } catch (...) {
     for (tsr_tensor handle : handles) free_handle(handle);
     throw;

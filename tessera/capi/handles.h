@@ -111,26 +111,35 @@ class HandleTable {
   std::array<Shard, shard_count> shards_;
 };
 
+/// What a tensor handle stands for. Whether it is an input does not depend on what was executed.
+struct TensorEntry {
+  Tensor tensor;
+  bool is_input = false;
+};
+
 // From handles to values and back. A null handle, a freed one and one of another type fail.
 
 /// The value of a handle; `name` is that of the argument.
-[[nodiscard]] Tensor tensor_of(tsr_tensor handle, const char* name = "tensor");
+[[nodiscard]] TensorEntry entry_of(tsr_tensor handle, const char* name = "tensor");
+[[nodiscard]] inline Tensor tensor_of(tsr_tensor handle, const char* name = "tensor") {
+  return entry_of(handle, name).tensor;
+}
 [[nodiscard]] Graph graph_of(tsr_graph handle, const char* name = "graph");
 /// The default engine for a null handle.
 [[nodiscard]] std::shared_ptr<engine::Engine> engine_of(tsr_engine handle);
 
-[[nodiscard]] tsr_tensor make_handle(Tensor tensor);
+[[nodiscard]] tsr_tensor make_handle(TensorEntry entry);
 [[nodiscard]] tsr_graph make_handle(Graph graph);
 [[nodiscard]] tsr_engine make_handle(std::shared_ptr<engine::Engine> engine);
 
-/// Gives the handle a new version.
-void set_tensor(tsr_tensor handle, Tensor tensor);
+/// Gives the handle of an input a new version.
+void set_input(tsr_tensor handle, Tensor tensor);
 
 void free_handle(tsr_tensor handle);
 void free_handle(tsr_graph handle);
 void free_handle(tsr_engine handle);
 
-/// Writes one handle per tensor, or none if that fails. `out` has room for all of them.
+/// Writes one handle per computed tensor, or none if that fails. `out` has room for all of them.
 void make_handles(std::vector<Tensor> tensors, tsr_tensor* out);
 
 }  // namespace tessera::capi

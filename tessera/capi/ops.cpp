@@ -11,7 +11,7 @@ void call_into(tsr_tensor* out, const op::Card& card, std::initializer_list<Tens
                op::Attributes attributes = {}) {
   Operands operands;
   for (const Tensor& tensor : inputs) operands.add(tensor);
-  *out = make_handle(std::move(record(card, operands, std::move(attributes))[0]));
+  *out = make_handle({std::move(record(card, operands, std::move(attributes))[0])});
 }
 
 int binary(const char* function, const char* op, tsr_tensor a, tsr_tensor b, tsr_tensor* out) noexcept {

@@ -10,10 +10,10 @@ namespace {
 
 /// The tensor of a handle that may be written to.
 Tensor input_of(tsr_tensor handle) {
-  Tensor out = tensor_of(handle);
-  if (!out.is_leaf())
+  TensorEntry out = entry_of(handle);
+  if (!out.is_input)
     fail(TSR_ERROR_INVALID_OPERATION, "the tensor is computed by an op: only inputs can be written to");
-  return out;
+  return std::move(out.tensor);
 }
 
 CreateOptions options_of(const Tensor& tensor) {
@@ -22,7 +22,7 @@ CreateOptions options_of(const Tensor& tensor) {
 
 void create(tsr_tensor* out, const std::int64_t* shape, int ndim, const CreateOptions& options) {
   require(out, "out");
-  *out = make_handle(zeros(shape_from(shape, ndim), options, nowhere()).detach(nowhere()));
+  *out = make_handle({zeros(shape_from(shape, ndim), options, nowhere()).eval(nowhere()), true});
 }
 
 void require_bytes(const Tensor& tensor, std::size_t given) {
@@ -78,7 +78,7 @@ int tsr_tensor_from_memory(tsr_tensor* out, void* data, const std::int64_t* shap
     if (std::find(sizes.begin(), sizes.end(), 0) == sizes.end()) require(data, "data");
     const Release release{deleter, context};
     Tensor tensor = from_memory(data, sizes, release, create_options(options), nowhere());
-    *out = make_handle(std::move(tensor));
+    *out = make_handle({std::move(tensor), true});
     *release.armed = true;
   });
 }
@@ -86,7 +86,7 @@ int tsr_tensor_from_memory(tsr_tensor* out, void* data, const std::int64_t* shap
 int tsr_tensor_copy(tsr_tensor tensor, tsr_tensor* out) noexcept {
   return guard("tsr_tensor_copy", [&] {
     require(out, "out");
-    *out = make_handle(tensor_of(tensor));
+    *out = make_handle(entry_of(tensor));
   });
 }
 
@@ -98,9 +98,8 @@ int tsr_tensor_free(tsr_tensor tensor) noexcept {
 
 int tsr_tensor_fill(tsr_tensor tensor, float value) noexcept {
   return guard("tsr_tensor_fill", [&] {
-    Tensor input = input_of(tensor);
-    input.fill(value, nowhere());
-    set_tensor(tensor, input.detach(nowhere()));
+    const Tensor input = input_of(tensor);
+    set_input(tensor, full(input.shape(), value, options_of(input), nowhere()).eval(nowhere()));
   });
 }
 
@@ -109,7 +108,7 @@ int tsr_tensor_fill_rand(tsr_tensor tensor) noexcept {
     const Tensor input = input_of(tensor);
     if (!ir::is_float(input.dtype()))
       fail(TSR_ERROR_INVALID_OPERATION, "random numbers were asked for in a tensor of dtype ", input.dtype());
-    set_tensor(tensor, rand(input.shape(), options_of(input), nowhere()).detach(nowhere()));
+    set_input(tensor, rand(input.shape(), options_of(input), nowhere()).eval(nowhere()));
   });
 }
 
@@ -119,7 +118,7 @@ int tsr_tensor_set_data(tsr_tensor tensor, const void* data, std::size_t bytes) 
     if (bytes > 0) require(data, "data");
     require_bytes(input, bytes);
     const std::span all(static_cast<const std::byte*>(data), bytes);
-    set_tensor(tensor, from_bytes(all, input.shape(), options_of(input), nowhere()));
+    set_input(tensor, from_bytes(all, input.shape(), options_of(input), nowhere()));
   });
 }
 

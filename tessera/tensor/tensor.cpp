@@ -278,15 +278,6 @@ Tensor Tensor::operator[](std::int64_t i) const {
   return slice({{at, at + 1, 1}}).reshape(std::move(rest));
 }
 
-bool Tensor::is_leaf() const { return checked(node_).card == nullptr && !node_->is(Node::is_result); }
-
-Tensor Tensor::detach(Here here) const {
-  const Node& node = checked(node_, here);
-  if (is_leaf() && !node.is(Node::tracks_gradient)) return *this;
-  return adopt(engine::make_leaf(node.component->engine(), node.dtype, node.shape(), stored(*this, here),
-                                 detail::caller_of(here)));
-}
-
 std::shared_ptr<engine::Engine> Tensor::engine() const { return checked(node_).component->engine(); }
 
 // ---- operators

@@ -109,11 +109,6 @@ class Tensor {
   /// Index `i` of the first axis.
   [[nodiscard]] Tensor operator[](std::int64_t i) const;
 
-  /// A leaf with the same (computed) value, without a graph and a gradient; shares the storage.
-  [[nodiscard]] Tensor detach(Here here = {}) const;
-  /// Whether it is a stored value that no call made: an input.
-  [[nodiscard]] bool is_leaf() const;
-
   /// What was recorded for this value. While the graph lives, evaluation does not forget it.
   [[nodiscard]] Graph graph() const;
   [[nodiscard]] std::shared_ptr<engine::Engine> engine() const;
