@@ -10,7 +10,6 @@ namespace {
 
 /// A number that was given as an operand: its name is that of the input.
 std::optional<ir::AttributeValue> operand_value(const engine::Node& node, std::string_view name) {
-  if (node.card == nullptr) return std::nullopt;
   std::size_t scalars = 0;
   for (std::size_t i = 0; i < node.input_count; ++i) {
     if (node.input(i) != nullptr) continue;
@@ -26,8 +25,10 @@ ir::AttributeValue attribute_of(tsr_graph graph, tsr_node_id id, const char* nam
   require(name, "name");
   const Tensor tensor = graph_of(graph).tensor({id.high, id.low});
   const engine::Node& node = *tensor.node();
-  if (const ir::AttributeValue* value = node.attributes().find(name)) return *value;
-  if (auto value = operand_value(node, name)) return *std::move(value);
+  if (node.card != nullptr) {
+    if (const ir::AttributeValue* value = node.attributes().find(name)) return *value;
+    if (auto value = operand_value(node, name)) return *std::move(value);
+  }
   fail(TSR_ERROR_NOT_FOUND, "the node has no attribute '", printable(name), "'");
 }
 

@@ -521,6 +521,68 @@ TEST(CapiCall, OpsWithoutTensorsTakeEngineAndDtypeFromTheOptions) {
   EXPECT_EQ(tsr_engine_free(engine), TSR_OK);
 }
 
+TEST(CapiGraph, AnInputIsALeafWithoutAttributes) {
+  Handles own;
+  const tsr_tensor x = own(make({2}, 3));
+  ASSERT_EQ(tsr_tensor_fill_rand(x), TSR_OK);
+  tsr_graph graph = nullptr;
+  tsr_node_id id{};
+  tsr_node node{};
+  ASSERT_EQ(tsr_tensor_graph(x, &graph), TSR_OK);
+  ASSERT_EQ(tsr_tensor_node_id(x, &id), TSR_OK);
+  ASSERT_EQ(tsr_graph_get_node(graph, id, &node), TSR_OK);
+  EXPECT_EQ(node.op_type, TSR_OP_LEAF);
+  EXPECT_STREQ(node.op_name, "leaf");
+  EXPECT_EQ(node.input_count, 0);
+  std::int64_t sizes[2] = {};
+  int count = 0;
+  EXPECT_EQ(tsr_node_get_integers(graph, id, "shape", sizes, 2, &count), TSR_ERROR_NOT_FOUND);
+  EXPECT_EQ(tsr_graph_free(graph), TSR_OK);
+}
+
+TEST(CapiGraph, AFurtherResultIsANodeOfItsCall) {
+  Handles own;
+  const tsr_operand input = tsr_operand_tensor(own(make({4})));
+  const tsr_attribute k = tsr_attribute_integer("k", 2);
+  tsr_tensor out[2] = {};
+  ASSERT_EQ(tsr_call("topk", &input, 1, &k, 1, out, 2, nullptr), TSR_OK);
+  own(out[0]);
+  own(out[1]);
+  tsr_graph graph = nullptr;
+  tsr_node nodes[3] = {};
+  int count = 0;
+  ASSERT_EQ(tsr_tensor_graph(out[1], &graph), TSR_OK);
+  ASSERT_EQ(tsr_graph_get_nodes(graph, nodes, 3, &count), TSR_OK);
+  ASSERT_EQ(count, 3);
+  EXPECT_STREQ(nodes[1].op_name, "topk");
+  EXPECT_STREQ(nodes[2].op_name, "result");
+  EXPECT_EQ(nodes[2].dtype, TSR_I64);
+  tsr_node_id call{};
+  EXPECT_EQ(tsr_graph_get_inputs(graph, nodes[2].id, &call, 1, &count), TSR_OK);
+  EXPECT_EQ(call.low, nodes[1].id.low);
+  EXPECT_EQ(tsr_graph_free(graph), TSR_OK);
+}
+
+TEST(CapiGraph, TextsAreCutToTheRoomThereIs) {
+  Handles own;
+  const tsr_operand input = tsr_operand_tensor(own(make({2, 3})));
+  const tsr_attribute equation = tsr_attribute_text("equation", "ij->ji");
+  tsr_tensor out = nullptr;
+  ASSERT_EQ(tsr_call("einsum", &input, 1, &equation, 1, &out, 1, nullptr), TSR_OK) << tsr_last_error();
+  own(out);
+  tsr_graph graph = nullptr;
+  tsr_node_id id{};
+  ASSERT_EQ(tsr_tensor_graph(out, &graph), TSR_OK);
+  ASSERT_EQ(tsr_tensor_node_id(out, &id), TSR_OK);
+  char text[4] = {};
+  std::size_t length = 0;
+  EXPECT_EQ(tsr_node_get_text(graph, id, "equation", text, sizeof text, &length), TSR_OK) << tsr_last_error();
+  EXPECT_STREQ(text, "ij-");
+  EXPECT_EQ(length, 6U);
+  EXPECT_EQ(tsr_node_get_text(graph, id, "equation", nullptr, 0, &length), TSR_OK);
+  EXPECT_EQ(tsr_graph_free(graph), TSR_OK);
+}
+
 // ---- descriptions
 
 TEST(CapiDescribe, CallsInAnyOrder) {

@@ -42,18 +42,18 @@ void for_each_input(const Node& node, F&& f) {
 }
 
 std::string attribute_text(const Node& node) {
+  if (node.card == nullptr) return "";  // what an evaluated node was once is not said of the leaf it is now
   std::vector<std::string> parts;
   std::size_t scalars = 0;
-  if (node.card != nullptr)
-    for (std::size_t i = 0; i < node.input_count; ++i)
-      if (node.input(i) == nullptr) {
-        const auto bits = node.scalar_at(scalars++);
-        const auto& inputs = node.card->inputs;
-        const auto& spec = inputs[std::min(i, inputs.size() - 1)];
-        const bool is_float =
-            spec.type == "T" ? ir::is_float(node.dtype) || node.dtype == Dtype::boolean : false;
-        parts.push_back(cat(spec.name, "=", is_float ? cat(bits.as_float()) : cat(bits.as_integer())));
-      }
+  for (std::size_t i = 0; i < node.input_count; ++i)
+    if (node.input(i) == nullptr) {
+      const auto bits = node.scalar_at(scalars++);
+      const auto& inputs = node.card->inputs;
+      const auto& spec = inputs[std::min(i, inputs.size() - 1)];
+      const bool is_float =
+          spec.type == "T" ? ir::is_float(node.dtype) || node.dtype == Dtype::boolean : false;
+      parts.push_back(cat(spec.name, "=", is_float ? cat(bits.as_float()) : cat(bits.as_integer())));
+    }
   for (const auto& [name, value] : node.attributes().entries())
     parts.push_back(cat(name, "=", ir::describe(value)));
   return join(parts, ", ");
