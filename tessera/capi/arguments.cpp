@@ -134,7 +134,7 @@ const op::Card& tessera::capi::card_from(const char* op) {
 
 void tessera::capi::require_one_engine(std::span<const Tensor> tensors) {
   for (const Tensor& tensor : tensors)
-    if (tensor.engine() != tensors[0].engine())
+    if (tensor.node()->component->engine() != tensors[0].node()->component->engine())
       fail(TSR_ERROR_MERGE, "tensors of two engines cannot be combined");
 }
 

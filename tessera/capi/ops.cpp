@@ -1,5 +1,8 @@
 // Recording: the six named ops, and any op of the catalogue.
+#include <array>
+
 #include "tessera/capi/arguments.h"
+#include "tessera/tensor/ops.h"
 
 using namespace tessera;
 using namespace tessera::capi;
@@ -7,17 +10,19 @@ using namespace tessera::capi;
 namespace {
 
 /// Records a call with one result and makes its handle.
-void call_into(tsr_tensor* out, const op::Card& card, std::initializer_list<Tensor> inputs,
-               op::Attributes attributes = {}) {
+void call_into(tsr_tensor* out, const op::Card& card, const Tensor& input, op::Attributes attributes = {}) {
   Operands operands;
-  for (const Tensor& tensor : inputs) operands.add(tensor);
+  operands.add(input);
   *out = make_handle({std::move(record(card, operands, std::move(attributes))[0])});
 }
 
-int binary(const char* function, const char* op, tsr_tensor a, tsr_tensor b, tsr_tensor* out) noexcept {
+int binary(const char* function, Tensor (*op)(Operand, Operand), tsr_tensor a, tsr_tensor b,
+           tsr_tensor* out) noexcept {
   return guard(function, [&] {
     require(out, "out");
-    call_into(out, detail::card(op), {tensor_of(a, "a"), tensor_of(b, "b")});
+    const std::array inputs{tensor_of(a, "a"), tensor_of(b, "b")};
+    require_one_engine(inputs);
+    *out = make_handle({op({inputs[0], nowhere()}, {inputs[1], nowhere()})});
   });
 }
 
@@ -31,13 +36,13 @@ std::int64_t first_axis(const Tensor& tensor, int ndim, const char* what) {
 }  // namespace
 
 int tsr_add(tsr_tensor a, tsr_tensor b, tsr_tensor* out) noexcept {
-  return binary("tsr_add", "add", a, b, out);
+  return binary("tsr_add", add, a, b, out);
 }
 int tsr_sub(tsr_tensor a, tsr_tensor b, tsr_tensor* out) noexcept {
-  return binary("tsr_sub", "sub", a, b, out);
+  return binary("tsr_sub", sub, a, b, out);
 }
 int tsr_gemm(tsr_tensor a, tsr_tensor b, tsr_tensor* out) noexcept {
-  return binary("tsr_gemm", "matmul", a, b, out);
+  return binary("tsr_gemm", matmul, a, b, out);
 }
 
 int tsr_transpose(tsr_tensor tensor, const std::uint32_t* perm, int ndim, tsr_tensor* out) noexcept {
@@ -53,7 +58,7 @@ int tsr_transpose(tsr_tensor tensor, const std::uint32_t* perm, int ndim, tsr_te
         fail(TSR_ERROR_SHAPE, "perm[", i, "] is ", perm[i], ", expected a number below ", ndim);
       permutation.push_back(first + perm[i]);
     }
-    call_into(out, detail::card("transpose"), {input}, {{"permutation", std::move(permutation)}});
+    call_into(out, detail::card("transpose"), input, {{"permutation", std::move(permutation)}});
   });
 }
 
@@ -61,7 +66,7 @@ int tsr_reshape(tsr_tensor tensor, const std::int64_t* shape, int ndim, tsr_tens
   return guard("tsr_reshape", [&] {
     require(out, "out");
     const Shape sizes = shape_from(shape, ndim);
-    call_into(out, detail::card("reshape"), {tensor_of(tensor)}, {{"shape", ir::shape_of(sizes)}});
+    call_into(out, detail::card("reshape"), tensor_of(tensor), {{"shape", ir::shape_of(sizes)}});
   });
 }
 
@@ -75,8 +80,8 @@ int tsr_reduce_sum(tsr_tensor tensor, const std::uint8_t* mask, int ndim, tsr_te
     for (int i = 0; i < ndim; ++i)
       if (mask[i] != 0) axes.push_back(first + i);
     // An empty list of axes would mean all of them.
-    if (axes.empty()) return call_into(out, detail::card("identity"), {input});
-    call_into(out, detail::card("sum"), {input}, {{"axes", std::move(axes)}, {"keepdims", true}});
+    if (axes.empty()) return call_into(out, detail::card("identity"), input);
+    call_into(out, detail::card("sum"), input, {{"axes", std::move(axes)}, {"keepdims", true}});
   });
 }
 
