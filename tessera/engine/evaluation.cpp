@@ -1,6 +1,7 @@
 #include "tessera/engine/evaluation.h"
 
 #include <algorithm>
+#include <new>
 
 #include "tessera/base/text.h"
 #include "tessera/engine/record.h"
@@ -50,6 +51,20 @@ class ScalarMemory {
   std::size_t count_ = 0;
 };
 
+/// What `work` returns, or what it throws as an error: what was claimed must be given back in any case.
+template <class F>
+Result<void> contained(F&& work) {
+  try {
+    return work();
+  } catch (const Exception& exception) {
+    return exception.error();
+  } catch (const std::bad_alloc&) {
+    return Error(ErrorCode::memory, "no memory for an evaluation");
+  } catch (const std::exception& exception) {
+    return Error(ErrorCode::internal, exception.what());
+  }
+}
+
 Extents extents_of(const Node& node) { return {node.shape().begin(), node.shape().end()}; }
 
 }  // namespace
@@ -63,7 +78,7 @@ Result<void> Evaluation::run(std::span<Node* const> asked) {
     } while (wait_for_others(lock));
     if (steps_.empty()) return {};
   }
-  auto computed = compute();
+  auto computed = contained([&] { return compute(); });
   const std::lock_guard lock(engine_.mutex_);
   if (computed) publish();
   unclaim();

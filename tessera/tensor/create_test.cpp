@@ -113,4 +113,19 @@ TEST(Create, an_allocator_that_fails_is_an_error) {
   EXPECT_FALSE(x.is_evaluated());
 }
 
+TEST(Create, an_allocator_that_throws_is_an_error_and_may_recover) {
+  bool broken = true;
+  const auto engine =
+      Engine::create({.allocator = {.allocate = [&](std::size_t bytes) -> void* {
+                                      if (broken) throw std::runtime_error("broken");
+                                      return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+                                    },
+                                    .free = [](void* memory, std::size_t) { std::free(memory); }}});
+  const Tensor x = full({10}, 1, {.engine = engine});
+  EXPECT_THROW(eval(x), Exception);
+  EXPECT_EQ(engine->memory().used, 0U);
+  broken = false;
+  EXPECT_EQ(x.item<float>({9}), 1);
+}
+
 }  // namespace
