@@ -35,12 +35,18 @@ bool Activity::any(const std::vector<ir::ExprRef>& operands) {
   return std::any_of(operands.begin(), operands.end(), [&](const auto& one) { return of(*one); });
 }
 
-void Activity::follow(const ir::Assign& statement) {
-  const std::vector<bool> active = results(*statement.value, statement.targets.size());
-  for (std::size_t i = 0; i < active.size(); ++i) {
+std::vector<bool> Activity::of_targets(const ir::Assign& statement) {
+  std::vector<bool> out = results(*statement.value, statement.targets.size());
+  for (std::size_t i = 0; i < out.size(); ++i) {
     const ir::Type& type = *statement.targets[i]->type;
-    set(*statement.targets[i], active[i] && (is_float_value(type) || ir::is<ir::TupleType>(type)));
+    out[i] = out[i] && (is_float_value(type) || ir::is<ir::TupleType>(type));
   }
+  return out;
+}
+
+void Activity::follow(const ir::Assign& statement) {
+  const std::vector<bool> active = of_targets(statement);
+  for (std::size_t i = 0; i < active.size(); ++i) set(*statement.targets[i], active[i]);
 }
 
 namespace {

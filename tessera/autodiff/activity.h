@@ -17,7 +17,9 @@ class Activity {
   /// Of a variable, or of a scalar expression with variables.
   [[nodiscard]] bool of(const ir::Expr& operand);
   [[nodiscard]] std::vector<bool> of(const std::vector<ir::ExprRef>& operands);
-  /// Follows a statement: sets its targets.
+  /// Which targets of a statement are active.
+  [[nodiscard]] std::vector<bool> of_targets(const ir::Assign& statement);
+  /// Sets the targets of a statement to that.
   void follow(const ir::Assign& statement);
 
  private:

@@ -1,9 +1,12 @@
 #include "tessera/autodiff/gradient.h"
 
 #include "tessera/autodiff/activity.h"
+#include "tessera/autodiff/forward.h"
 #include "tessera/autodiff/reverse.h"
+#include "tessera/autodiff/simplify.h"
 #include "tessera/base/text.h"
 #include "tessera/ir/describe.h"
+#include "tessera/ir/seal.h"
 #include "tessera/op/ir_builder.h"
 
 using namespace tessera;
@@ -39,6 +42,16 @@ Result<ir::FunctionRef> tessera::autodiff::vjp(const ir::FunctionRef& function,
                                                std::span<const std::size_t> wrt, const Rules& rules) {
   TESSERA_TRY(check_parameters(*function, wrt));
   return reverse(function, wrt, float_results(*function), rules);
+}
+
+Result<ir::FunctionRef> tessera::autodiff::jvp(const ir::FunctionRef& function,
+                                               std::span<const std::size_t> wrt, const Rules& rules) {
+  TESSERA_TRY(check_parameters(*function, wrt));
+  const ir::FunctionRef both = TESSERA_TRY(forward(function, wrt, float_results(*function), rules));
+  auto tangents = std::make_unique<ir::Function>(*both);
+  const auto begin = tangents->results.begin();
+  tangents->results.erase(begin, begin + static_cast<std::ptrdiff_t>(function->results.size()));
+  return simplified(ir::seal(std::move(tangents)));
 }
 
 std::vector<std::size_t> tessera::autodiff::float_parameters(const ir::Function& function) {

@@ -17,6 +17,11 @@ namespace tessera::autodiff {
 [[nodiscard]] Result<ir::FunctionRef> vjp(const ir::FunctionRef& function, std::span<const std::size_t> wrt,
                                           const Rules& rules = {});
 
+/// The Jacobian-vector product: a function that takes the parameters of `function` and then one tangent for
+/// each parameter in `wrt`, and gives the tangents of its float results. Loops keep nothing.
+[[nodiscard]] Result<ir::FunctionRef> jvp(const ir::FunctionRef& function, std::span<const std::size_t> wrt,
+                                          const Rules& rules = {});
+
 /// All float parameters of a function.
 [[nodiscard]] std::vector<std::size_t> float_parameters(const ir::Function& function);
 

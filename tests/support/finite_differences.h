@@ -1,4 +1,4 @@
-// Gradients against central differences in f64, along random directions.
+// Gradients against central differences in f64, along random directions, first and second order.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -6,8 +6,11 @@
 #include <random>
 
 #include "tessera/autodiff/gradient.h"
+#include "tessera/ir/parse.h"
 #include "tessera/ir/print.h"
+#include "tessera/ir/verify.h"
 #include "tessera/op/interpreter.h"
+#include "tessera/op/ir_builder.h"
 #include "tests/support/compare.h"
 
 namespace tessera::fixture {
@@ -92,6 +95,95 @@ inline void check_gradient(const ir::FunctionRef& function, const std::vector<op
     const double measured = measured_derivative(*function, inputs, wrt, directions, weights);
     EXPECT_NEAR(expected, measured, tolerance * std::max(1.0, std::abs(measured))) << what;
   }
+}
+
+inline ir::FunctionRef parsed_function(std::string_view text) {
+  const auto function = value_or_throw(ir::parse_function(text));
+  value_or_throw(ir::verify(*function));
+  return function;
+}
+
+/// Random floats in [0.5, 1.5] for the float parameters; the others, of rank 0, are `given` in order.
+inline std::vector<op::HostTensor> inputs_for(const ir::Function& function,
+                                              const std::vector<std::int64_t>& given) {
+  std::mt19937_64 random(3);
+  std::vector<op::HostTensor> out;
+  std::size_t next = 0;
+  for (const auto& param : function.params) {
+    const auto type = *op::value_type(*param->type);
+    out.push_back(value_or_throw(op::HostTensor::allocate(type.dtype, op::extents_of(type.shape))));
+    if (type.dtype == ir::Dtype::f64) {
+      for (double& v : out.back().values<double>())
+        v = std::uniform_real_distribution<double>(0.5, 1.5)(random);
+    } else if (type.dtype == ir::Dtype::boolean) {
+      out.back().values<bool>()[0] = given.at(next++) != 0;
+    } else {
+      out.back().values<std::int64_t>()[0] = given.at(next++);
+    }
+  }
+  return out;
+}
+
+/// Compares the tangents along a random direction with the central difference.
+inline void check_tangents(const ir::FunctionRef& function, const std::vector<op::HostTensor>& inputs,
+                           const autodiff::Rules& rules = {}) {
+  std::mt19937_64 random(12);
+  const auto wrt = autodiff::float_parameters(*function);
+  const auto derivative = autodiff::jvp(function, wrt, rules);
+  ASSERT_TRUE(derivative) << derivative.error().to_text();
+  const auto sound = ir::verify(**derivative);
+  ASSERT_TRUE(sound) << sound.error().to_text() << "\n" << ir::print(**derivative);
+  const auto weights = random_weights(*function, inputs, random);
+  std::vector<op::HostTensor> arguments = inputs, directions;
+  for (std::size_t i : wrt) directions.push_back(random_like(inputs[i], random));
+  arguments.insert(arguments.end(), directions.begin(), directions.end());
+  const auto tangents = op::interpret(**derivative, arguments);
+  ASSERT_TRUE(tangents) << tangents.error().to_text() << "\n" << ir::print(**derivative);
+  double actual = 0;
+  for (std::size_t k = 0; k < weights.size(); ++k) actual += inner_product((*tangents)[k], weights[k]);
+  const double measured = measured_derivative(*function, inputs, wrt, directions, weights);
+  EXPECT_NEAR(actual, measured, 1e-6 * std::max(1.0, std::abs(measured))) << ir::print(**derivative);
+}
+
+/// Gradients, tangents, and gradients of gradients.
+inline void check_both_orders(const ir::FunctionRef& function, const std::vector<op::HostTensor>& inputs,
+                              const autodiff::Rules& rules = {}) {
+  check_gradient(function, inputs, autodiff::float_parameters(*function), 1e-6, "first order", rules);
+  check_tangents(function, inputs, rules);
+  const auto first = autodiff::vjp(function, autodiff::float_parameters(*function), rules);
+  ASSERT_TRUE(first) << first.error().to_text();
+  const auto sound = ir::verify(**first);
+  ASSERT_TRUE(sound) << sound.error().to_text() << "\n" << ir::print(**first);
+  std::mt19937_64 random(4);
+  std::vector<op::HostTensor> more = inputs;
+  for (op::HostTensor& weight : random_weights(*function, inputs, random)) more.push_back(std::move(weight));
+  const auto all = autodiff::float_parameters(**first);
+  check_gradient(*first, more, all, 1e-5, "second order", rules);
+  const auto second = autodiff::vjp(*first, all, rules);
+  ASSERT_TRUE(second) << second.error().to_text();
+  const auto second_sound = ir::verify(**second);
+  EXPECT_TRUE(second_sound) << second_sound.error().to_text() << "\n" << ir::print(**second);
+}
+
+inline void check_both_orders(std::string_view text, const std::vector<std::int64_t>& given = {}) {
+  const auto function = parsed_function(text);
+  check_both_orders(function, inputs_for(*function, given));
+}
+
+/// The gradients of all float parameters for result gradients of 1.
+inline std::vector<std::vector<double>> gradients_of(const ir::FunctionRef& function,
+                                                     std::vector<op::HostTensor> inputs,
+                                                     const autodiff::Rules& rules = {}) {
+  const auto gradient = value_or_throw(autodiff::vjp(function, autodiff::float_parameters(*function), rules));
+  for (const op::HostTensor& result : value_or_throw(op::interpret(*function, inputs))) {
+    if (result.dtype() != ir::Dtype::f64) continue;
+    inputs.push_back(converted(result, ir::Dtype::f64));
+    for (double& v : inputs.back().values<double>()) v = 1;
+  }
+  std::vector<std::vector<double>> out;
+  for (const op::HostTensor& one : value_or_throw(op::interpret(*gradient, inputs)))
+    out.push_back(doubles(one));
+  return out;
 }
 
 }  // namespace tessera::fixture
