@@ -47,7 +47,8 @@ class FunctionCse {
   }
 
   bool drop_if_known(const Assign& statement) {
-    if (!may_merge_(*statement.value)) return false;
+    // A scalar may be a size in the type of a later target, where no value is replaced.
+    if (is<ScalarType>(statement.targets[0]->type) || !may_merge_(*statement.value)) return false;
     const NodeRef known = values_.insert(statement.value);
     const auto [first, is_new] = targets_.try_emplace(known.get(), &statement.targets);
     if (is_new || !same_types(*first->second, statement.targets)) return false;
@@ -79,4 +80,9 @@ FunctionRef tessera::ir::eliminate_common_subexpressions(const FunctionRef& func
     const auto* one = as<Function>(node);
     return one == nullptr ? node : FunctionCse(*one, may_merge).run();
   });
+}
+
+FunctionRef tessera::ir::merge_equal_statements(const FunctionRef& function, const MayMerge& may_merge) {
+  const NodeRef out = FunctionCse(*function, may_merge).run();
+  return FunctionRef(static_cast<const Function*>(out.get()));
 }

@@ -1,0 +1,41 @@
+#include "tessera/autodiff/uses.h"
+
+#include "tessera/ir/node_table.h"
+#include "tessera/ir/seal.h"
+
+using namespace tessera;
+
+void tessera::autodiff::for_each_use(const ir::Node& node, const std::function<void(const ir::Var&)>& f) {
+  SmallVector<const ir::Node*, 16> stack{&node};
+  while (!stack.empty()) {
+    const ir::Node& next = *stack.back();
+    stack.pop_back();
+    if (const auto* var = ir::as<ir::Var>(next)) {
+      f(*var);
+    } else if (next.has_variables() && !ir::is<ir::Function>(next)) {
+      ir::for_each_child(next, [&](const ir::Node& child) { stack.push_back(&child); });
+    }
+  }
+}
+
+std::vector<bool> tessera::autodiff::used_parameters(const ir::Function& function) {
+  ir::NodeTable<bool> used;
+  const auto mark = [&](const ir::Var& var) { used[var] = true; };
+  for (const auto& statement : function.body) {
+    for_each_use(*statement->value, mark);
+    for (const auto& target : statement->targets) for_each_use(*target->type, mark);
+  }
+  for (const auto& result : function.results) for_each_use(*result, mark);
+  std::vector<bool> out;
+  for (const auto& param : function.params) out.push_back(used.find(*param) != nullptr);
+  return out;
+}
+
+ir::FunctionRef tessera::autodiff::with_parameters(const ir::FunctionRef& function,
+                                                   const std::vector<bool>& keep) {
+  auto draft = std::make_unique<ir::Function>(*function);
+  draft->params.clear();
+  for (std::size_t i = 0; i < function->params.size(); ++i)
+    if (keep[i]) draft->params.push_back(function->params[i]);
+  return ir::seal(std::move(draft));
+}
