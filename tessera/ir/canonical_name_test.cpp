@@ -78,7 +78,7 @@ const std::vector<Row>& rows() {
     {"gt", "gt greater Greater Tensor.gt_ __gt__ >"},
     {"hard_sigmoid", "hard_sigmoid torch.nn.functional.hardsigmoid torch.nn.Hardsigmoid HardSigmoid Tensor.hardsigmoid_"},
     {"hard_swish", "hard_swish torch.nn.functional.hardswish torch.nn.Hardswish HardSwish Tensor.hardswish_"},
-    {"identity", "identity torch.nn.Identity Tensor.contiguous Tensor.clone"},
+    {"identity", "identity torch.nn.Identity Tensor.contiguous"},
     {"isfinite", "isfinite"},
     {"isinf", "isinf IsInf"},
     {"isnan", "isnan IsNaN"},
