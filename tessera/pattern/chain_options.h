@@ -17,6 +17,7 @@ struct ChainOption {
   std::uint32_t parent = none;  ///< index in the list
   std::uint32_t length = 1;
   bool is_ahead = false;  ///< the parent stands before this node, not after it
+  bool goes_on = false;   ///< a longer chain of the list contains this one
 };
 
 /// Whether nobody but `taker` gets anything from `node`, and that its first result.
@@ -47,6 +48,9 @@ void list_chains_back(const Graph& graph, NodeId last, std::uint32_t most, MayBe
       if (before == none || std::ranges::find(earlier, inputs[slot]) != earlier.end()) continue;
       if (is_only_for(graph, before, option.node) && may_be_in(before))
         out.push_back({.node = before, .parent = i, .length = option.length + 1});
+      else
+        continue;
+      out[i].goes_on = true;
     }
   }
 }
@@ -66,6 +70,7 @@ void list_chains_ahead(const Graph& graph, NodeId first, std::uint32_t most, May
     const auto inputs = graph.inputs(consumers[0]);
     if (std::ranges::find(inputs, graph.result(option.node)) == inputs.end())
       return;  // taken, but not as an input
+    out.back().goes_on = true;
     out.push_back({.node = consumers[0],
                    .parent = static_cast<std::uint32_t>(out.size() - 1),
                    .length = option.length + 1,

@@ -21,12 +21,16 @@ class VariantLister {
   Result<void> run(MatchSpace& space) {
     const auto visit = [&](const Match& match) { return add(match); };
     const auto should_stop = [&] { return out_.out_of_time(); };
-    const bool is_complete = find_matches(graph_, pattern_, variant_, space, visit, should_stop);
+    const SearchEnd end = find_matches(graph_, pattern_, variant_, space, visit, should_stop);
     if (error_) return *std::move(error_);
-    if (!is_complete)
-      out_.set_incomplete(
-          cat("pattern ", quote(pattern_.name()),
-              out_.out_of_time() ? ": the time was over" : ": there are too many candidates"));
+    const std::string name = quote(pattern_.name());
+    if (end == SearchEnd::chains_missing)
+      out_.set_incomplete(cat("pattern ", name, ": some chains of more than ", longest_full_chain(graph_),
+                              " ops"));
+    else if (end == SearchEnd::stopped && out_.out_of_time())
+      out_.set_out_of_time(cat("pattern ", name, ": the time was over"));
+    else if (end == SearchEnd::stopped)
+      out_.set_incomplete(cat("pattern ", name, ": there are too many candidates"));
     return {};
   }
 

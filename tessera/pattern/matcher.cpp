@@ -1,6 +1,7 @@
 #include "tessera/pattern/matcher.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tessera/pattern/chain_options.h"
 #include "tessera/pattern/external_binding.h"
@@ -14,6 +15,13 @@ using From = MatchStep::From;
 
 /// Steps between two questions whether to stop.
 constexpr std::uint32_t steps_between_questions = 4096;
+
+/// The nodes of all chains that begin anywhere in a run of n ops and have at most k of them are n * k * k / 2
+/// in number; k is chosen to keep that below this.
+constexpr double chain_work = 4e6;
+/// Chains beyond that length may have so many nodes in all, and so many for each node of the graph.
+constexpr std::uint64_t long_chain_nodes = 100'000;
+constexpr std::uint64_t long_chain_share = 4;
 
 /// Backtracking over the steps of a plan, without recursion.
 class Search {
@@ -31,9 +39,11 @@ class Search {
         heads_(variant.nodes.size(), none),
         chains_(variant.nodes.size()),
         cursors_(plan.steps.size()),
-        externals_(graph, pattern, variant, space.owner) {}
+        externals_(graph, pattern, variant, space.owner),
+        full_length_(longest_full_chain(graph)),
+        long_nodes_left_(long_chain_nodes + long_chain_share * graph.node_count()) {}
 
-  bool run() {
+  SearchEnd run() {
     std::size_t depth = 0;
     bool goes_on = true;
     while (goes_on) {
@@ -43,11 +53,12 @@ class Search {
         if (++depth < plan_.steps.size()) cursors_[depth].reset();
         continue;
       }
-      if (depth == 0) return goes_on;
+      if (depth == 0) break;
       unbind(plan_.steps[--depth].node);
     }
     while (depth > 0) unbind(plan_.steps[--depth].node);
-    return false;
+    if (!goes_on) return SearchEnd::stopped;
+    return misses_chains_ ? SearchEnd::chains_missing : SearchEnd::complete;
   }
 
  private:
@@ -81,19 +92,32 @@ class Search {
 
   bool advance_chain(const MatchStep& step, Cursor& cursor) {
     for (;;) {
-      for (; cursor.option < cursor.options.size(); ++cursor.option)
-        if (bind_chain(step.node, cursor)) return ++cursor.option, true;
+      for (; cursor.option < cursor.options.size(); ++cursor.option) {
+        const ChainOption& option = cursor.options[cursor.option];
+        const bool is_left_out = option.length > full_length_ && option.goes_on;
+        misses_chains_ = misses_chains_ || is_left_out;
+        if (!is_left_out && bind_chain(step.node, cursor)) return ++cursor.option, true;
+      }
       const NodeId node = next_node(step, cursor);
       if (node == none) return false;
-      cursor.option = 0;
-      cursor.options.clear();
-      const auto may_be_in = [&](NodeId other) { return fits_chain(step.node, other); };
-      const std::uint32_t most = variant_.nodes[step.node].repeat.most;
-      if (step.from == From::producer)
-        list_chains_ahead(graph_, node, most, may_be_in, cursor.options);
-      else
-        list_chains_back(graph_, node, most, may_be_in, cursor.options);
+      list_chains(step, node, cursor);
     }
+  }
+  void list_chains(const MatchStep& step, NodeId node, Cursor& cursor) {
+    cursor.option = 0;
+    cursor.options.clear();
+    const auto may_be_in = [&](NodeId other) { return fits_chain(step.node, other); };
+    std::uint32_t most = variant_.nodes[step.node].repeat.most;
+    if (long_nodes_left_ == 0) most = std::min(most, full_length_);
+    if (step.from == From::producer)
+      list_chains_ahead(graph_, node, most, may_be_in, cursor.options);
+    else
+      list_chains_back(graph_, node, most, may_be_in, cursor.options);
+    const auto is_cut = [&](const ChainOption& option) { return option.length == most; };
+    const bool was_cut = most < variant_.nodes[step.node].repeat.most;
+    misses_chains_ = misses_chains_ || (was_cut && std::ranges::any_of(cursor.options, is_cut));
+    for (const ChainOption& option : cursor.options)
+      if (option.length > full_length_) long_nodes_left_ -= std::min<std::uint64_t>(long_nodes_left_, 1);
   }
 
   NodeId next_node(const MatchStep& step, Cursor& cursor) const {
@@ -347,16 +371,25 @@ class Search {
   std::vector<Cursor> cursors_;
   ExternalBinding externals_;
   std::vector<NodeId> nodes_;
+  std::uint32_t full_length_;
+  std::uint64_t long_nodes_left_;
+  bool misses_chains_ = false;
   std::uint32_t count_ = 0;
 };
 
 }  // namespace
 
-bool tessera::pattern::find_matches(const Graph& graph, const Pattern& pattern, const Variant& variant,
-                                    MatchSpace& space, const MatchVisitor& visit,
-                                    const StopQuestion& should_stop) {
+SearchEnd tessera::pattern::find_matches(const Graph& graph, const Pattern& pattern, const Variant& variant,
+                                         MatchSpace& space, const MatchVisitor& visit,
+                                         const StopQuestion& should_stop) {
   const auto plan = plan_match(graph, pattern, variant);
-  return !plan || Search(graph, pattern, variant, *plan, space, visit, should_stop).run();
+  if (!plan) return SearchEnd::complete;
+  return Search(graph, pattern, variant, *plan, space, visit, should_stop).run();
+}
+
+std::uint32_t tessera::pattern::longest_full_chain(const Graph& graph) {
+  const double length = std::sqrt(2 * chain_work / std::max(graph.node_count(), 1U));
+  return std::max(16U, static_cast<std::uint32_t>(std::min(length, 1e9)));
 }
 
 std::vector<Capture> tessera::pattern::captures_of(const Graph& graph, const Pattern& pattern,

@@ -37,9 +37,21 @@ using MatchVisitor = std::function<bool(const Match&)>;
 /// Asked now and then; true ends the search.
 using StopQuestion = std::function<bool()>;
 
-/// True if the search went to its end. Depth and length of the graph do not matter for the stack.
-bool find_matches(const Graph& graph, const Pattern& pattern, const Variant& variant, MatchSpace& space,
-                  const MatchVisitor& visit, const StopQuestion& should_stop);
+/// How a search ended.
+enum class SearchEnd : std::uint8_t {
+  complete,       ///< every match was told
+  chains_missing, ///< every match but some with long chains
+  stopped,        ///< the visitor or the question ended it
+};
+
+/// Depth and length of the graph do not matter for the stack. A run of n ops holds n * n / 2 chains: in small
+/// graphs all are found, in large ones those up to longest_full_chain(graph) ops and, as far as they have no
+/// more than a few times the nodes of the graph together, those that cannot be longer.
+SearchEnd find_matches(const Graph& graph, const Pattern& pattern, const Variant& variant, MatchSpace& space,
+                       const MatchVisitor& visit, const StopQuestion& should_stop);
+
+/// The length up to which all chains are found: at least 16, and the whole graph up to 200 nodes.
+[[nodiscard]] std::uint32_t longest_full_chain(const Graph& graph);
 
 /// The values that a match captured, in the order of the pattern.
 [[nodiscard]] std::vector<Capture> captures_of(const Graph& graph, const Pattern& pattern,

@@ -17,6 +17,11 @@ bool CandidateList::add(std::span<const NodeId> nodes, double cost, std::uint32_
 
 void CandidateList::set_incomplete(std::string why) { gaps_.push_back(std::move(why)); }
 
+void CandidateList::set_out_of_time(std::string why) {
+  was_cut_ = true;
+  set_incomplete(std::move(why));
+}
+
 std::uint32_t CandidateList::source(std::size_t i) const {
   const auto after = std::ranges::upper_bound(source_begin_, i);
   return static_cast<std::uint32_t>(after - source_begin_.begin() - 1);

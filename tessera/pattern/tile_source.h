@@ -36,6 +36,9 @@ class CandidateList {
   [[nodiscard]] bool out_of_time() const { return end_ && std::chrono::steady_clock::now() >= *end_; }
   /// Notes that the current source could have listed more, and why.
   void set_incomplete(std::string why);
+  /// Notes that time ended the listing: what would have come is not known.
+  void set_out_of_time(std::string why);
+  [[nodiscard]] bool was_cut() const { return was_cut_; }
 
   [[nodiscard]] std::size_t size() const { return sets_.size(); }
   [[nodiscard]] std::span<const NodeId> nodes(std::size_t i) const { return sets_[i].nodes; }
@@ -64,6 +67,7 @@ class CandidateList {
   std::vector<std::size_t> source_begin_;  ///< where the candidates of each source begin
   std::size_t covered_nodes_ = 0;
   std::vector<std::string> gaps_;
+  bool was_cut_ = false;
 };
 
 /// Thread-safe once built.

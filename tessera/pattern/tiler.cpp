@@ -30,14 +30,13 @@ class Tiler {
   Result<Tiling> run() {
     CandidateList list(target_.limits, end_);
     TESSERA_TRY(list_candidates(list));
-    const bool was_cut = list.out_of_time() && !list.gaps().empty();
     out_.list_ms = milliseconds_since(start_);
     const auto solving = Clock::now();
     cover::Problem problem = TESSERA_TRY(make_problem(list));
     const cover::Solution solution = TESSERA_TRY(cover::solve(problem, solver_options()));
     list.sets_ = std::move(problem.candidates);
     take(solution, list);
-    if (was_cut) {
+    if (list.was_cut()) {
       out_.optimal = false;
       out_.bound = 0;
       out_.gap = out_.cost > 0 ? 1 : 0;
