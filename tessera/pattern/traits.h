@@ -53,7 +53,7 @@ class ListedTraits final : public Traits {
   std::map<std::string, Entry, std::less<>> entries_;
 };
 
-/// What counts where nobody has a catalogue: add and mul are commutative, the shape ops are views.
+/// What counts where nobody has a catalogue: the traits of the ops that the table of spellings knows.
 [[nodiscard]] TraitsRef default_traits();
 
 }  // namespace tessera::pattern

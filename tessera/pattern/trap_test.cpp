@@ -185,10 +185,17 @@ TEST(Tiler, Trap_T12_DepthDoesNotMatter) {
   EXPECT_EQ(tiling.tiles.size(), length / 2);
   EXPECT_TRUE(tiling.optimal);
   EXPECT_TRUE(tiling.uncovered.empty());
-  // A chain pattern over all of it, too.
-  const Tiling one = tiling_of(graph, {named("all", "1:a->2:a|b+ @cost=3")}, {.uncovered_cost = 1});
-  EXPECT_EQ(one.cost, 3);
-  EXPECT_EQ(one.tiles.size(), 1U);
+}
+
+TEST(Tiler, Trap_T12_AChainPatternOfAnyLength) {
+  constexpr std::uint32_t length = 3'000;
+  std::string text = "0:a";
+  for (std::uint32_t i = 1; i < length; ++i) text += cat("->", i, i % 2 == 0 ? ":a" : ":b");
+  const Tiling tiling = tiling_of(graph_from(text), {named("all", "1:a->2:a|b+ @cost=3")}, {.uncovered_cost = 1});
+  EXPECT_EQ(tiling.cost, 3);
+  EXPECT_EQ(tiling.tiles.size(), 1U);
+  ASSERT_EQ(tiling.gaps.size(), 1U) << "the shorter ones are millions";
+  EXPECT_EQ(tiling.gaps[0], "pattern \"all\": some chains of more than 51 ops");
 }
 
 TEST(Tiler, Trap_T13_TheSameTilingEveryTime) {
