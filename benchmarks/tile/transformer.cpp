@@ -107,13 +107,18 @@ class TransformerBuilder {
 
 /// What a library for this model would have: every op alone, and what is usually fused. Costs in microseconds.
 constexpr const char* patterns[] = {
-    "1:matmul @cost=30", "1:add @cost=6", "1:mul @cost=6", "1:sub @cost=6", "1:div @cost=6", "1:neg @cost=5",
-    "1:exp @cost=5", "1:tanh @cost=5", "1:rsqrt @cost=4", "1:cast @cost=5", "1:mean @cost=6", "1:max @cost=6",
-    "1:sum @cost=6", "1:reshape @cost=0.5", "1:transpose @cost=7", "1:slice @cost=4", "1:concat @cost=6",
+    "1:matmul @cost=30", "1:<elementwise> @cost=6", "1:<reduction> @cost=6", "1:reshape @cost=0.5",
+    "1:transpose @cost=7", "1:slice @cost=4", "1:concat @cost=6",
+    // matrix products with what comes before or after
     "1:matmul->2:add @cost=31", "1:matmul->2:mul @cost=31", "1:matmul->2:add->3:mul @cost=32",
-    "1:matmul->2:add->3:mul->4:add @cost=33", "1:matmul->2:add->3:reshape @cost=31.5",
-    "1:matmul->2:add->3:reshape->4:transpose @cost=33", "1:transpose->2:matmul @cost=31",
-    "1:matmul->2:transpose->3:reshape @cost=32", "1:transpose->2:reshape->3:matmul->4:add @cost=34",
+    "1:matmul->2:add->3:mul->4:add @cost=33", "1:matmul->2:<elementwise>+ @cost=34",
+    "1:matmul->2:add->3:reshape @cost=31.5", "1:matmul->2:add->3:reshape->4:transpose @cost=33",
+    "1:reshape->2:transpose @cost=6", "1:transpose->2:matmul @cost=31", "1:matmul->2:transpose->3:reshape @cost=32",
+    "1:<elementwise>->2:<elementwise> @cost=6.5", "1:reshape->2:matmul->3:add @cost=33",
+    "1:transpose->2:reshape->3:matmul->4:add @cost=34",
+    // runs of element-wise ops, with a reduction at either end
+    "1:<elementwise>->2:<elementwise>+ @cost=7", "1:<reduction>->2:<elementwise>+ @cost=8",
+    "1:<elementwise>+->2:<reduction> @cost=8", "1:<elementwise>->2:<reduction>->3:<elementwise>+ @cost=9",
     // softmax, alone and with what comes before
     "1:max->2:sub->3:exp->4:div; 3->5:sum->4 @cost=14",
     "0:add->1:max->2:sub->3:exp->4:div; 3->5:sum->4; 0->2 @cost=15",
@@ -121,9 +126,10 @@ constexpr const char* patterns[] = {
     "1:div->2:tanh->3:mul @cost=9", "1:mul->2:div->3:tanh->4:mul->5:add @cost=12",
     // norms
     "1:mean->2:sub->3:mul; 2->3; 3->4:mean->5:add->6:rsqrt; 2->7:mul; 6->7 @cost=13",
-    "0:cast->2:sub; 0->1:mean->2->3:mul; 2->3; 3->4:mean->5:add->6:rsqrt; 2->7:mul; 6->7->8:mul->9:add->10:cast @cost=15",
+    "0:cast->2:sub; 0->1:mean->2->3:mul; 2->3; 3->4:mean->5:add->6:rsqrt; 2->7:mul; 6->7->8:mul->9:add->10:cast "
+    "@cost=15",
     "1:mul->2:mean->3:add->4:rsqrt->5:mul @cost=11", "1:mul->2:mean->3:add->4:rsqrt->5:mul->6:mul @cost=11.5",
-    "1:add->2:rsqrt @cost=4.5",
+    "1:add->2:rsqrt @cost=4.5", "1:cast->2:matmul @cost=31", "1:<elementwise>->2:<elementwise>->3:<elementwise> @cost=7",
     // rotary positions
     "1:slice->3:concat; 2:slice->4:neg->3->5:mul @out=5 @cost=12", "1:mul->3:add; 2:mul->3 @cost=8",
     // the activation

@@ -33,9 +33,9 @@ class Tiler {
     out_.list_ms = milliseconds_since(start_);
     const auto solving = Clock::now();
     cover::Problem problem = TESSERA_TRY(make_problem(list));
-    const cover::Solution solution = TESSERA_TRY(cover::solve(problem, solver_options()));
+    cover::Solution solution = TESSERA_TRY(cover::solve(problem, solver_options()));
     list.sets_ = std::move(problem.candidates);
-    take(solution, list);
+    take(std::move(solution), list);
     if (list.was_cut()) {
       out_.optimal = false;
       out_.bound = 0;
@@ -108,14 +108,15 @@ class Tiler {
     return sum;
   }
 
-  void take(const cover::Solution& solution, const CandidateList& list) {
+  void take(cover::Solution solution, const CandidateList& list) {
     out_.cost = solution.cost;
     out_.bound = solution.bound;
     out_.optimal = solution.optimal;
     out_.gap = solution.gap();
-    out_.uncovered = solution.uncovered;
-    out_.subproblems = solution.subproblems;
+    out_.uncovered = std::move(solution.uncovered);
+    out_.subproblems = std::move(solution.subproblems);
     out_.gaps = list.gaps();
+    out_.tiles.reserve(solution.chosen.size());
     for (const cover::Step& step : solution.order) {
       if (step.kind == cover::Step::Kind::node) {
         out_.order.push_back({TilingStep::Kind::node, step.index});
