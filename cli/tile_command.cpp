@@ -10,6 +10,7 @@
 #include "tessera/pattern/library.h"
 #include "tessera/pattern/pattern_json.h"
 #include "tessera/pattern/pattern_text.h"
+#include "tessera/pattern/region_grower.h"
 #include "tessera/pattern/tiler.h"
 
 using namespace tessera;
@@ -27,6 +28,7 @@ struct Options {
   std::optional<double> uncovered;
   std::string dot;
   std::string trace;
+  bool regions = false;
   bool json = false;
 };
 
@@ -52,8 +54,8 @@ Result<Inputs> sort_files(const Options& options) {
       return wrong_use(cat("unexpected argument '", printable(file), "'"));
   }
   if (!options.has_dsl && !inputs.graph) return wrong_use("no graph: give GRAPH.json or --dsl");
-  if (!inputs.library && options.patterns.empty())
-    return wrong_use("no patterns: give LIBRARY.json or --pattern");
+  if (!inputs.library && options.patterns.empty() && !options.regions)
+    return wrong_use("no patterns: give LIBRARY.json, --pattern or --regions");
   if (inputs.graph == "-" && inputs.library == "-") return wrong_use("standard input can be read once only");
   return inputs;
 }
@@ -120,7 +122,8 @@ Result<Answer> run_tile(const Options& options) {
   const pattern::Graph graph = TESSERA_TRY(load_graph(options, inputs));
   std::vector<pattern::Pattern> patterns = TESSERA_TRY(load_patterns(options, inputs));
   const auto library = std::make_shared<pattern::PatternLibrary>(std::move(patterns));
-  const pattern::Target target{.name = "command line", .sources = {library}};
+  pattern::Target target{.name = "command line", .sources = {library}};
+  if (options.regions) target.sources.push_back(std::make_shared<pattern::RegionGrower>());
   const pattern::Tiling tiling = TESSERA_TRY(pattern::tile(graph, target, how));
   if (!options.dot.empty()) TESSERA_TRY(write_text(options.dot, to_dot(graph, tiling)));
   if (!options.trace.empty()) TESSERA_TRY(write_trace(options.trace, graph, target, tiling));
@@ -147,6 +150,8 @@ void tessera::cli::add_tile(Commands& commands) {
       .add_option("--pattern", options->patterns,
                   "a further pattern as a text: \"name=1:mm->2:relu\"; repeated")
       ->allow_extra_args(false);
+  command.add_flag("--regions", options->regions,
+                   "also offer generated fusion regions, at cost 1 each; they need shapes");
   command.add_option("--objective", options->objective,
                      "cost (default), or coverage: most nodes, then fewest tiles");
   command.add_option("--budget-ms", options->budget_ms,

@@ -13,7 +13,7 @@ namespace tessera::pattern {
 
 /// A graph from JSON if the text begins with '{', else from the short text form. Throws what is wrong.
 [[nodiscard]] Graph graph_from(std::string_view text);
-/// A pattern likewise; as JSON it is one entry of a library. Its name is "p" if the JSON has none.
+/// A pattern likewise; as JSON it is one entry of a library. Its name is "p" unless the JSON begins with one.
 [[nodiscard]] Pattern pattern_from(std::string_view text);
 /// The message for a graph or a pattern that must be wrong, with its place; "" if it is not.
 [[nodiscard]] std::string graph_error(std::string_view text);
