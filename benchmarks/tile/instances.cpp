@@ -29,7 +29,8 @@ std::shared_ptr<const TileSource> library_of(const cover::Problem& problem, cons
       return static_cast<std::uint32_t>(std::ranges::find(candidate.nodes, node) - candidate.nodes.begin());
     };
     for (NodeId node : candidate.nodes) {
-      PatternNode one{.id = graph.id(node), .op = {.names = {graph.op_name(graph.op(node))}}, .lists_inputs = true};
+      PatternNode one{
+          .id = graph.id(node), .op = {.names = {graph.op_name(graph.op(node))}}, .lists_inputs = true};
       for (ValueId value : graph.inputs(node)) {
         const std::uint32_t from = number_of(graph.producer(value));
         const bool is_inside = from < candidate.nodes.size();
@@ -75,11 +76,14 @@ TileInstance tessera::bench::from_problem(const cover::Problem& problem) {
   std::vector<std::vector<ValueId>> inputs(problem.node_count);
   for (std::uint32_t node = 0; node < problem.node_count; ++node)
     builder.add_node({.id = cat(node), .op = cat("op", node)});
-  for (const cover::Edge& edge : problem.edges) inputs[edge.consumer].push_back(builder.result(edge.producer));
+  for (const cover::Edge& edge : problem.edges)
+    inputs[edge.consumer].push_back(builder.result(edge.producer));
   for (std::uint32_t node = 0; node < problem.node_count; ++node) builder.set_inputs(node, inputs[node]);
   builder.set_sinks_as_outputs();
   Graph graph = value_or_throw(std::move(builder).build());
   Target target{.sources = {library_of(problem, graph)}};
-  target.uncovered_cost = [prices = problem.uncovered_cost](const Graph&, NodeId node) { return prices[node]; };
+  target.uncovered_cost = [prices = problem.uncovered_cost](const Graph&, NodeId node) {
+    return prices[node];
+  };
   return {std::move(graph), std::move(target)};
 }

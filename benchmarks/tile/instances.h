@@ -14,8 +14,8 @@ struct TileInstance {
   pattern::Target target;
 };
 
-/// A decoder, op by op: norms, projections, rotary positions, capped attention, a tanh GELU; 93 nodes a layer.
-/// 40 patterns, and all generated regions.
+/// A decoder, op by op: norms, projections, rotary positions, capped attention, a tanh GELU; 93 nodes a
+/// layer. 40 patterns, and all generated regions.
 [[nodiscard]] TileInstance transformer(std::uint32_t layers);
 
 /// a-b-c-d-e-a-b-…, with overlapping patterns of one to five ops.

@@ -47,12 +47,13 @@ Times measure(const char* name, const TileInstance& instance) {
     lists.push_back(tiling.list_ms);
   }
   const Times times{median(totals), median(lists)};
-  std::printf("%-24s %7u nodes %8zu candidates (%4.1f a node) %8.2f ms (best %.2f), of it listing %7.2f  %s, %zu uncovered%s\n",
-              name, instance.graph.node_count(), tiling.candidates,
-              static_cast<double>(tiling.candidates) / instance.graph.node_count(), times.total,
-              *std::min_element(totals.begin(), totals.end()), times.list,
-              tiling.optimal ? "optimal" : "NOT PROVEN", tiling.uncovered.size(),
-              tiling.gaps.empty() ? ", all listed" : tiling.gaps[0].c_str());
+  std::printf(
+      "%-24s %7u nodes %8zu candidates (%4.1f a node) %8.2f ms (best %.2f), of it listing %7.2f  %s, %zu "
+      "uncovered%s\n",
+      name, instance.graph.node_count(), tiling.candidates,
+      static_cast<double>(tiling.candidates) / instance.graph.node_count(), times.total,
+      *std::min_element(totals.begin(), totals.end()), times.list, tiling.optimal ? "optimal" : "NOT PROVEN",
+      tiling.uncovered.size(), tiling.gaps.empty() ? ", all listed" : tiling.gaps[0].c_str());
   std::fflush(stdout);
   return times;
 }
@@ -76,13 +77,15 @@ void measure_dense() {
     ours.push_back(milliseconds_since(start));
     proven += tiling.optimal ? 1 : 0;
     largest_gap = std::max(largest_gap, tiling.gap);
-    if (!tiling.optimal) std::printf("  seed %llu: gap %.4f\n", static_cast<unsigned long long>(seed), tiling.gap);
+    if (!tiling.optimal)
+      std::printf("  seed %llu: gap %.4f\n", static_cast<unsigned long long>(seed), tiling.gap);
     if (!cbc) continue;
     start = std::chrono::steady_clock::now();
     const auto cost = cbc->least_cost(problem, seconds);
     theirs.push_back(milliseconds_since(start));
     if (cost && tiling.optimal && std::abs(*cost - tiling.cost) > 1e-4 * *cost)
-      std::printf("  seed %llu: cost %g, but %g by cbc\n", static_cast<unsigned long long>(seed), tiling.cost, *cost);
+      std::printf("  seed %llu: cost %g, but %g by cbc\n", static_cast<unsigned long long>(seed), tiling.cost,
+                  *cost);
   }
   std::printf("dense, 60 nodes          %llu of %llu proven in 1 s, median %.1f ms, largest gap %.4f; ",
               static_cast<unsigned long long>(proven), static_cast<unsigned long long>(seeds), median(ours),

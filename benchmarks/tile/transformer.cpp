@@ -79,7 +79,8 @@ class TransformerBuilder {
     const ValueId scores = add("matmul", {q, add("transpose", {k}, per_head_)}, scores_);
     const ValueId scaled = add("mul", {scores, scalar(0.125)}, scores_);
     const ValueId capped = add("tanh", {add("div", {scaled, scalar(50)}, scores_)}, scores_);
-    const ValueId masked = add("add", {add("mul", {capped, scalar(50)}, scores_), builder_.input("mask")}, scores_);
+    const ValueId masked =
+        add("add", {add("mul", {capped, scalar(50)}, scores_), builder_.input("mask")}, scores_);
     const ValueId mixed = add("transpose", {add("matmul", {add_softmax(masked), v}, per_head_)}, split_);
     return add_projection(add("reshape", {mixed}, full_), "o", full_);
   }
@@ -105,35 +106,57 @@ class TransformerBuilder {
   ShapeId scores_ = shape({heads, tokens, tokens}), score_column_ = shape({heads, tokens, 1});
 };
 
-/// What a library for this model would have: every op alone, and what is usually fused. Costs in microseconds.
+/// What a library for this model would have: every op alone, and what is usually fused. Costs in
+/// microseconds.
 constexpr const char* patterns[] = {
-    "1:matmul @cost=30", "1:<elementwise> @cost=6", "1:<reduction> @cost=6", "1:reshape @cost=0.5",
-    "1:transpose @cost=7", "1:slice @cost=4", "1:concat @cost=6",
+    "1:matmul @cost=30",
+    "1:<elementwise> @cost=6",
+    "1:<reduction> @cost=6",
+    "1:reshape @cost=0.5",
+    "1:transpose @cost=7",
+    "1:slice @cost=4",
+    "1:concat @cost=6",
     // matrix products with what comes before or after
-    "1:matmul->2:add @cost=31", "1:matmul->2:mul @cost=31", "1:matmul->2:add->3:mul @cost=32",
-    "1:matmul->2:add->3:mul->4:add @cost=33", "1:matmul->2:<elementwise>+ @cost=34",
-    "1:matmul->2:add->3:reshape @cost=31.5", "1:matmul->2:add->3:reshape->4:transpose @cost=33",
-    "1:reshape->2:transpose @cost=6", "1:transpose->2:matmul @cost=31", "1:matmul->2:transpose->3:reshape @cost=32",
-    "1:<elementwise>->2:<elementwise> @cost=6.5", "1:reshape->2:matmul->3:add @cost=33",
+    "1:matmul->2:add @cost=31",
+    "1:matmul->2:mul @cost=31",
+    "1:matmul->2:add->3:mul @cost=32",
+    "1:matmul->2:add->3:mul->4:add @cost=33",
+    "1:matmul->2:<elementwise>+ @cost=34",
+    "1:matmul->2:add->3:reshape @cost=31.5",
+    "1:matmul->2:add->3:reshape->4:transpose @cost=33",
+    "1:reshape->2:transpose @cost=6",
+    "1:transpose->2:matmul @cost=31",
+    "1:matmul->2:transpose->3:reshape @cost=32",
+    "1:<elementwise>->2:<elementwise> @cost=6.5",
+    "1:reshape->2:matmul->3:add @cost=33",
     "1:transpose->2:reshape->3:matmul->4:add @cost=34",
     // runs of element-wise ops, with a reduction at either end
-    "1:<elementwise>->2:<elementwise>+ @cost=7", "1:<reduction>->2:<elementwise>+ @cost=8",
-    "1:<elementwise>+->2:<reduction> @cost=8", "1:<elementwise>->2:<reduction>->3:<elementwise>+ @cost=9",
+    "1:<elementwise>->2:<elementwise>+ @cost=7",
+    "1:<reduction>->2:<elementwise>+ @cost=8",
+    "1:<elementwise>+->2:<reduction> @cost=8",
+    "1:<elementwise>->2:<reduction>->3:<elementwise>+ @cost=9",
     // softmax, alone and with what comes before
     "1:max->2:sub->3:exp->4:div; 3->5:sum->4 @cost=14",
     "0:add->1:max->2:sub->3:exp->4:div; 3->5:sum->4; 0->2 @cost=15",
     "9:div->8:tanh->7:mul->0:add->1:max->2:sub->3:exp->4:div; 3->5:sum->4; 0->2 @cost=17.5",
-    "1:div->2:tanh->3:mul @cost=9", "1:mul->2:div->3:tanh->4:mul->5:add @cost=12",
+    "1:div->2:tanh->3:mul @cost=9",
+    "1:mul->2:div->3:tanh->4:mul->5:add @cost=12",
     // norms
     "1:mean->2:sub->3:mul; 2->3; 3->4:mean->5:add->6:rsqrt; 2->7:mul; 6->7 @cost=13",
-    "0:cast->2:sub; 0->1:mean->2->3:mul; 2->3; 3->4:mean->5:add->6:rsqrt; 2->7:mul; 6->7->8:mul->9:add->10:cast "
+    "0:cast->2:sub; 0->1:mean->2->3:mul; 2->3; 3->4:mean->5:add->6:rsqrt; 2->7:mul; "
+    "6->7->8:mul->9:add->10:cast "
     "@cost=15",
-    "1:mul->2:mean->3:add->4:rsqrt->5:mul @cost=11", "1:mul->2:mean->3:add->4:rsqrt->5:mul->6:mul @cost=11.5",
-    "1:add->2:rsqrt @cost=4.5", "1:cast->2:matmul @cost=31", "1:<elementwise>->2:<elementwise>->3:<elementwise> @cost=7",
+    "1:mul->2:mean->3:add->4:rsqrt->5:mul @cost=11",
+    "1:mul->2:mean->3:add->4:rsqrt->5:mul->6:mul @cost=11.5",
+    "1:add->2:rsqrt @cost=4.5",
+    "1:cast->2:matmul @cost=31",
+    "1:<elementwise>->2:<elementwise>->3:<elementwise> @cost=7",
     // rotary positions
-    "1:slice->3:concat; 2:slice->4:neg->3->5:mul @out=5 @cost=12", "1:mul->3:add; 2:mul->3 @cost=8",
+    "1:slice->3:concat; 2:slice->4:neg->3->5:mul @out=5 @cost=12",
+    "1:mul->3:add; 2:mul->3 @cost=8",
     // the activation
-    "1:mul->2:mul->3:mul->4:add->5:mul->6:tanh->7:add->8:mul->9:mul @cost=10", "1:tanh->2:add->3:mul->4:mul @cost=7",
+    "1:mul->2:mul->3:mul->4:add->5:mul->6:tanh->7:add->8:mul->9:mul @cost=10",
+    "1:tanh->2:add->3:mul->4:mul @cost=7",
 };
 static_assert(std::size(patterns) == 40);
 

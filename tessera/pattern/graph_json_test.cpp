@@ -31,7 +31,8 @@ TEST(GraphJson, EqualNamesAreEqualValues) {
 }
 
 TEST(GraphJson, OutputsDefaultToTheSinks) {
-  const Graph graph = graph_from(R"({"nodes":[{"id":"1","op":"a"},{"id":"2","op":"b","inputs":["1"]},{"id":"3","op":"c"}]})");
+  const Graph graph =
+      graph_from(R"({"nodes":[{"id":"1","op":"a"},{"id":"2","op":"b","inputs":["1"]},{"id":"3","op":"c"}]})");
   EXPECT_FALSE(graph.is_output(graph.result(0)));
   EXPECT_TRUE(graph.is_output(graph.result(1)));
   EXPECT_TRUE(graph.is_output(graph.result(2)));
@@ -52,10 +53,12 @@ TEST(GraphJson, FurtherResultsAreReferredToByNumber) {
 }
 
 TEST(GraphJson, MultiResultNodesEscapeByResult) {
-  const std::string graph = R"({"nodes":[{"id":"s","op":"split","inputs":["x"]},{"id":"e","op":"exp","inputs":["s:1"]}],
+  const std::string graph =
+      R"({"nodes":[{"id":"s","op":"split","inputs":["x"]},{"id":"e","op":"exp","inputs":["s:1"]}],
       "outputs":["e","s:0"]})";
   const auto pattern = [](const std::string& outputs) {
-    return R"({"nodes":[{"id":"a","op":"split","inputs":["x"]},{"id":"b","op":"exp","inputs":["a:1"]}],"outputs":)" + outputs + "}";
+    return R"({"nodes":[{"id":"a","op":"split","inputs":["x"]},{"id":"b","op":"exp","inputs":["a:1"]}],"outputs":)" +
+           outputs + "}";
   };
   EXPECT_TRUE(matches(graph, pattern(R"(["b"])")).empty());
   EXPECT_TRUE(matches(graph, pattern(R"(["b","a:1"])")).empty());
@@ -65,7 +68,8 @@ TEST(GraphJson, MultiResultNodesEscapeByResult) {
 
 TEST(GraphJson, Errors) {
   const std::pair<const char*, const char*> rows[] = {
-      {R"({"nodes":[{"id":"1","op":"a"},{"id":"1","op":"b"}]})", "graph:1:37: nodes[1].id: node id \"1\" is used twice"},
+      {R"({"nodes":[{"id":"1","op":"a"},{"id":"1","op":"b"}]})",
+       "graph:1:37: nodes[1].id: node id \"1\" is used twice"},
       {R"({"nodes":[{"id":"1","op":"a"}],"outputs":["2"]})", "graph:1:43: outputs[0]: \"2\" is no node id"},
       {R"({"nodes":[{"id":"1","op":"a","inputs":["2"]},{"id":"2","op":"b","inputs":["1"]}]})",
        "graph: the nodes form a cycle: \"1\" -> \"2\" -> \"1\""},

@@ -15,7 +15,8 @@ std::string op_of(std::string_view nodes, NodeId node, std::string_view outputs 
   return graph.op_name(graph.op(node));
 }
 
-constexpr const char* relu_in_place = R"({"id":"1","op":"matmul","inputs":["x","w"]},{"id":"2","op":"relu_","inputs":["1"]})";
+constexpr const char* relu_in_place =
+    R"({"id":"1","op":"matmul","inputs":["x","w"]},{"id":"2","op":"relu_","inputs":["1"]})";
 
 TEST(InPlace, MeansTheSameWhereNobodyReadsTheOldValue) { EXPECT_EQ(op_of(relu_in_place, 1), "relu"); }
 
@@ -25,11 +26,14 @@ TEST(InPlace, StaysAnOpOfItsOwnWhereTheOldValueIsReadLater) {
 
 TEST(InPlace, AReadBeforeTheWriteIsNoHazard) {
   EXPECT_EQ(op_of(R"({"id":"1","op":"matmul","inputs":["x","w"]},{"id":"2","op":"exp","inputs":["1"]},
-                     {"id":"3","op":"relu_","inputs":["1"]})", 2), "relu");
+                     {"id":"3","op":"relu_","inputs":["1"]})",
+                  2),
+            "relu");
 }
 
 TEST(InPlace, AViewSharesTheStorage) {
-  const char* through_view = R"({"id":"1","op":"matmul","inputs":["x","w"]},{"id":"2","op":"reshape","inputs":["1"]},
+  const char* through_view =
+      R"({"id":"1","op":"matmul","inputs":["x","w"]},{"id":"2","op":"reshape","inputs":["1"]},
       {"id":"3","op":"relu_","inputs":["2"]},{"id":"4","op":"exp","inputs":["1"]})";
   EXPECT_EQ(op_of(through_view, 2), "relu_");
 }

@@ -25,8 +25,8 @@ class VariantLister {
     if (error_) return *std::move(error_);
     const std::string name = quote(pattern_.name());
     if (end == SearchEnd::chains_missing)
-      out_.set_incomplete(cat("pattern ", name, ": some chains of more than ", longest_full_chain(graph_),
-                              " ops"));
+      out_.set_incomplete(
+          cat("pattern ", name, ": some chains of more than ", longest_full_chain(graph_), " ops"));
     else if (end == SearchEnd::stopped && out_.out_of_time())
       out_.set_out_of_time(cat("pattern ", name, ": the time was over"));
     else if (end == SearchEnd::stopped)

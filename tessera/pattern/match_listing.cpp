@@ -24,7 +24,8 @@ Result<Graph> try_graph(std::string_view text) {
 Result<Pattern> try_pattern(std::string_view text) {
   if (!text.starts_with("{")) return parse_pattern_text(SourceText("pattern", std::string(text)), "p");
   const bool has_name = text.starts_with("{\"name\"");
-  const std::string library = cat("{\"patterns\":[{", has_name ? "" : "\"name\":\"p\",", text.substr(1), "]}");
+  const std::string library =
+      cat("{\"patterns\":[{", has_name ? "" : "\"name\":\"p\",", text.substr(1), "]}");
   const JsonDocument document = TESSERA_TRY(JsonDocument::parse("pattern", library));
   std::vector<Pattern> patterns = TESSERA_TRY(read_patterns(document));
   return std::move(patterns.front());

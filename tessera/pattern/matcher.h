@@ -39,9 +39,9 @@ using StopQuestion = std::function<bool()>;
 
 /// How a search ended.
 enum class SearchEnd : std::uint8_t {
-  complete,       ///< every match was told
-  chains_missing, ///< every match but some with long chains
-  stopped,        ///< the visitor or the question ended it
+  complete,        ///< every match was told
+  chains_missing,  ///< every match but some with long chains
+  stopped,         ///< the visitor or the question ended it
 };
 
 /// Depth and length of the graph do not matter for the stack. A run of n ops holds n * n / 2 chains: in small

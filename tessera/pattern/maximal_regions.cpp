@@ -224,13 +224,15 @@ class MaximalFinder {
   /// The connected parts of a set to which nothing can be added.
   void take_parts(const Bits& set) {
     std::vector<std::size_t> members;
-    for_each_bit(set, [&](std::size_t c) { members.insert(members.end(), members_[c].begin(), members_[c].end()); });
+    for_each_bit(
+        set, [&](std::size_t c) { members.insert(members.end(), members_[c].begin(), members_[c].end()); });
     is_open_.resize(nodes_.size());
     for (std::size_t i : members) is_open_[i] = true;
     for (std::size_t i : members)
       if (is_open_[i]) take_part(i);
   }
-  /// The part that op i is in. An op next to it that no op of it excludes could be added, with what is between.
+  /// The part that op i is in. An op next to it that no op of it excludes could be added, with what is
+  /// between.
   void take_part(std::size_t i) {
     std::vector<NodeId> part{nodes_[i]};
     std::vector<std::size_t> around;

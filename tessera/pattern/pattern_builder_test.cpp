@@ -19,9 +19,13 @@ TEST(PatternBuilder, WritesPatternsWithTheOperatorsOfTensors) {
   const Pattern pattern = value_or_throw(p.cost(1.5).kernel("gate").build());
   EXPECT_EQ(pattern.name(), "silu_gate");
   EXPECT_EQ(pattern.kernel(), "gate");
-  EXPECT_EQ(matches(graph_from(R"({"nodes":[{"id":"1","op":"sigmoid","inputs":["a"]},{"id":"2","op":"mul","inputs":["1","a"]},
-      {"id":"3","op":"mul","inputs":["b","2"]},{"id":"4","op":"sub","inputs":["3",1]}]})"), pattern),
-            Lines{"s=1 m=2 n2=3 out=4 x=a y=b"});
+  EXPECT_EQ(
+      matches(
+          graph_from(
+              R"({"nodes":[{"id":"1","op":"sigmoid","inputs":["a"]},{"id":"2","op":"mul","inputs":["1","a"]},
+      {"id":"3","op":"mul","inputs":["b","2"]},{"id":"4","op":"sub","inputs":["3",1]}]})"),
+          pattern),
+      Lines{"s=1 m=2 n2=3 out=4 x=a y=b"});
 }
 
 TEST(PatternBuilder, AttributesOptionalNodesAndChains) {
@@ -33,17 +37,23 @@ TEST(PatternBuilder, AttributesOptionalNodesAndChains) {
   const Pattern pattern = value_or_throw(p.build());
   EXPECT_EQ(pattern.variants().size(), 2U);
   const std::string head = R"({"nodes":[{"id":"1","op":"sum","inputs":["a"],"attrs":{"axis":1}},)";
-  EXPECT_EQ(matches(graph_from(head + R"({"id":"2","op":"sqrt","inputs":["1"]},{"id":"3","op":"neg","inputs":["2"]}]})"),
-                    pattern),
-            (Lines{"sum=1 chain=[2 3] x=a", "sum=1 chain=[2] x=a", "sum=1 root=2 chain=[3] x=a"}));
+  EXPECT_EQ(
+      matches(graph_from(head +
+                         R"({"id":"2","op":"sqrt","inputs":["1"]},{"id":"3","op":"neg","inputs":["2"]}]})"),
+              pattern),
+      (Lines{"sum=1 chain=[2 3] x=a", "sum=1 chain=[2] x=a", "sum=1 root=2 chain=[3] x=a"}));
   EXPECT_EQ(matches(graph_from(R"({"nodes":[{"id":"1","op":"sum","inputs":["a"],"attrs":{"axis":0}},
-      {"id":"2","op":"neg","inputs":["1"]}]})"), pattern), Lines{});
+      {"id":"2","op":"neg","inputs":["1"]}]})"),
+                    pattern),
+            Lines{});
 }
 
 TEST(PatternBuilder, CostFunctionAndPredicate) {
   PatternBuilder p("p");
   p.op("exp", {p.input("x")}).as("e");
-  p.cost({.compute = [](const Graph& graph, const Tile& tile) { return graph.id(tile.nodes[0]) == "1" ? 2.0 : 3.0; }});
+  p.cost({.compute = [](const Graph& graph, const Tile& tile) {
+    return graph.id(tile.nodes[0]) == "1" ? 2.0 : 3.0;
+  }});
   p.where([](const Graph& graph, const Tile& tile) { return graph.id(tile.nodes[0]) != "3"; });
   const Pattern pattern = value_or_throw(p.build());
   const Graph graph = graph_from("0:neg->1:exp->2:exp->3:exp");
@@ -66,8 +76,12 @@ TEST(PatternBuilder, OutputsByResult) {
   const auto halves = p.op("split", {p.input("x")}).as("s");
   p.output(p.op("exp", {halves}).as("e")).output(halves.result(1));
   const Pattern pattern = value_or_throw(p.build());
-  EXPECT_EQ(matches(graph_from(R"({"nodes":[{"id":"1","op":"split","inputs":["a"]},{"id":"2","op":"exp","inputs":["1"]},
-      {"id":"3","op":"log","inputs":["1:1"]}]})"), pattern), Lines{"s=1 e=2 x=a"});
+  EXPECT_EQ(
+      matches(
+          graph_from(R"({"nodes":[{"id":"1","op":"split","inputs":["a"]},{"id":"2","op":"exp","inputs":["1"]},
+      {"id":"3","op":"log","inputs":["1:1"]}]})"),
+          pattern),
+      Lines{"s=1 e=2 x=a"});
 }
 
 TEST(PatternBuilder, MistakesComeOutOfBuild) {

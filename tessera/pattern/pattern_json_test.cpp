@@ -65,7 +65,8 @@ TEST(PatternJson, CapturedAttributesAreReportedAndEqualNamesAreEqualValues) {
       {"id":"b","op":"softmax","inputs":["a"],"attrs":{"axis":{"capture":"axis"}}}]})";
   const auto graph = [](int second) {
     return graph_from(cat(R"({"nodes":[{"id":"1","op":"sum","inputs":["x"],"attrs":{"axis":1}},
-      {"id":"2","op":"softmax","inputs":["1"],"attrs":{"axis":)", second, "}}]}"));
+      {"id":"2","op":"softmax","inputs":["1"],"attrs":{"axis":)",
+                          second, "}}]}"));
   };
   EXPECT_EQ(matches(graph(0), pattern_from(pattern)), Lines{});
   const Tiling tiling = tiling_of(graph(1), {pattern_from(pattern)});
@@ -95,12 +96,13 @@ TEST(PatternJson, NamedExternalsHaveIdentity) {
   const std::string pattern = R"({"nodes":[{"id":"a","op":"sub","inputs":["x","y"]},
       {"id":"b","op":"div","inputs":["a","x"]}]})";
   const auto graph = [](const char* third) {
-    return cat(R"({"nodes":[{"id":"1","op":"sub","inputs":["p","q"]},{"id":"2","op":"div","inputs":["1",")", third,
-               R"("]}]})");
+    return cat(R"({"nodes":[{"id":"1","op":"sub","inputs":["p","q"]},{"id":"2","op":"div","inputs":["1",")",
+               third, R"("]}]})");
   };
   EXPECT_EQ(matches(graph("p"), pattern), Lines{"a=1 b=2 x=p y=q"});
   EXPECT_EQ(matches(graph("q"), pattern), Lines{}) << "one name never binds two values";
-  const std::string same = R"({"nodes":[{"id":"1","op":"sub","inputs":["p","p"]},{"id":"2","op":"div","inputs":["1","p"]}]})";
+  const std::string same =
+      R"({"nodes":[{"id":"1","op":"sub","inputs":["p","p"]},{"id":"2","op":"div","inputs":["1","p"]}]})";
   EXPECT_EQ(matches(same, pattern), Lines{"a=1 b=2 x=p y=p"}) << "two names may bind one value";
   EXPECT_EQ(matches(graph("q"), R"({"nodes":[{"id":"a","op":"sub","inputs":[null,null]},
       {"id":"b","op":"div","inputs":["a",null]}]})"),
@@ -109,34 +111,43 @@ TEST(PatternJson, NamedExternalsHaveIdentity) {
 }
 
 TEST(PatternJson, AnExternalMayBeAResultFromOutside) {
-  const std::string graph = R"({"nodes":[{"id":"0","op":"exp","inputs":["p"]},{"id":"1","op":"sub","inputs":["0","q"]}]})";
+  const std::string graph =
+      R"({"nodes":[{"id":"0","op":"exp","inputs":["p"]},{"id":"1","op":"sub","inputs":["0","q"]}]})";
   EXPECT_EQ(matches(graph, R"({"nodes":[{"id":"a","op":"sub","inputs":["x","y"]}]})"), Lines{"a=1 x=0 y=q"});
 }
 
 TEST(PatternJson, CommutativityIsTheGraphs) {
-  const std::string pattern = R"({"nodes":[{"id":"n","op":"neg","inputs":["x"]},{"id":"f","op":"f","inputs":["n","y"]}]})";
+  const std::string pattern =
+      R"({"nodes":[{"id":"n","op":"neg","inputs":["x"]},{"id":"f","op":"f","inputs":["n","y"]}]})";
   const auto graph = [](const char* commutative) {
-    return cat(R"({"nodes":[{"id":"1","op":"neg","inputs":["p"]},{"id":"2","op":"f","inputs":["q","1"]}],"commutative":)",
-               commutative, "}");
+    return cat(
+        R"({"nodes":[{"id":"1","op":"neg","inputs":["p"]},{"id":"2","op":"f","inputs":["q","1"]}],"commutative":)",
+        commutative, "}");
   };
   EXPECT_EQ(matches(graph(R"(["f"])"), pattern), Lines{"n=1 f=2 x=p y=q"});
   EXPECT_EQ(matches(graph("[]"), pattern), Lines{});
   // An empty list also takes it from add.
-  const std::string sum = R"({"nodes":[{"id":"1","op":"neg","inputs":["p"]},{"id":"2","op":"add","inputs":["q","1"]}],"commutative":[]})";
-  EXPECT_EQ(matches(sum, R"({"nodes":[{"id":"n","op":"neg","inputs":["x"]},{"id":"a","op":"add","inputs":["n","y"]}]})"),
-            Lines{});
+  const std::string sum =
+      R"({"nodes":[{"id":"1","op":"neg","inputs":["p"]},{"id":"2","op":"add","inputs":["q","1"]}],"commutative":[]})";
+  EXPECT_EQ(
+      matches(sum,
+              R"({"nodes":[{"id":"n","op":"neg","inputs":["x"]},{"id":"a","op":"add","inputs":["n","y"]}]})"),
+      Lines{});
 }
 
 TEST(PatternJson, OptionalNodesPassTheirFirstNodeInput) {
   const std::string pattern = R"({"nodes":[{"id":"m","op":"matmul","inputs":["x","w"]},
       {"id":"b","op":"add","inputs":["m","bias"],"optional":true},
       {"id":"r","op":["relu","gelu"],"inputs":["b"]}]})";
-  EXPECT_EQ(matches(R"({"nodes":[{"id":"1","op":"mm","inputs":["p","q"]},{"id":"2","op":"add","inputs":["c","1"]},
-      {"id":"3","op":"gelu","inputs":["2"]}]})", pattern),
-            Lines{"m=1 b=2 r=3 x=p w=q bias=c"});
-  EXPECT_EQ(matches(R"({"nodes":[{"id":"1","op":"mm","inputs":["p","q"]},{"id":"3","op":"relu","inputs":["1"]}]})",
-                    pattern),
-            Lines{"m=1 r=3 x=p w=q"});
+  EXPECT_EQ(
+      matches(R"({"nodes":[{"id":"1","op":"mm","inputs":["p","q"]},{"id":"2","op":"add","inputs":["c","1"]},
+      {"id":"3","op":"gelu","inputs":["2"]}]})",
+              pattern),
+      Lines{"m=1 b=2 r=3 x=p w=q bias=c"});
+  EXPECT_EQ(
+      matches(R"({"nodes":[{"id":"1","op":"mm","inputs":["p","q"]},{"id":"3","op":"relu","inputs":["1"]}]})",
+              pattern),
+      Lines{"m=1 r=3 x=p w=q"});
 }
 
 TEST(PatternJson, RepeatedNodesWithBounds) {
@@ -169,10 +180,13 @@ TEST(PatternJson, CostAndKernel) {
 TEST(PatternJson, Errors) {
   const std::pair<const char*, const char*> rows[] = {
       {R"({"nodes":[]})", "patterns[0].nodes: pattern \"p\" is empty"},
-      {R"({"nodes":[{"id":"a","op":"x"},{"id":"a","op":"x"}]})", "patterns[0].nodes[1].id: node id \"a\" is used twice"},
+      {R"({"nodes":[{"id":"a","op":"x"},{"id":"a","op":"x"}]})",
+       "patterns[0].nodes[1].id: node id \"a\" is used twice"},
       {R"({"nodes":[{"id":"a","op":"x"}],"cost":-1})", "patterns[0].cost: cost -1.0 is negative"},
-      {R"({"nodes":[{"id":"a","op":"x"}],"cost":1e999})", "patterns[0].cost: expected a finite number, got 1e999"},
-      {R"({"nodes":[{"id":"a","op":"x"}],"outputs":["b"]})", "patterns[0].outputs[0]: \"b\" is no node id of the pattern"},
+      {R"({"nodes":[{"id":"a","op":"x"}],"cost":1e999})",
+       "patterns[0].cost: expected a finite number, got 1e999"},
+      {R"({"nodes":[{"id":"a","op":"x"}],"outputs":["b"]})",
+       "patterns[0].outputs[0]: \"b\" is no node id of the pattern"},
       {R"({"nodes":[{"id":"a","op":"x","inputs":["b"]},{"id":"b","op":"x","inputs":["a"]}]})",
        "patterns[0]: the nodes form a cycle through \"a\""},
       {R"({"nodes":[{"id":"a","op":"x"},{"id":"b","op":"x"}]})",

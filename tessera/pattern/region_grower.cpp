@@ -26,7 +26,8 @@ class RegionLister {
 
   Result<void> run() {
     if (groups_.without_shape > 0)
-      out_.set_incomplete(cat("regions: the iteration space of ", groups_.without_shape, " ops is not known"));
+      out_.set_incomplete(
+          cat("regions: the iteration space of ", groups_.without_shape, " ops is not known"));
     for (std::uint32_t group = 0; group < groups_.groups.size() && !is_full_; ++group) {
       if (group % groups_between_looks == 0 && out_.out_of_time()) {
         out_.set_out_of_time("regions: the time was over");
@@ -60,8 +61,8 @@ class RegionLister {
   Result<void> add(std::span<const NodeId> nodes) {
     const double cost = options_.cost != nullptr ? options_.cost(graph_, nodes) : 1;
     if (!std::isfinite(cost) || cost < 0)
-      return Error(ErrorCode::invalid_argument,
-                   cat("a region of ", nodes.size(), " ops: cost ", cost, " is not a finite number of at least 0"));
+      return Error(ErrorCode::invalid_argument, cat("a region of ", nodes.size(), " ops: cost ", cost,
+                                                    " is not a finite number of at least 0"));
     is_full_ = is_full_ || !out_.add(nodes, cost, 0, {});
     return {};
   }

@@ -148,7 +148,8 @@ SmallGraph random_graph(std::mt19937& random) {
     const std::uint32_t space = random() % 5 == 0 ? 1 : 0;
     std::vector<ValueId> inputs{values[random() % values.size()]};
     if (random() % 2 == 0) inputs.push_back(values[random() % values.size()]);
-    values.push_back(builder.add(is_light ? "maximum" : "matmul", inputs, {}, {ir::Dtype::f32, shapes[space]}));
+    values.push_back(
+        builder.add(is_light ? "maximum" : "matmul", inputs, {}, {ir::Dtype::f32, shapes[space]}));
     out.space.push_back(is_light ? space + 1 : 0);
   }
   builder.set_sinks_as_outputs();

@@ -33,8 +33,8 @@ struct Tile {
   std::string kernel = {};
   double cost = 0;
   std::vector<NodeId> nodes = {};  ///< covered, ascending; in a function the statements
-  std::vector<NodeImage>
-      images = {};  ///< in the order of the pattern; a region lists its nodes under their own ids
+  std::vector<NodeImage> images =
+      {};  ///< in the order of the pattern; a region lists its nodes under their own ids
   std::vector<ExternalImage> externals = {};
   std::vector<Capture> captures = {};
   std::vector<ValueId> inputs =

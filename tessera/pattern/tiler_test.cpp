@@ -14,8 +14,8 @@ using Lines = std::vector<std::string>;
 
 TEST(Tile, TheCheapestTilingWinsNotTheLargestTile) {
   const Graph graph = graph_from("1:mm->2:relu");
-  const Tiling tiling =
-      tiling_of(graph, {pattern_from("1:mm->2:relu @cost=5"), pattern_from("1:mm @cost=2"), pattern_from("1:relu @cost=2")});
+  const Tiling tiling = tiling_of(graph, {pattern_from("1:mm->2:relu @cost=5"), pattern_from("1:mm @cost=2"),
+                                          pattern_from("1:relu @cost=2")});
   EXPECT_EQ(tiling.cost, 4);
   EXPECT_EQ(tiling.bound, 4);
   EXPECT_EQ(tiling.tiles.size(), 2U);
@@ -32,21 +32,24 @@ TEST(Tile, UncoveredNodesCostWhatIsSaid) {
 
 TEST(Tile, CoverageCountsNodesThenTiles) {
   const Graph graph = graph_from("1:mm->2:relu->3:mm");
-  const Tiling tiling = tiling_of(graph, {pattern_from("1:mm @cost=1"), pattern_from("1:mm->2:relu @cost=100")},
-                                  {.objective = Objective::coverage});
+  const Tiling tiling =
+      tiling_of(graph, {pattern_from("1:mm @cost=1"), pattern_from("1:mm->2:relu @cost=100")},
+                {.objective = Objective::coverage});
   EXPECT_EQ(tiles_of(graph, tiling), (Lines{"p: 1 2", "p: 3"}));
 }
 
 TEST(Tile, TilesComeInAnOrderInWhichTheyCanRun) {
   // Numbered against the order.
-  const Graph graph = graph_from(R"({"nodes":[{"id":"c","op":"c","inputs":["b"]},{"id":"b","op":"b","inputs":["a"]},
+  const Graph graph =
+      graph_from(R"({"nodes":[{"id":"c","op":"c","inputs":["b"]},{"id":"b","op":"b","inputs":["a"]},
       {"id":"a","op":"a","inputs":["x"]}]})");
   const Tiling tiling = tiling_of(graph, {pattern_from("1:a"), pattern_from("1:b->2:c")});
   EXPECT_EQ(tiles_of(graph, tiling), (Lines{"p: a", "p: c b"}));
 }
 
 TEST(Tile, ATileKnowsItsBoundary) {
-  const Graph graph = graph_from(R"({"nodes":[{"id":"1","op":"neg","inputs":["x"]},{"id":"2","op":"sub","inputs":["1","y"]},
+  const Graph graph =
+      graph_from(R"({"nodes":[{"id":"1","op":"neg","inputs":["x"]},{"id":"2","op":"sub","inputs":["1","y"]},
       {"id":"3","op":"exp","inputs":["2"]}],"outputs":["3","1"]})");
   const Tiling tiling = tiling_of(graph, {pattern_from("1:neg->2:sub @out=1,2"), pattern_from("1:exp")});
   ASSERT_EQ(tiling.tiles.size(), 2U);
@@ -62,7 +65,8 @@ TEST(Tile, ATileKnowsItsBoundary) {
 TEST(Tile, EqualTilesOfTwoPatternsCompeteByCost) {
   const Graph graph = graph_from("1:mm->2:relu");
   std::vector<Pattern> library;
-  for (const char* text : {"1:mm->2:relu @cost=3", "1:mm->2:relu @cost=2 @kernel=fast", "1:mm->2:relu @cost=4"})
+  for (const char* text :
+       {"1:mm->2:relu @cost=3", "1:mm->2:relu @cost=2 @kernel=fast", "1:mm->2:relu @cost=4"})
     library.push_back(pattern_from(text));
   const Tiling tiling = tiling_of(graph, library);
   EXPECT_EQ(tiling.cost, 2);

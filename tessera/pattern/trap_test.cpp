@@ -115,15 +115,19 @@ TEST(Tiler, Trap_T9_MappingsWithDifferentBoundariesAreBothKept) {
   const std::string fixed = R"({"nodes":[{"id":"a","op":"add","inputs":["x","y"]},
       {"id":"d","op":"div","inputs":["a","x"]}]})";
   EXPECT_EQ(matches(graph, fixed), Lines{});
-  const std::string scaled = R"({"nodes":[{"id":"n","op":"neg","inputs":["x"]},{"id":"m","op":"mul","inputs":["n","y"]},
+  const std::string scaled =
+      R"({"nodes":[{"id":"n","op":"neg","inputs":["x"]},{"id":"m","op":"mul","inputs":["n","y"]},
       {"id":"a","op":"add","inputs":["m","z"]}]})";
-  const std::string graph2 = R"({"nodes":[{"id":"1","op":"neg","inputs":["p"]},{"id":"2","op":"mul","inputs":["1","q"]},
+  const std::string graph2 =
+      R"({"nodes":[{"id":"1","op":"neg","inputs":["p"]},{"id":"2","op":"mul","inputs":["1","q"]},
       {"id":"3","op":"add","inputs":["2","q"]}]})";
   EXPECT_EQ(matches(graph2, scaled), Lines{"n=1 m=2 a=3 x=p y=q z=q"}) << "two names may bind one value";
   // add(x, y) followed by a use of y: both ways to name the operands are matches with other boundaries.
-  const std::string two = R"({"nodes":[{"id":"a","op":"add","inputs":["x","y"]},{"id":"b","op":"sub","inputs":["y","a"]},
+  const std::string two =
+      R"({"nodes":[{"id":"a","op":"add","inputs":["x","y"]},{"id":"b","op":"sub","inputs":["y","a"]},
       {"id":"c","op":"sub","inputs":["x","b"]}],"outputs":["c"]})";
-  const std::string both = R"({"nodes":[{"id":"1","op":"add","inputs":["p","p"]},{"id":"2","op":"sub","inputs":["p","1"]},
+  const std::string both =
+      R"({"nodes":[{"id":"1","op":"add","inputs":["p","p"]},{"id":"2","op":"sub","inputs":["p","1"]},
       {"id":"3","op":"sub","inputs":["p","2"]}]})";
   EXPECT_EQ(matches(both, two), Lines{"a=1 b=2 c=3 x=p y=p"});
 }
@@ -140,8 +144,7 @@ TEST(Tiler, Trap_T9_OpenChoicesOfACommutativeOpAreAllListed) {
 TEST(Tiler, Trap_T10_DisjointCopiesAreSolvedOnce) {
   constexpr std::uint32_t copies = 1000;
   std::string text;
-  for (std::uint32_t i = 0; i < copies; ++i)
-    text += cat(3 * i, ":a->", 3 * i + 1, ":b->", 3 * i + 2, ":c;");
+  for (std::uint32_t i = 0; i < copies; ++i) text += cat(3 * i, ":a->", 3 * i + 1, ":b->", 3 * i + 2, ":c;");
   const Graph graph = graph_from(text);
   const Tiling tiling =
       tiling_of(graph, {named("ab", "1:a->2:b"), named("bc", "1:b->2:c"), named("a", "1:a")}, by_coverage);
@@ -158,7 +161,8 @@ TEST(Tiler, Trap_T10_DisjointCopiesAreSolvedOnce) {
 /// Eight producers into one op. `wrong` of them lead elsewhere.
 std::string fan_graph(std::uint32_t producers, std::string_view into) {
   std::string text;
-  for (std::uint32_t i = 0; i < producers; ++i) text += cat("s", i, ":src->n", i, ":neg->", i == 0 ? "t:" : "t", i == 0 ? into : "", ";");
+  for (std::uint32_t i = 0; i < producers; ++i)
+    text += cat("s", i, ":src->n", i, ":neg->", i == 0 ? "t:" : "t", i == 0 ? into : "", ";");
   return text;
 }
 
@@ -168,7 +172,8 @@ TEST(Tiler, Trap_T11_EdgesAreCheckedAsSoonAsBothEndsAreMapped) {
     const auto start = std::chrono::steady_clock::now();
     const Graph graph = graph_from(fan_graph(8, op));
     std::string pattern;
-    for (std::uint32_t i = 0; i < 8; ++i) pattern += cat("n", i, ":neg->", i == 0 ? "t:" : "t", i == 0 ? op : "", ";");
+    for (std::uint32_t i = 0; i < 8; ++i)
+      pattern += cat("n", i, ":neg->", i == 0 ? "t:" : "t", i == 0 ? op : "", ";");
     EXPECT_EQ(matches(graph, pattern_from(pattern)).size(), 1U) << op;
     // One producer too many in the pattern, one too few in the graph: nothing, as fast.
     EXPECT_EQ(matches(graph_from(fan_graph(7, op)), pattern_from(pattern)), Lines{}) << op;
@@ -181,7 +186,8 @@ TEST(Tiler, Trap_T12_DepthDoesNotMatter) {
   std::string text = "0:a";
   for (std::uint32_t i = 1; i < length; ++i) text += cat("->", i, i % 2 == 0 ? ":a" : ":b");
   const Graph graph = graph_from(text);
-  const Tiling tiling = tiling_of(graph, {named("ab", "1:a->2:b"), named("ba", "1:b->2:a"), named("a", "1:a")});
+  const Tiling tiling =
+      tiling_of(graph, {named("ab", "1:a->2:b"), named("ba", "1:b->2:a"), named("a", "1:a")});
   EXPECT_EQ(tiling.tiles.size(), length / 2);
   EXPECT_TRUE(tiling.optimal);
   EXPECT_TRUE(tiling.uncovered.empty());
@@ -191,7 +197,8 @@ TEST(Tiler, Trap_T12_AChainPatternOfAnyLength) {
   constexpr std::uint32_t length = 3'000;
   std::string text = "0:a";
   for (std::uint32_t i = 1; i < length; ++i) text += cat("->", i, i % 2 == 0 ? ":a" : ":b");
-  const Tiling tiling = tiling_of(graph_from(text), {named("all", "1:a->2:a|b+ @cost=3")}, {.uncovered_cost = 1});
+  const Tiling tiling =
+      tiling_of(graph_from(text), {named("all", "1:a->2:a|b+ @cost=3")}, {.uncovered_cost = 1});
   EXPECT_EQ(tiling.cost, 3);
   EXPECT_EQ(tiling.tiles.size(), 1U);
   ASSERT_EQ(tiling.gaps.size(), 1U) << "the shorter ones are millions";
@@ -238,17 +245,18 @@ TEST(Tiler, Trap_T15_AnExternalNeverBindsAValueFromInside) {
   const std::string pattern = R"({"nodes":[{"id":"n","op":"neg","inputs":["x"]},
       {"id":"s","op":"sub","inputs":["n","y"]}],"outputs":["n","s"]})";
   const auto graph = [](const char* second) {
-    return cat(R"({"nodes":[{"id":"1","op":"neg","inputs":["p"]},{"id":"2","op":"sub","inputs":["1",")", second,
-               R"("]}]})");
+    return cat(R"({"nodes":[{"id":"1","op":"neg","inputs":["p"]},{"id":"2","op":"sub","inputs":["1",")",
+               second, R"("]}]})");
   };
   EXPECT_EQ(matches(graph("1"), pattern), Lines{});
   EXPECT_EQ(matches(graph("p"), pattern), Lines{"n=1 s=2 x=p y=p"});
   // A commutative op with the inner value in both places.
   const std::string sum = R"({"nodes":[{"id":"n","op":"neg","inputs":["x"]},
       {"id":"a","op":"add","inputs":["n","y"]}],"outputs":["n","a"]})";
-  EXPECT_EQ(matches(R"({"nodes":[{"id":"1","op":"neg","inputs":["p"]},{"id":"2","op":"add","inputs":["1","1"]}]})",
-                    sum),
-            Lines{});
+  EXPECT_EQ(
+      matches(R"({"nodes":[{"id":"1","op":"neg","inputs":["p"]},{"id":"2","op":"add","inputs":["1","1"]}]})",
+              sum),
+      Lines{});
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Laws of the tiler on random graphs and libraries: the matcher finds exactly what the definition says, and the tiling
-// costs what the best of all tilings costs.
+// Laws of the tiler on random graphs and libraries: the matcher finds exactly what the definition says, and
+// the tiling costs what the best of all tilings costs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -91,7 +91,8 @@ class RandomTiling {
       }
     }
     if (!node.lists_inputs)
-      while (!node.inputs.empty() && node.inputs.back().kind != PatternInput::Kind::node) node.inputs.pop_back();
+      while (!node.inputs.empty() && node.inputs.back().kind != PatternInput::Kind::node)
+        node.inputs.pop_back();
     if (chance(25)) std::ranges::shuffle(node.inputs, random_);
     parts.nodes.push_back(std::move(node));
   }
@@ -99,7 +100,8 @@ class RandomTiling {
   PatternInput external(std::string name, PatternParts& parts) {
     if (chance(15)) name += "'";
     auto at = std::ranges::find(parts.externals, name, &PatternExternal::name);
-    if (at == parts.externals.end() && (parts.externals.size() >= 4 || (chance(10) && !parts.externals.empty())))
+    if (at == parts.externals.end() &&
+        (parts.externals.size() >= 4 || (chance(10) && !parts.externals.empty())))
       at = parts.externals.begin();
     const auto index = static_cast<std::uint32_t>(at - parts.externals.begin());
     if (index == parts.externals.size()) parts.externals.push_back({.name = name});
@@ -114,7 +116,8 @@ std::vector<BruteMatch> found_matches(const Graph& graph, const Pattern& pattern
   std::vector<BruteMatch> out;
   MatchSpace space(graph);
   const auto visit = [&](const Match& match) {
-    out.push_back({{match.images.begin(), match.images.end()}, {match.externals.begin(), match.externals.end()}});
+    out.push_back(
+        {{match.images.begin(), match.images.end()}, {match.externals.begin(), match.externals.end()}});
     return true;
   };
   EXPECT_EQ(find_matches(graph, pattern, pattern.variants()[0], space, visit, [] { return false; }),
@@ -146,7 +149,8 @@ TEST(MatcherLaw, FindsWhatTheDefinitionSaysOncePerSymmetry) {
 }
 
 /// The cheapest tiling by the candidates of the brute-force matcher and the brute-force cover.
-double least_cost(const Graph& graph, const std::vector<PatternParts>& library, Objective objective, double uncovered) {
+double least_cost(const Graph& graph, const std::vector<PatternParts>& library, Objective objective,
+                  double uncovered) {
   cover::Problem problem{.node_count = graph.node_count()};
   for (NodeId node = 0; node < graph.node_count(); ++node)
     for (NodeId before : graph.predecessors(node)) problem.edges.push_back({before, node});
@@ -170,7 +174,8 @@ std::string explain_invalid(const Graph& graph, const Tiling& tiling) {
   std::vector<std::uint32_t> time(graph.node_count(), none);
   for (std::uint32_t step = 0; step < tiling.order.size(); ++step) {
     std::vector<NodeId> nodes{tiling.order[step].index};
-    if (tiling.order[step].kind == TilingStep::Kind::tile) nodes = tiling.tiles[tiling.order[step].index].nodes;
+    if (tiling.order[step].kind == TilingStep::Kind::tile)
+      nodes = tiling.tiles[tiling.order[step].index].nodes;
     for (NodeId node : nodes)
       if (std::exchange(time[node], step) != none) return cat("node ", graph.id(node), " is covered twice");
   }

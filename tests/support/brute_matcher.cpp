@@ -100,7 +100,8 @@ class BruteMatcher {
       const PatternInput& wanted = parts_.nodes[i].inputs[slot];
       const ValueId value = inputs[places[slot]];
       if (wanted.kind == Kind::node) {
-        if (graph_.producer(value) != match_.images[wanted.index] || graph_.result_index(value) != wanted.result)
+        if (graph_.producer(value) != match_.images[wanted.index] ||
+            graph_.result_index(value) != wanted.result)
           return false;
         continue;
       }
@@ -128,7 +129,9 @@ bool is_symmetry(const Graph& graph, const PatternParts& parts, const std::vecto
     if (input.kind == Kind::external) input.index = externals[input.index];
     return input;
   };
-  const auto key = [](const PatternInput& input) { return std::tuple(input.kind, input.index, input.result); };
+  const auto key = [](const PatternInput& input) {
+    return std::tuple(input.kind, input.index, input.result);
+  };
   for (std::uint32_t i = 0; i < parts.nodes.size(); ++i) {
     const PatternNode& from = parts.nodes[i];
     const PatternNode& to = parts.nodes[nodes[i]];

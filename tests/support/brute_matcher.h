@@ -1,5 +1,5 @@
-// The matches of a pattern by trying every map of its nodes, straight from the definition. Shares no code with the
-// matcher. For patterns without optional and repeated nodes, attributes and conditions.
+// The matches of a pattern by trying every map of its nodes, straight from the definition. Shares no code
+// with the matcher. For patterns without optional and repeated nodes, attributes and conditions.
 #pragma once
 
 #include <set>
@@ -19,11 +19,13 @@ struct BruteMatch {
 };
 
 /// All of them, those that a symmetry of the pattern maps onto each other too. Exponential.
-[[nodiscard]] std::set<BruteMatch> brute_force_matches(const pattern::Graph& graph, const pattern::PatternParts& parts);
+[[nodiscard]] std::set<BruteMatch> brute_force_matches(const pattern::Graph& graph,
+                                                       const pattern::PatternParts& parts);
 
-/// The match and all that differ from it by a symmetry of the pattern: by a permutation of nodes and externals that
-/// maps the pattern onto itself. Exponential.
-[[nodiscard]] std::set<BruteMatch> symmetric_matches(const pattern::Graph& graph, const pattern::PatternParts& parts,
+/// The match and all that differ from it by a symmetry of the pattern: by a permutation of nodes and
+/// externals that maps the pattern onto itself. Exponential.
+[[nodiscard]] std::set<BruteMatch> symmetric_matches(const pattern::Graph& graph,
+                                                     const pattern::PatternParts& parts,
                                                      const BruteMatch& match);
 
 }  // namespace tessera::test
