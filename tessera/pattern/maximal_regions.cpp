@@ -11,10 +11,11 @@ using namespace tessera::pattern;
 namespace {
 
 /// Bits of memory for the relation, and steps for the sets; beyond, the answer is not complete.
-constexpr std::uint64_t relation_limit = 1U << 26;
+constexpr std::uint64_t relation_limit = 1U << 28;
 constexpr std::uint64_t step_limit = 20'000'000;
-/// Ops of a group for which a region each is grown where not all can be listed.
-constexpr std::size_t seed_limit = 256;
+/// Where not all can be listed: from so many ops of the group a region is grown, to at most so many ops.
+constexpr std::size_t seed_limit = 128;
+constexpr std::size_t grown_limit = 64;
 
 /// Exchanges rows and columns of 64 times 64 bits: halves first, then quarters, …
 void transpose(std::array<std::uint64_t, 64>& block) {
@@ -279,7 +280,7 @@ class MaximalFinder {
     const std::size_t stride = std::max<std::size_t>(1, nodes_.size() / seed_limit);
     for (std::size_t i = 0; i < nodes_.size(); i += stride) {
       std::vector<NodeId> region{nodes_[i]};
-      while (region.size() < seed_limit) {
+      while (region.size() < grown_limit) {
         const auto node = find_addition(region);
         if (!node) break;
         region.insert(std::ranges::upper_bound(region, *node), *node);

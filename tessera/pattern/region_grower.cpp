@@ -11,8 +11,8 @@ using namespace tessera::pattern;
 
 namespace {
 
-/// Groups between two looks at the clock.
-constexpr std::uint32_t groups_between_looks = 64;
+/// No group has more small regions than this, however large it is.
+constexpr std::size_t group_limit = 2'000'000;
 
 class RegionLister {
  public:
@@ -29,12 +29,11 @@ class RegionLister {
       out_.set_incomplete(
           cat("regions: the iteration space of ", groups_.without_shape, " ops is not known"));
     for (std::uint32_t group = 0; group < groups_.groups.size() && !is_full_; ++group) {
-      if (group % groups_between_looks == 0 && out_.out_of_time()) {
-        out_.set_out_of_time("regions: the time was over");
-        return {};
-      }
       TESSERA_TRY(list_small(group));
-      TESSERA_TRY(list_maximal(group));
+      if (!is_late_) TESSERA_TRY(list_maximal(group));
+      if (!is_late_) continue;
+      out_.set_out_of_time("regions: the time was over");
+      return {};
     }
     if (is_full_) out_.set_incomplete("regions: there are too many candidates");
     if (complete_to_ < options_.largest)
@@ -45,8 +44,9 @@ class RegionLister {
 
  private:
   Result<void> list_small(std::uint32_t group) {
-    const std::size_t limit = options_.regions_per_node * groups_.groups[group].size();
-    complete_to_ = std::min(complete_to_, small_.find(group, options_.largest, limit));
+    const std::size_t limit = std::min(options_.regions_per_node * groups_.groups[group].size(), group_limit);
+    const auto should_stop = [&] { return is_late_ = out_.out_of_time(); };
+    complete_to_ = std::min(complete_to_, small_.find(group, options_.largest, limit, should_stop));
     for (const SmallRegion& region : small_.regions()) TESSERA_TRY(add(nodes_in(region)));
     return {};
   }
@@ -76,6 +76,7 @@ class RegionLister {
   std::uint32_t complete_to_ = small_region_limit;
   bool misses_maximal_ = false;
   bool is_full_ = false;
+  bool is_late_ = false;
 };
 
 }  // namespace

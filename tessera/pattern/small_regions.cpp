@@ -6,6 +6,9 @@ using namespace tessera::pattern;
 
 namespace {
 
+/// Regions that are extended between two questions whether to stop.
+constexpr std::size_t regions_between_questions = 1024;
+
 std::uint64_t region_hash(const SmallRegion& region) {
   std::uint64_t hash = 0;
   for (NodeId node : region) {
@@ -18,7 +21,8 @@ std::uint64_t region_hash(const SmallRegion& region) {
 
 }  // namespace
 
-std::uint32_t SmallRegions::find(std::uint32_t group, std::uint32_t largest, std::size_t limit) {
+std::uint32_t SmallRegions::find(std::uint32_t group, std::uint32_t largest, std::size_t limit,
+                                 const std::function<bool()>& should_stop) {
   group_ = group;
   regions_.clear();
   seen_.clear();
@@ -33,7 +37,7 @@ std::uint32_t SmallRegions::find(std::uint32_t group, std::uint32_t largest, std
   for (std::uint32_t size = 1; size < largest; ++size) {
     const std::size_t end = regions_.size();
     for (std::size_t i = begin; i < end; ++i) {
-      if (regions_.size() > limit) return size;
+      if (regions_.size() > limit || (i % regions_between_questions == 0 && should_stop())) return size;
       extend(SmallRegion(regions_[i]));
     }
     begin = end;

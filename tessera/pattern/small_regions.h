@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -34,9 +35,10 @@ class SmallRegions {
       : graph_(graph), groups_(groups), convexity_(convexity) {}
 
   /// Finds the regions of up to `largest` ops, by size. The size up to which all were found: `largest`, or
-  /// less if there are more than `limit`; then those found so far of the next size are there, too.
-  /// REQUIRES largest <= small_region_limit.
-  std::uint32_t find(std::uint32_t group, std::uint32_t largest, std::size_t limit);
+  /// less if there are more than `limit` or `should_stop` said so; then those found so far of the next size
+  /// are there, too. REQUIRES largest <= small_region_limit.
+  std::uint32_t find(std::uint32_t group, std::uint32_t largest, std::size_t limit,
+                     const std::function<bool()>& should_stop);
 
   [[nodiscard]] const std::vector<SmallRegion>& regions() const { return regions_; }
 

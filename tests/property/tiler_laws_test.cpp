@@ -11,6 +11,7 @@
 #include "tessera/pattern/graph_builder.h"
 #include "tessera/pattern/library.h"
 #include "tessera/pattern/matcher.h"
+#include "tessera/pattern/pattern_text.h"
 #include "tessera/pattern/tiler.h"
 #include "tests/support/brute_matcher.h"
 
@@ -146,6 +147,64 @@ TEST(MatcherLaw, FindsWhatTheDefinitionSaysOncePerSymmetry) {
   }
   EXPECT_GT(total, 10'000U);
   EXPECT_GT(symmetric, 1'000U);
+}
+
+/// A random tree of unary ops.
+Graph random_tree(RandomTiling& random) {
+  GraphBuilder builder;
+  std::vector<ValueId> values{builder.input("x")};
+  for (std::uint32_t i = 2 + random.below(12); i > 0; --i) {
+    static constexpr const char* ops[] = {"a", "b", "c"};
+    const auto size = static_cast<std::uint32_t>(values.size());
+    const ValueId from = values[random.chance(75) ? size - 1 : random.below(size)];
+    values.push_back(builder.add(ops[random.below(3)], {from}));
+  }
+  builder.set_sinks_as_outputs();
+  return value_or_throw(std::move(builder).build());
+}
+
+/// The sets of nodes that the patterns cover, each once for each match.
+std::multiset<std::vector<NodeId>> covered_sets(const Graph& graph, const std::vector<std::string>& texts) {
+  std::vector<Pattern> patterns;
+  for (const std::string& text : texts)
+    patterns.push_back(value_or_throw(parse_pattern_text(SourceText("pattern", text), text)));
+  CandidateList list;
+  value_or_throw(PatternLibrary(std::move(patterns)).list(graph, list));
+  std::multiset<std::vector<NodeId>> out;
+  for (std::size_t i = 0; i < list.size(); ++i) out.emplace(list.nodes(i).begin(), list.nodes(i).end());
+  return out;
+}
+
+TEST(MatcherLaw, AnOptionalNodeIsBothPatterns) {
+  std::size_t total = 0;
+  for (std::uint32_t seed = 0; seed < 2'000; ++seed) {
+    RandomTiling random(seed);
+    const Graph graph = random_tree(random);
+    const auto found = covered_sets(graph, {"1:a->2:b?->3:c|a"});
+    EXPECT_EQ(found, covered_sets(graph, {"1:a->2:b->3:c|a", "1:a->3:c|a"})) << "seed " << seed;
+    total += found.size();
+  }
+  EXPECT_GT(total, 1'000U);
+}
+
+TEST(MatcherLaw, AChainIsAllItsLengths) {
+  std::size_t total = 0;
+  for (std::uint32_t seed = 0; seed < 2'000; ++seed) {
+    RandomTiling random(seed);
+    const Graph graph = random_tree(random);
+    for (const bool is_first : {true, false}) {
+      std::vector<std::string> lengths;
+      std::string run;
+      for (std::uint32_t length = 1; length < graph.node_count(); ++length) {
+        run += cat(length == 1 ? "" : "->", "n", length, ":a|b");
+        lengths.push_back(is_first ? cat(run, "->z:c") : cat("z:c->", run));
+      }
+      const auto found = covered_sets(graph, {is_first ? "n:a|b+->z:c" : "z:c->n:a|b+"});
+      EXPECT_EQ(found, covered_sets(graph, lengths)) << "seed " << seed;
+      total += found.size();
+    }
+  }
+  EXPECT_GT(total, 2'000U);
 }
 
 /// The cheapest tiling by the candidates of the brute-force matcher and the brute-force cover.
