@@ -36,5 +36,6 @@ void add_equal(Commands& commands);
 void add_hash(Commands& commands);
 void add_ops(Commands& commands);
 void add_print(Commands& commands);
+void add_tile(Commands& commands);
 
 }  // namespace tessera::cli

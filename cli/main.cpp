@@ -30,6 +30,7 @@ int run(int argc, char** argv) {
   add_equal(commands);
   add_hash(commands);
   add_ops(commands);
+  add_tile(commands);
   add_bench(commands);
 
   try {
