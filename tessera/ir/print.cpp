@@ -147,12 +147,14 @@ class Printer {
     }
   }
 
-  static std::string item_name(const Function& function) { return function.name.empty() ? "main" : function.name; }
+  static std::string item_name(const Function& function) {
+    return function.name.empty() ? "main" : function.name;
+  }
 
   void print_function_item(const Function& function) {
     const auto named = function_names_.find(&function);
     out_ += "func ";
-append_identifier(out_, named != function_names_.end() ? named->second : item_name(function));
+    append_identifier(out_, named != function_names_.end() ? named->second : item_name(function));
     expand(function);
     run();
     kept_.clear();
