@@ -35,5 +35,6 @@ void add_demo(Commands& commands);
 void add_equal(Commands& commands);
 void add_hash(Commands& commands);
 void add_print(Commands& commands);
+void add_signature(Commands& commands);
 
 }  // namespace tessera::cli

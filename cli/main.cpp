@@ -29,6 +29,7 @@ int run(int argc, char** argv) {
   add_print(commands);
   add_equal(commands);
   add_hash(commands);
+  add_signature(commands);
   add_bench(commands);
 
   try {

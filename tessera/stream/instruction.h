@@ -59,6 +59,9 @@ struct Instruction {
   std::span<const ValueId> frees = {};  ///< values nobody holds any more once the instruction is done
 };
 
+/// The effect of an instruction. A spelling that says so (`add_`) writes even where nothing was declared.
+[[nodiscard]] Effect effect_of(const Instruction& instruction);
+
 /// The input that `instruction` overwrites without naming it among its outputs: the first value a `write`
 /// reads, unless one of its outputs has the id of one of its inputs. Null if there is none. Whoever records
 /// the instruction gives it one more output, a new version of this value.

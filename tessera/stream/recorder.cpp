@@ -46,9 +46,10 @@ OpIndex Recorder::record(const Instruction& instruction) {
   }
 
   pattern_.clear();
-  append_op(pattern_, instruction.op, instruction.attributes, instruction.effect);
+  const Effect effect = effect_of(instruction);
+  append_op(pattern_, instruction.op, instruction.attributes, effect);
   const Label label{trace_.patterns().intern(pattern_.bytes), pattern_.sizes, pattern_.symbols};
-  const OpIndex op = trace_.add_op(label, instruction.effect, operands_, results_);
+  const OpIndex op = trace_.add_op(label, effect, operands_, results_);
 
   std::uint32_t number = 0;
   for (const Output& output : instruction.outputs) current_[output.value] = trace_.result(op, number++);
