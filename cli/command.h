@@ -34,6 +34,7 @@ void add_bench(Commands& commands);
 void add_demo(Commands& commands);
 void add_equal(Commands& commands);
 void add_hash(Commands& commands);
+void add_hot(Commands& commands);
 void add_print(Commands& commands);
 void add_signature(Commands& commands);
 

@@ -30,6 +30,7 @@ int run(int argc, char** argv) {
   add_equal(commands);
   add_hash(commands);
   add_signature(commands);
+  add_hot(commands);
   add_bench(commands);
 
   try {

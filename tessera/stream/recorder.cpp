@@ -33,26 +33,24 @@ Operand Recorder::read(const Input& input) {
 }
 
 OpIndex Recorder::record(const Instruction& instruction) {
+  outputs_.assign(instruction.outputs.begin(), instruction.outputs.end());
+  if (const Input* overwritten = overwritten_input(instruction))
+    outputs_.push_back({.value = overwritten->value, .type = overwritten->type});
+  return record(instruction, effect_of(instruction), outputs_);
+}
+
+OpIndex Recorder::record(const Instruction& instruction, Effect effect, std::span<const Output> results) {
   operands_.clear();
   for (const Input& input : instruction.inputs) operands_.push_back(read(input));
-
-  const Input* overwritten = overwritten_input(instruction);
-  result_patterns_.resize(instruction.outputs.size() + (overwritten != nullptr ? 1 : 0));
+  if (result_patterns_.size() < results.size()) result_patterns_.resize(results.size());
   results_.clear();
-  for (std::size_t i = 0; i < result_patterns_.size(); ++i) {
-    const ir::TypeRef& type =
-        i < instruction.outputs.size() ? instruction.outputs[i].type : overwritten->type;
-    results_.push_back(describe_type(trace_.patterns(), result_patterns_[i], type));
-  }
-
+  for (std::size_t i = 0; i < results.size(); ++i)
+    results_.push_back(describe_type(trace_.patterns(), result_patterns_[i], results[i].type));
   pattern_.clear();
-  const Effect effect = effect_of(instruction);
   append_op(pattern_, instruction.op, instruction.attributes, effect);
   const Label label{trace_.patterns().intern(pattern_.bytes), pattern_.sizes, pattern_.symbols};
   const OpIndex op = trace_.add_op(label, effect, operands_, results_);
-
   std::uint32_t number = 0;
-  for (const Output& output : instruction.outputs) current_[output.value] = trace_.result(op, number++);
-  if (overwritten != nullptr) current_[overwritten->value] = trace_.result(op, number);
+  for (const Output& result : results) current_[result.value] = trace_.result(op, number++);
   return op;
 }

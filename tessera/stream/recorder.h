@@ -18,6 +18,8 @@ class Recorder {
   /// Adds an instruction. An id that was never written is an input. A type that is given only where a value
   /// is read becomes the type of the value.
   OpIndex record(const Instruction& instruction);
+  /// The same for an instruction whose results are listed in full: nothing is added for what it overwrites.
+  OpIndex record(const Instruction& instruction, Effect effect, std::span<const Output> results);
 
   /// The value an id stands for now, or nothing if it was not mentioned.
   [[nodiscard]] std::optional<Operand> find(ValueId id) const;
@@ -29,6 +31,7 @@ class Recorder {
   std::unordered_map<ValueId, Operand> current_;
   Pattern pattern_;
   std::vector<Operand> operands_;
+  std::vector<Output> outputs_;
   std::vector<Label> results_;
   std::vector<Pattern> result_patterns_;
 };
