@@ -41,7 +41,7 @@ class HotPathDetector::State final : public LaneObserver {
   [[nodiscard]] HotPathStatistics statistics() const;
   [[nodiscard]] std::vector<HotUnit> units() const;
 
-  void before_append(Lane& lane) override { forms_.leave(lane); }
+  void before_append(Lane& lane) override;
   void after_append(Lane& lane) override;
   void ended(Lane& lane) override;
   void dissolved(Lane& lane) override;
@@ -87,10 +87,6 @@ HotPathAnswer HotPathDetector::State::record(const Instruction& instruction) {
   if (ops_.is_full()) ops_.shrink([&](OpId op) { return units_.uses(op); });
   const OpId op = ops_.intern(instruction);
   Lane* lane = lanes_.record(instruction, op, statistics_.instructions++);
-  // What a component consists of is of interest when the stream turns to another one.
-  if (last_lane_ != nullptr && last_lane_ != lane && last_lane_->serial == last_serial_ &&
-      !last_lane_->is_registered && is_whole_form(*last_lane_))
-    forms_.enter(*last_lane_);
   last_lane_ = lane;
   last_serial_ = lane == nullptr ? 0 : lane->serial;
   return answer_;
@@ -108,6 +104,14 @@ void HotPathDetector::State::reset_loose() {
   loose_.is_loose = true;
 }
 
+void HotPathDetector::State::before_append(Lane& lane) {
+  forms_.leave(lane);
+  // What a component consists of is of interest when the stream turns to another one.
+  if (last_lane_ != nullptr && last_lane_ != &lane && last_lane_->serial == last_serial_ &&
+      !last_lane_->is_registered && is_whole_form(*last_lane_))
+    forms_.enter(*last_lane_);
+}
+
 void HotPathDetector::State::after_append(Lane& lane) {
   advance_attempts(lane);
   complete_attempts(lane);
@@ -118,9 +122,10 @@ void HotPathDetector::State::after_append(Lane& lane) {
 
 void HotPathDetector::State::ended(Lane& lane) {
   statistics_.misses += lane.attempts.size();
-  if (lane.begin() == 0 && lane.size() < options_.min_length) {
-    append_loose(lane);
-  } else if (is_whole_form(lane)) {
+  lane.attempts.clear();
+  if (lane.begin() == 0 && lane.size() < options_.min_length) append_loose(lane);
+  if (!lane.is_registered) look_at_form(lane);
+  if (is_whole_form(lane)) {
     if (!lane.is_registered) forms_.enter(lane);
     if (lane.is_registered) forms_.end(lane);
   }
@@ -216,11 +221,13 @@ void HotPathDetector::State::look_back(Lane& lane, const Word& word, std::uint64
   }
 }
 
+/// Whether the lane can be all there is of a component, and not an occurrence of a known unit.
 bool HotPathDetector::State::is_whole_form(const Lane& lane) const {
   const bool is_counted =
       !lane.credits.empty() && lane.credits.back().start == 0 && lane.credits.back().end == lane.end();
+  const bool is_under_way = !lane.attempts.empty() && lane.attempts.front().start == 0;
   return lane.begin() == 0 && lane.size() >= options_.min_length && lane.size() <= options_.max_period &&
-         !is_counted;
+         !is_counted && !is_under_way;
 }
 
 void HotPathDetector::State::look_at_form(Lane& lane) {
@@ -247,7 +254,7 @@ void HotPathDetector::State::learn_form(Lane& lane, FormTable::Form& form) {
       count(*word->tally, member.last_position);
   }
   uncover(lane.credits, 0, false);
-  lane.attempts.clear();
+  std::erase_if(lane.attempts, [](const Lane::Attempt& attempt) { return attempt.start > 0; });
   credit(lane, word->tally, 0, lane.end());
 }
 
