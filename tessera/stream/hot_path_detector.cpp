@@ -64,6 +64,7 @@ class HotPathDetector::State final : public LaneObserver {
   void uncover(std::vector<Lane::Credit>& credits, std::uint64_t start, bool also_hot);
   void credit(Lane& lane, const std::shared_ptr<Tally>& tally, std::uint64_t start, std::uint64_t end);
   bool count(Tally& tally, std::uint64_t position);
+  void count_as_longer(std::vector<Lane::Credit>& credits, std::uint64_t start, std::uint64_t end);
   void uncount(const Lane::Credit& credit);
 
   HotPathOptions options_;
@@ -85,7 +86,7 @@ HotPathAnswer HotPathDetector::State::record(const Instruction& instruction) {
   answer_ = {};
   saved_steps_ = std::min(saved_steps_ + steps_looked_back, most_steps_saved);
   if (ops_.is_full()) ops_.shrink([&](OpId op) { return units_.uses(op); });
-  const OpId op = ops_.intern(instruction);
+  const InternedOp op = ops_.intern(instruction);
   Lane* lane = lanes_.record(instruction, op, statistics_.instructions++);
   last_lane_ = lane;
   last_serial_ = lane == nullptr ? 0 : lane->serial;
@@ -183,8 +184,9 @@ void HotPathDetector::State::complete_attempts(Lane& lane) {
 void HotPathDetector::State::look_at_squares(Lane& lane) {
   for (std::size_t i = 0; i < lane.periods.size(); ++i) {
     Lane::Period& period = lane.periods[i];
-    if (period.is_settled || !is_square(lane, period)) continue;
-    period.is_settled = true;
+    const bool was_settled = period.is_settled;
+    period.is_settled = is_square(lane, period);
+    if (was_settled || !period.is_settled) continue;
     const std::uint64_t length = period.period;
     if (length < options_.min_length || is_rotation(lane, length)) continue;
     if (!lane.is_power(lane.end() - length, length)) learn_square(lane, length);
@@ -250,8 +252,8 @@ void HotPathDetector::State::learn_form(Lane& lane, FormTable::Form& form) {
     uncover(member.lane != nullptr ? member.lane->credits : member.credits, 0, false);
     if (member.lane != nullptr)
       credit(*member.lane, word->tally, 0, member.lane->end());
-    else
-      count(*word->tally, member.last_position);
+    else if (count(*word->tally, member.last_position))
+      count_as_longer(member.credits, 0, word->length());
   }
   uncover(lane.credits, 0, false);
   std::erase_if(lane.attempts, [](const Lane::Attempt& attempt) { return attempt.start > 0; });
@@ -319,9 +321,20 @@ void HotPathDetector::State::uncover(std::vector<Lane::Credit>& credits, std::ui
 void HotPathDetector::State::credit(Lane& lane, const std::shared_ptr<Tally>& tally, std::uint64_t start,
                                     std::uint64_t end) {
   const bool was_hot = count(*tally, lane.last_position(start, end));
+  if (was_hot) count_as_longer(lane.credits, start, end);
   auto place = lane.credits.end();
   while (place != lane.credits.begin() && std::prev(place)->end > end) --place;
   lane.credits.insert(place, {tally, start, end, was_hot});
+}
+
+/// Instructions of a hot unit that are also counted as those of a longer hot one are hot only once.
+void HotPathDetector::State::count_as_longer(std::vector<Lane::Credit>& credits, std::uint64_t start,
+                                             std::uint64_t end) {
+  for (auto at = credits.rbegin(); at != credits.rend() && at->end > start; ++at) {
+    if (!at->is_hot || at->start < start || at->end > end) continue;
+    at->is_hot = false;
+    statistics_.hot_instructions -= at->tally->length;
+  }
 }
 
 bool HotPathDetector::State::count(Tally& tally, std::uint64_t position) {
@@ -335,7 +348,7 @@ bool HotPathDetector::State::count(Tally& tally, std::uint64_t position) {
 void HotPathDetector::State::uncount(const Lane::Credit& credit) {
   --statistics_.hits;
   if (credit.is_hot) statistics_.hot_instructions -= credit.tally->length;
-  credit.tally->uncount_one(credit.is_hot, hotness_);
+  credit.tally->uncount_one(hotness_);
 }
 
 HotPathStatistics HotPathDetector::State::statistics() const {

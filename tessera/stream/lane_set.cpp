@@ -128,13 +128,13 @@ void LaneSet::forget_old_values(std::uint64_t position) {
   sweep_at_ = std::max<std::size_t>(1024, 2 * values_.size());
 }
 
-Lane* LaneSet::record(const Instruction& instruction, OpId op, std::uint64_t position) {
+Lane* LaneSet::record(const Instruction& instruction, const InternedOp& op, std::uint64_t position) {
   uses_.clear();
   met_.clear();
   bereft_.clear();
   forget_old_values(position);
   read_inputs(instruction, position);
-  const bool has_effect = effect_of(instruction) != Effect::none;
+  const bool has_effect = op.effect != Effect::none;
   if (has_effect && effects_ != nullptr && effects_->serial == effects_serial_) meet(effects_);
   Lane& lane = join();
   if (has_effect) {
@@ -143,9 +143,9 @@ Lane* LaneSet::record(const Instruction& instruction, OpId op, std::uint64_t pos
   }
   const auto input_count = static_cast<std::uint32_t>(uses_.size());
   for (const Output& output : instruction.outputs) bind(output.value, lane, position);
-  if (const Input* overwritten = overwritten_input(instruction)) bind(overwritten->value, lane, position);
+  if (op.overwrites_input) bind(overwritten_input(instruction)->value, lane, position);
   bereft_.push_back(&lane);
-  append(lane, {op, input_count, uses_, position});
+  append(lane, {op.id, input_count, uses_, position});
   for (const ValueId id : instruction.frees) release(id);
   end_idle(lane);
   return lane.serial == 0 ? nullptr : &lane;

@@ -37,7 +37,7 @@ class LaneSet {
   LaneSet(const LaneLimits& limits, LaneObserver& observer) : limits_(limits), observer_(observer) {}
 
   /// The lane that took the instruction, or null if it ended with it.
-  Lane* record(const Instruction& instruction, OpId op, std::uint64_t position);
+  Lane* record(const Instruction& instruction, const InternedOp& op, std::uint64_t position);
   /// Ends all lanes, in the order they began, and forgets all values.
   void end_all();
 

@@ -21,6 +21,14 @@ void append_dtype(std::string& out, const std::optional<ir::Dtype>& dtype) {
   out += static_cast<char>(dtype ? static_cast<int>(*dtype) + 1 : 0);
 }
 
+/// Whether an output has the id of an input: the only thing about ids that overwritten_input looks at.
+bool writes_what_it_reads(const Instruction& instruction) {
+  for (const Output& output : instruction.outputs)
+    for (const Input& input : instruction.inputs)
+      if (!input.is_parameter && input.value == output.value) return true;
+  return false;
+}
+
 }  // namespace
 
 std::size_t OpTable::TextHash::operator()(std::string_view text) const {
@@ -37,11 +45,12 @@ std::size_t OpTable::TextHash::operator()(std::string_view text) const {
 
 /// The instruction as the caller spelled it. Cheaper than its canonical content, which needs the table of
 /// names and the content of types.
-void OpTable::spell(const Instruction& instruction, Effect effect) {
+void OpTable::spell(const Instruction& instruction) {
   spelled_.clear();
   append_raw(spelled_, static_cast<std::uint32_t>(instruction.op.size()));
   spelled_ += instruction.op;
-  spelled_ += static_cast<char>(effect);
+  spelled_ += static_cast<char>(instruction.effect);
+  spelled_ += static_cast<char>(writes_what_it_reads(instruction));
   append_raw(spelled_, static_cast<std::uint32_t>(instruction.inputs.size()));
   for (const Input& input : instruction.inputs) {
     spelled_ += static_cast<char>(input.is_parameter);
@@ -52,7 +61,6 @@ void OpTable::spell(const Instruction& instruction, Effect effect) {
   }
   append_raw(spelled_, static_cast<std::uint32_t>(instruction.outputs.size()));
   for (const Output& output : instruction.outputs) append_raw(spelled_, output.type.get());
-  spelled_ += static_cast<char>(overwritten_input(instruction) != nullptr);
   if (instruction.attributes == nullptr || instruction.attributes->empty()) return;
   attributes_.clear();
   append_op(attributes_, "", instruction.attributes, Effect::none);
@@ -61,34 +69,35 @@ void OpTable::spell(const Instruction& instruction, Effect effect) {
   for (const SymbolId symbol : attributes_.symbols) append_raw(spelled_, symbol);
 }
 
-OpId OpTable::intern(const Instruction& instruction) {
-  const Effect effect = effect_of(instruction);
-  spell(instruction, effect);
+InternedOp OpTable::intern(const Instruction& instruction) {
+  spell(instruction);
   const auto at = by_spelling_.find(std::string_view(spelled_));
-  return at != by_spelling_.end() ? at->second.id : intern_spelled(instruction, effect);
+  return at != by_spelling_.end() ? at->second.op : intern_spelled(instruction);
 }
 
-OpId OpTable::intern_spelled(const Instruction& instruction, Effect effect) {
+InternedOp OpTable::intern_spelled(const Instruction& instruction) {
   auto kind = std::make_shared<OpKind>();
   kind->op = ir::canonical_name(instruction.op);
   if (instruction.attributes != nullptr) kind->attributes = *instruction.attributes;
-  kind->effect = effect;
+  kind->effect = effect_of(instruction);
   kind->inputs.assign(instruction.inputs.begin(), instruction.inputs.end());
   for (const Output& output : instruction.outputs) kind->results.push_back(output.type);
-  if (const Input* overwritten = overwritten_input(instruction)) kind->results.push_back(overwritten->type);
+  const Input* overwritten = overwritten_input(instruction);
+  if (overwritten != nullptr) kind->results.push_back(overwritten->type);
   write_canonical(*kind);
 
   Spelling spelling;
   for (const Input& input : instruction.inputs) spelling.held.push_back(input.type);
   for (const Output& output : instruction.outputs) spelling.held.push_back(output.type);
   const auto [at, is_new] = by_content_.try_emplace(canonical_.bytes, next_);
-  spelling.id = at->second;
+  spelling.op = {at->second, kind->effect, overwritten != nullptr};
+  const InternedOp out = spelling.op;
   by_spelling_.emplace(spelled_, std::move(spelling));
   if (is_new) {
     kind->id = next_++;
     kinds_.emplace(kind->id, std::move(kind));
   }
-  return at->second;
+  return out;
 }
 
 void OpTable::write_canonical(const OpKind& kind) {

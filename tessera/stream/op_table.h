@@ -28,12 +28,19 @@ struct OpKind {
 };
 using OpKindRef = std::shared_ptr<const OpKind>;
 
+/// An instruction as OpTable knows it.
+struct InternedOp {
+  OpId id = 0;
+  Effect effect = Effect::none;
+  bool overwrites_input = false;  ///< overwritten_input() of the instruction is not null
+};
+
 /// Not thread-safe.
 class OpTable {
  public:
   explicit OpTable(std::size_t capacity) : capacity_(capacity) {}
 
-  OpId intern(const Instruction& instruction);
+  InternedOp intern(const Instruction& instruction);
   /// Null if the table has forgotten it.
   [[nodiscard]] OpKindRef find(OpId id) const;
 
@@ -50,12 +57,12 @@ class OpTable {
   };
   /// Types are known by address here, so they are held.
   struct Spelling {
-    OpId id = 0;
+    InternedOp op;
     std::vector<ir::TypeRef> held;
   };
 
-  void spell(const Instruction& instruction, Effect effect);
-  OpId intern_spelled(const Instruction& instruction, Effect effect);
+  void spell(const Instruction& instruction);
+  InternedOp intern_spelled(const Instruction& instruction);
   void write_canonical(const OpKind& kind);
 
   std::size_t capacity_;

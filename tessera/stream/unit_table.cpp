@@ -15,15 +15,13 @@ bool Tally::count_one(std::uint64_t position, const Hotness& hotness) {
   heat = heat_at(position, hotness) + 1;
   last_position = std::max(last_position, position);
   ++count;
-  if (was_hot) hot_instructions += length;
   if (first_hot_at == 0 && heat >= hotness.threshold) first_hot_at = position + 1;
   return was_hot;
 }
 
-void Tally::uncount_one(bool was_hot, const Hotness& hotness) {
+void Tally::uncount_one(const Hotness& hotness) {
   --count;
   heat -= std::min<std::uint64_t>(heat, 1);
-  if (was_hot) hot_instructions -= length;
   if (count < hotness.threshold) first_hot_at = 0;
 }
 

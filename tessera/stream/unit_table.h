@@ -28,7 +28,6 @@ struct Tally {
   std::uint64_t heat = 0;           ///< the count, less what has decayed
   std::uint64_t last_position = 0;  ///< of the last occurrence
   std::uint64_t first_hot_at = 0;   ///< instructions read by then; 0 if it was never hot
-  std::uint64_t hot_instructions = 0;
 
   [[nodiscard]] EncodingView view() const { return {skeleton, sizes}; }
   [[nodiscard]] std::uint64_t heat_at(std::uint64_t position, const Hotness& hotness) const;
@@ -37,8 +36,8 @@ struct Tally {
   }
   /// Counts an occurrence that ended at `position`. Whether the unit was hot before it.
   bool count_one(std::uint64_t position, const Hotness& hotness);
-  /// Takes back what count_one counted and answered.
-  void uncount_one(bool was_hot, const Hotness& hotness);
+  /// Takes back what count_one counted.
+  void uncount_one(const Hotness& hotness);
 };
 
 /// A sequence of letters. Several can have one canonical form: those that differ in the order of independent
