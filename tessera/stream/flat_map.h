@@ -57,6 +57,16 @@ class FlatMap {
     run_ = 1;
   }
 
+  /// Erases the values for which `f` holds.
+  template <class F>
+  void erase_if(F&& f) {
+    std::vector<std::uint64_t> keys;
+    for_each([&](std::uint64_t key, const V& value) {
+      if (f(value)) keys.push_back(key);
+    });
+    for (const std::uint64_t key : keys) erase(key);
+  }
+
   template <class F>
   void for_each(F&& f) {
     for (Slot& slot : slots_)

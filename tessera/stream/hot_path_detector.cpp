@@ -13,9 +13,8 @@ using namespace tessera::stream;
 
 namespace {
 
-constexpr std::size_t most_attempts = 16;        // per lane
-constexpr std::uint64_t steps_looked_back = 16;  // per instruction, saved up for when a unit is found
-constexpr std::uint64_t most_steps_saved = 1 << 22;
+constexpr std::size_t most_attempts = 16;      // per lane
+constexpr std::size_t most_looked_back = 256;  // places at which a new unit may have begun before
 
 HotUnit describe(const Tally& tally, std::uint64_t now, const Hotness& hotness) {
   return {tally.signature, tally.length, tally.count, tally.first_hot_at, tally.is_hot_at(now, hotness)};
@@ -78,13 +77,11 @@ class HotPathDetector::State final : public LaneObserver {
   Encoder encoder_;
   Lane* last_lane_ = nullptr;
   std::uint64_t last_serial_ = 0;
-  std::uint64_t saved_steps_ = 0;
   HotPathAnswer answer_;
 };
 
 HotPathAnswer HotPathDetector::State::record(const Instruction& instruction) {
   answer_ = {};
-  saved_steps_ = std::min(saved_steps_ + steps_looked_back, most_steps_saved);
   if (ops_.is_full()) ops_.shrink([&](OpId op) { return units_.uses(op); });
   const InternedOp op = ops_.intern(instruction);
   Lane* lane = lanes_.record(instruction, op, statistics_.instructions++);
@@ -211,15 +208,23 @@ void HotPathDetector::State::learn_square(Lane& lane, std::uint64_t length) {
   credit(lane, word->tally, start + length, end);
 }
 
-/// Counts the occurrences of a new unit before `end`, as long as there are steps saved up for it.
+/// Counts the occurrences of a new unit before `end`, where it is known to occur.
 void HotPathDetector::State::look_back(Lane& lane, const Word& word, std::uint64_t end) {
-  for (std::uint64_t at = lane.begin(); at + word.length() <= end && saved_steps_ > 0; ++at, --saved_steps_) {
-    if (lane.step(at).op != word.ops.front() || !word.matches_window(lane, at)) continue;
+  std::vector<std::uint64_t> places;
+  for (std::uint64_t at = end; places.size() < most_looked_back; places.push_back(at)) {
+    const std::uint64_t back = lane.step(at).previous_same;
+    if (back == 0 || at < lane.begin() + back) break;
+    at -= back;
+  }
+  std::uint64_t free_from = lane.begin();
+  for (auto at = places.rbegin(); at != places.rend(); ++at) {
+    const std::uint64_t stop = *at + word.length();
+    if (*at < free_from || stop > end || !word.matches_window(lane, *at)) continue;
     const auto behind = std::find_if(lane.credits.begin(), lane.credits.end(),
-                                     [&](const Lane::Credit& credit) { return credit.end > at; });
-    if (behind != lane.credits.end() && behind->start < at + word.length()) continue;
-    credit(lane, word.tally, at, at + word.length());
-    at += word.length() - 1;
+                                     [&](const Lane::Credit& credit) { return credit.end > *at; });
+    if (behind != lane.credits.end() && behind->start < stop) continue;
+    credit(lane, word.tally, *at, stop);
+    free_from = stop;
   }
 }
 

@@ -61,11 +61,9 @@ void Lane::keep_last(std::uint64_t count) {
   steps_.erase(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(first - base_));
   base_ = first;
   slot_base_ = first_slot;
-  mentions_.clear();
-  for (std::uint64_t i = slot_base_; i < end_slot(); ++i) mentions_[slot(i).use.version] = i + 1;
-  last_same_.clear();
-  for (std::uint64_t i = base_; i < end(); ++i) last_same_[step(i).op] = i + 1;
-  grams.clear();
+  mentions_.erase_if([&](std::uint64_t mention) { return mention <= slot_base_; });
+  last_same_.erase_if([&](std::uint64_t same) { return same <= base_; });
+  grams.erase_if([&](std::uint64_t seen) { return seen <= base_; });
   std::erase_if(credits, [&](const Credit& credit) { return credit.end <= base_; });
 }
 

@@ -74,6 +74,8 @@ class Lane {
   /// An empty lane. `hash_mask` is for tests that force collisions.
   void reset(std::uint64_t serial, std::uint64_t hash_mask);
   void append(const Letter& letter);
+  /// A value that will not be mentioned again.
+  void forget(std::uint64_t version) { mentions_.erase(version); }
   /// Drops all but the last `count` steps.
   void keep_last(std::uint64_t count);
 

@@ -24,7 +24,7 @@ void LaneSet::unbind(const Value& value) {
   Lane* lane = lane_of(value);
   if (lane == nullptr) return;
   --lane->live_values;
-  bereft_.push_back(lane);
+  lost_.push_back({lane, value.version});
 }
 
 void LaneSet::bind(ValueId id, Lane& lane, std::uint64_t position) {
@@ -105,12 +105,18 @@ void LaneSet::end_lane(Lane& lane) {
   spare_.splice(spare_.begin(), lanes_, lane.place);
 }
 
-/// Ends lanes that lost their last value, and the idle ones if there are too many.
-void LaneSet::end_idle(const Lane& current) {
-  for (Lane* lane : bereft_) {
+/// Ends lanes that lost their last value.
+void LaneSet::forget_lost() {
+  for (const auto& [lane, version] : lost_) {
+    if (lane->serial == 0) continue;
+    lane->forget(version);
     const bool has_effects = lane == effects_ && lane->serial == effects_serial_;
-    if (lane->serial != 0 && lane->live_values == 0 && !has_effects) end_lane(*lane);
+    if (lane->live_values == 0 && !has_effects) end_lane(*lane);
   }
+}
+
+/// Ends the lanes that were idle longest if there are too many.
+void LaneSet::end_idle(const Lane& current) {
   while (lanes_.size() > limits_.lanes || steps_ > 16 * limits_.longest_period) {
     if (&lanes_.back() == &current) return;
     end_lane(lanes_.back());
@@ -131,7 +137,7 @@ void LaneSet::forget_old_values(std::uint64_t position) {
 Lane* LaneSet::record(const Instruction& instruction, const InternedOp& op, std::uint64_t position) {
   uses_.clear();
   met_.clear();
-  bereft_.clear();
+  lost_.clear();
   forget_old_values(position);
   read_inputs(instruction, position);
   const bool has_effect = op.effect != Effect::none;
@@ -144,9 +150,10 @@ Lane* LaneSet::record(const Instruction& instruction, const InternedOp& op, std:
   const auto input_count = static_cast<std::uint32_t>(uses_.size());
   for (const Output& output : instruction.outputs) bind(output.value, lane, position);
   if (op.overwrites_input) bind(overwritten_input(instruction)->value, lane, position);
-  bereft_.push_back(&lane);
   append(lane, {op.id, input_count, uses_, position});
   for (const ValueId id : instruction.frees) release(id);
+  if (lane.live_values == 0) lost_.push_back({&lane, 0});  // it made nothing that could be read
+  forget_lost();
   end_idle(lane);
   return lane.serial == 0 ? nullptr : &lane;
 }

@@ -69,6 +69,7 @@ class LaneSet {
   void dissolve(Lane& from, Lane& into);
   void append(Lane& lane, const Letter& letter);
   void end_lane(Lane& lane);
+  void forget_lost();
   void end_idle(const Lane& current);
   void forget_old_values(std::uint64_t position);
 
@@ -86,7 +87,11 @@ class LaneSet {
   // Of the instruction at hand.
   std::vector<Use> uses_;
   std::vector<Lane*> met_;
-  std::vector<Lane*> bereft_;  // lanes that lost a value
+  struct Lost {
+    Lane* lane;
+    std::uint64_t version;
+  };
+  std::vector<Lost> lost_;  // values that are gone once the instruction is done
   std::vector<Use> moved_;
 };
 
