@@ -29,20 +29,26 @@ bool FormTable::has_letters_of(const Form& form, const Lane& lane) {
   return same_letters(*form.members.front().lane, lane);
 }
 
+FormTable::Forms::iterator FormTable::find_form(const Lane& lane) {
+  const auto [first, last] = by_hash_.equal_range(lane.word_hash);
+  const auto at =
+      std::find_if(first, last, [&](const auto& entry) { return has_letters_of(*entry.second, lane); });
+  return at == last ? forms_.end() : at->second;
+}
+
 FormTable::Form* FormTable::find(const Lane& lane) {
-  const auto at = by_hash_.find(lane.word_hash);
-  return at == by_hash_.end() || !has_letters_of(*at->second, lane) ? nullptr : &*at->second;
+  const auto form = find_form(lane);
+  return form == forms_.end() ? nullptr : &*form;
 }
 
 void FormTable::enter(Lane& lane) {
-  const auto at = by_hash_.find(lane.word_hash);
-  if (at == by_hash_.end()) {
+  const auto form = find_form(lane);
+  if (form == forms_.end()) {
     forms_.push_front({.hash = lane.word_hash, .word = {}, .members = {}});
     by_hash_.emplace(lane.word_hash, forms_.begin());
   } else {
-    // A hash that collides: these letters are not remembered, so they are learned later or not at all.
-    if (!has_letters_of(*at->second, lane) || at->second->members.size() >= most_members) return;
-    forms_.splice(forms_.begin(), forms_, at->second);
+    if (form->members.size() >= most_members) return;
+    forms_.splice(forms_.begin(), forms_, form);
   }
   forms_.front().members.push_back({.lane = &lane,
                                     .first_position = lane.first_position,
@@ -54,15 +60,14 @@ void FormTable::enter(Lane& lane) {
 void FormTable::leave(Lane& lane) {
   if (!lane.is_registered) return;
   lane.is_registered = false;
-  const auto at = by_hash_.find(lane.word_hash);
-  if (at == by_hash_.end()) return;
-  std::erase_if(at->second->members, [&](const Member& member) { return member.lane == &lane; });
-  if (at->second->members.empty()) erase(at->second);
+  const auto form = find_form(lane);
+  std::erase_if(form->members, [&](const Member& member) { return member.lane == &lane; });
+  if (form->members.empty()) erase(form);
 }
 
 void FormTable::end(Lane& lane) {
+  const auto form = find_form(lane);
   lane.is_registered = false;
-  const auto form = by_hash_.find(lane.word_hash)->second;
   for (Member& member : form->members) {
     if (member.lane != &lane) continue;
     member.lane = nullptr;
@@ -79,13 +84,15 @@ std::vector<FormTable::Member> FormTable::take(Form& form) {
   std::vector<Member> members = std::move(form.members);
   for (Member& member : members)
     if (member.lane != nullptr) member.lane->is_registered = false;
-  erase(by_hash_.find(form.hash)->second);
+  const auto [first, last] = by_hash_.equal_range(form.hash);
+  erase(std::find_if(first, last, [&](const auto& entry) { return &*entry.second == &form; })->second);
   return members;
 }
 
 void FormTable::erase(Forms::iterator form) {
   if (form->word) letters_ -= form->word->length();
-  by_hash_.erase(form->hash);
+  const auto [first, last] = by_hash_.equal_range(form->hash);
+  by_hash_.erase(std::find_if(first, last, [&](const auto& entry) { return entry.second == form; }));
   forms_.erase(form);
 }
 

@@ -49,6 +49,7 @@ class FormTable {
   using Forms = std::list<Form>;  // last used first
 
   [[nodiscard]] static bool has_letters_of(const Form& form, const Lane& lane);
+  [[nodiscard]] Forms::iterator find_form(const Lane& lane);
   void erase(Forms::iterator form);
   void shrink();
 
@@ -56,7 +57,7 @@ class FormTable {
   std::size_t letter_capacity_;
   std::size_t letters_ = 0;
   Forms forms_;
-  std::unordered_map<std::uint64_t, Forms::iterator> by_hash_;
+  std::unordered_multimap<std::uint64_t, Forms::iterator> by_hash_;
 };
 
 }  // namespace tessera::stream

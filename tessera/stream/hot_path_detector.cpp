@@ -13,7 +13,7 @@ using namespace tessera::stream;
 
 namespace {
 
-constexpr std::size_t most_attempts = 16;      // per lane
+constexpr std::size_t most_attempts = 32;      // per lane
 constexpr std::size_t most_looked_back = 256;  // places at which a new unit may have begun before
 
 HotUnit describe(const Tally& tally, std::uint64_t now, const Hotness& hotness) {

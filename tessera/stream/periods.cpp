@@ -13,12 +13,16 @@ namespace {
 constexpr std::size_t most_candidates = 16;
 constexpr int nearest_same = 8;  // how many earlier steps with the same op propose a period
 
+constexpr std::uint64_t steps_per_sample = 8;
+
+/// Sequences of ops by whose last occurrence a period is proposed. One that is longer than a round can only
+/// have occurred a round before.
 struct Scale {
   std::uint64_t length = 0;
   std::uint64_t power = 0;  // of Lane::gram_base
 };
-constexpr std::array<Scale, 5> scales = [] {
-  std::array<Scale, 5> out{};
+constexpr std::array<Scale, 6> scales = [] {
+  std::array<Scale, 6> out{};
   std::uint64_t length = 4;
   for (Scale& scale : out) {
     length *= 4;
@@ -82,13 +86,14 @@ void propose_by_op(Lane& lane, std::uint64_t last, std::uint64_t longest) {
   }
 }
 
-/// Long sequences are sampled by content, so that equal ones are sampled at the same places.
+/// Places are sampled by what the last ops are, so that equal sequences are sampled at the same places.
 void propose_by_gram(Lane& lane, std::uint64_t last, std::uint64_t longest) {
+  if (last < lane.begin() + scales[0].length) return;
+  const std::uint64_t sample = mix(lane.gram(last, scales[0].length, scales[0].power), 0);
+  if (sample % steps_per_sample != 0) return;
   for (const Scale& scale : scales) {
     if (last < lane.begin() + scale.length) return;
-    const std::uint64_t key = mix(lane.gram(last, scale.length, scale.power), scale.length);
-    if ((key >> 32 & (scale.length / 4 - 1)) != 0) continue;
-    std::uint64_t& seen = lane.grams[key];
+    std::uint64_t& seen = lane.grams[mix(lane.gram(last, scale.length, scale.power), scale.length)];
     if (seen != 0 && last + 1 - seen <= longest) propose(lane, last, last + 1 - seen);
     seen = last + 1;
   }
@@ -105,10 +110,12 @@ bool tessera::stream::is_square(const Lane& lane, const Lane::Period& period) {
 void tessera::stream::advance_periods(Lane& lane, std::uint64_t longest) {
   const std::uint64_t last = lane.end() - 1;
   follow(lane, last);
-  // Inside a run nothing new is to be learned: what ends it brings the next candidates.
-  for (const Lane::Period& period : lane.periods)
-    if (period.is_settled && is_square(lane, period)) return;
-  propose_by_op(lane, last, longest);
+  const auto run = std::find_if(lane.periods.begin(), lane.periods.end(), [&](const Lane::Period& period) {
+    return period.is_settled && is_square(lane, period);
+  });
+  // Inside a run nothing new is to be learned, but it may be part of a longer round, unless it is too long.
+  if (run != lane.periods.end() && last - run->since > 2 * longest) return;
+  if (run == lane.periods.end()) propose_by_op(lane, last, longest);
   propose_by_gram(lane, last, longest);
   std::sort(lane.periods.begin(), lane.periods.end(),
             [](const auto& a, const auto& b) { return a.period < b.period; });

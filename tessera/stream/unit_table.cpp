@@ -73,7 +73,10 @@ void UnitTable::add(const std::shared_ptr<Word>& word, const Encoding& encoding)
     tallies_.push_back(tally);
     word->tally = tally;
   }
-  by_first_op_[word->ops.front()].push_back(word);
+  auto& words = by_first_op_[word->ops.front()];
+  const auto shorter = std::find_if(words.begin(), words.end(),
+                                    [&](const auto& other) { return other->length() < word->length(); });
+  words.insert(shorter, word);
   letters_ += word->length();
   for (const OpId op : word->ops) ++op_uses_[op];
 }

@@ -63,7 +63,7 @@ class UnitTable {
   /// Keeps at most `capacity` units with at most `letters` letters together.
   UnitTable(std::size_t capacity, std::size_t letters) : capacity_(capacity), letter_capacity_(letters) {}
 
-  /// The words that begin with this op.
+  /// The words that begin with this op, longest first.
   [[nodiscard]] std::span<const std::shared_ptr<Word>> starting_with(OpId op);
   /// The unit of a canonical form, made if there is none. `word` is one of its words from now on.
   void add(const std::shared_ptr<Word>& word, const Encoding& encoding);
