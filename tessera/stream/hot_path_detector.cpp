@@ -203,7 +203,9 @@ void HotPathDetector::State::learn_square(Lane& lane, std::uint64_t length) {
   if (word == nullptr) return;
   look_back(lane, *word, start);
   uncover(lane.credits, start, false);
-  std::erase_if(lane.attempts, [&](const Lane::Attempt& attempt) { return attempt.start > start; });
+  std::erase_if(lane.attempts, [&](const Lane::Attempt& attempt) {  // those that began inside a round
+    return attempt.start > start && attempt.start != start + length;
+  });
   credit(lane, word->tally, start, start + length);
   credit(lane, word->tally, start + length, end);
 }

@@ -13,6 +13,7 @@ namespace {
 constexpr std::size_t most_candidates = 16;
 constexpr int nearest_same = 8;  // how many earlier steps with the same op propose a period
 
+constexpr std::uint64_t rounds_of_long_run = 8;
 constexpr std::uint64_t steps_per_sample = 8;
 
 /// Sequences of ops by whose last occurrence a period is proposed. One that is longer than a round can only
@@ -113,9 +114,10 @@ void tessera::stream::advance_periods(Lane& lane, std::uint64_t longest) {
   const auto run = std::find_if(lane.periods.begin(), lane.periods.end(), [&](const Lane::Period& period) {
     return period.is_settled && is_square(lane, period);
   });
-  // Inside a run nothing new is to be learned, but it may be part of a longer round, unless it is too long.
-  if (run != lane.periods.end() && last - run->since > 2 * longest) return;
-  if (run == lane.periods.end()) propose_by_op(lane, last, longest);
+  // In a long run there is nothing new but that it may be part of a longer round, unless it is too long.
+  const std::uint64_t run_length = run == lane.periods.end() ? 0 : last - run->since;
+  if (run_length > 2 * longest) return;
+  if (run_length == 0 || run_length < rounds_of_long_run * run->period) propose_by_op(lane, last, longest);
   propose_by_gram(lane, last, longest);
   std::sort(lane.periods.begin(), lane.periods.end(),
             [](const auto& a, const auto& b) { return a.period < b.period; });
