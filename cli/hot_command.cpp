@@ -39,7 +39,7 @@ Error moved(const Error& error, std::uint32_t first_line) {
   SourceSpan at = error.span();
   at.line += first_line - 1;
   Error out(error.code(), error.message(), at);
-  for (const std::string& note : error.notes()) out = std::move(out).note(note);
+  for (const std::string& note : error.notes()) (void)std::move(out).note(note);
   return out;
 }
 

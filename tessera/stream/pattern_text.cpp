@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 
 #include "tessera/base/hash.h"
@@ -12,6 +13,15 @@ using namespace tessera::stream;
 
 namespace {
 
+/// A name as it stands in a line: quoted if it has characters that could be taken for something else.
+std::string shown_name(std::string name) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.' || c == ':' || c == '/' || c == '-';
+  };
+  return !name.empty() && std::all_of(name.begin(), name.end(), is_plain) ? name : quote(name);
+}
+
 constexpr std::size_t longest_dim = 200;  // of a dimension's text: sharing can make it exponential
 
 /// Reads the bytes of a pattern from the front. REQUIRES they were written by pattern.cpp.
@@ -21,14 +31,14 @@ class Reader {
 
   OpText op() {
     OpText out;
-    out.name = text();
+    out.name = shown_name(text());
     out.effect = static_cast<Effect>(byte());
     const std::uint64_t count = u32();
     if (count == 0) return out;
     out.attributes += '{';
     for (std::uint64_t i = 0; i < count; ++i) {
       if (i > 0) out.attributes += ',';
-      out.attributes += text();
+      out.attributes += shown_name(text());
       out.attributes += '=';
       out.attributes += attribute();
     }
