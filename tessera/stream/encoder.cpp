@@ -1,15 +1,13 @@
 #include "tessera/stream/encoder.h"
 
 #include <algorithm>
-#include <numeric>
 
 using namespace tessera;
 using namespace tessera::stream;
 
 const Encoding& Encoder::encode(const Trace& trace) {
-  all_ops_.resize(trace.op_count());
-  std::iota(all_ops_.begin(), all_ops_.end(), 0U);
-  return encode(trace, all_ops_);
+  for (auto op = static_cast<OpIndex>(all_ops_.size()); op < trace.op_count(); ++op) all_ops_.push_back(op);
+  return encode(trace, std::span(all_ops_).first(trace.op_count()));
 }
 
 const Encoding& Encoder::encode(const Trace& trace, std::span<const OpIndex> ops) {
@@ -34,7 +32,10 @@ void Encoder::begin(const Trace& trace, std::size_t op_count) {
     run_ = 1;
   }
   next_result_ = 0;
-  if (done_.size() < trace.op_count()) done_.resize(trace.op_count());
+  if (done_.size() < trace.op_count()) {
+    done_.resize(trace.op_count());
+    stack_.resize(trace.op_count());
+  }
   if (result_number_.size() < trace.result_count()) result_number_.resize(trace.result_count());
   if (input_number_.size() < trace.input_count()) input_number_.resize(trace.input_count());
   if (pattern_number_.size() < trace.patterns().size()) pattern_number_.resize(trace.patterns().size());
@@ -78,30 +79,73 @@ const Encoding& Encoder::finish(std::span<const OpIndex> ops) {
   return out_;
 }
 
-bool Encoder::enter(OpIndex op) {
-  if (is_done(op)) return false;
-  stack_.push_back({op, trace_->first_operand(op), trace_->first_operand(op + 1)});
-  return true;
-}
-
-/// Enters the next op that must come before this one, if there is one left.
-bool Encoder::descend(Frame& frame) {
-  if (const OpIndex before = trace_->previous_effect(frame.op); before != no_op && enter(before)) return true;
+/// The next op that must come before this one, or no_op if there is none left.
+inline OpIndex Encoder::next_before(Frame& frame) {
+  if (const OpIndex before = frame.effect; before != no_op) {
+    frame.effect = no_op;
+    if (!is_done(before)) return before;
+  }
   while (frame.next < frame.end) {
     const Operand operand = trace_->operand(frame.next++);
-    if (operand.is_result() && enter(trace_->producer(operand.index()))) return true;  // `frame` has moved
+    if (!operand.is_result()) continue;
+    if (const OpIndex producer = trace_->producer(operand.index()); !is_done(producer)) return producer;
   }
-  return false;
+  return no_op;
 }
 
 void Encoder::visit(OpIndex root) {
-  (void)enter(root);
-  while (!stack_.empty()) {
-    const OpIndex op = stack_.back().op;
-    if (descend(stack_.back())) continue;
-    stack_.pop_back();
-    emit(op);
+  if (is_done(root)) return;
+  // An op is on the stack once at most: there is room for all of them.
+  Frame* top = stack_.data();
+  const auto enter = [&](OpIndex op) {
+    *top++ = {op, trace_->first_operand(op), trace_->first_operand(op + 1), trace_->previous_effect(op)};
+  };
+  enter(root);
+  while (top != stack_.data()) {
+    const OpIndex before = next_before(top[-1]);
+    if (before != no_op)
+      enter(before);
+    else
+      emit((--top)->op);
   }
+}
+
+inline void Encoder::put_extras(const Described& described) {
+  for (const std::int64_t size : trace_->sizes(described)) *size_++ = size;
+  if (described.symbol_count > 0) [[unlikely]]
+    put_symbols(trace_->symbols(described));
+}
+
+inline void Encoder::emit_input(std::uint32_t input) {
+  Numbered& known = input_number_[input];
+  if (known.run == run_) return put_ref(Ref::input, known.number);
+  known = {run_, static_cast<std::uint32_t>(out_.inputs.size())};
+  out_.inputs.push(input);
+  put_ref(Ref::new_input, known.number);
+  const Described& type = trace_->described_input(input);
+  put(pattern_number(type.pattern));
+  put_extras(type);
+}
+
+inline void Encoder::emit_operand(Operand operand, std::uint32_t place) {
+  switch (operand.kind()) {
+    case Operand::Kind::result:
+      return put_ref(Ref::result, result_number_[operand.index()]);
+    case Operand::Kind::input:
+      return emit_input(operand.index());
+    case Operand::Kind::parameter:
+      out_.parameters.push(place);
+      return put_ref(Ref::parameter, operand.index());
+  }
+}
+
+inline void Encoder::emit_head(PatternId pattern, std::uint32_t operands, std::uint32_t results) {
+  const std::uint32_t number = pattern_number(pattern);
+  constexpr std::uint32_t most_patterns = 0xffffff, most = 0xf;
+  put(std::min(number, most_patterns) << 8 | std::min(results, most) << 4 | std::min(operands, most));
+  if (number >= most_patterns) put(number);
+  if (results >= most) put(results);
+  if (operands >= most) put(operands);
 }
 
 void Encoder::emit(OpIndex op) {
@@ -121,44 +165,6 @@ void Encoder::emit(OpIndex op) {
     put(pattern_number(type.pattern) << 1 | (trace_->is_live(result) ? 1U : 0U));
     put_extras(type);
   }
-}
-
-void Encoder::emit_head(PatternId pattern, std::uint32_t operands, std::uint32_t results) {
-  const std::uint32_t number = pattern_number(pattern);
-  constexpr std::uint32_t most_patterns = 0xffffff, most = 0xf;
-  put(std::min(number, most_patterns) << 8 | std::min(results, most) << 4 | std::min(operands, most));
-  if (number >= most_patterns) put(number);
-  if (results >= most) put(results);
-  if (operands >= most) put(operands);
-}
-
-void Encoder::emit_operand(Operand operand, std::uint32_t place) {
-  switch (operand.kind()) {
-    case Operand::Kind::result:
-      return put_ref(Ref::result, result_number_[operand.index()]);
-    case Operand::Kind::input:
-      return emit_input(operand.index());
-    case Operand::Kind::parameter:
-      out_.parameters.push(place);
-      return put_ref(Ref::parameter, operand.index());
-  }
-}
-
-void Encoder::emit_input(std::uint32_t input) {
-  Numbered& known = input_number_[input];
-  if (known.run == run_) return put_ref(Ref::input, known.number);
-  known = {run_, static_cast<std::uint32_t>(out_.inputs.size())};
-  out_.inputs.push(input);
-  put_ref(Ref::new_input, known.number);
-  const Described& type = trace_->described_input(input);
-  put(pattern_number(type.pattern));
-  put_extras(type);
-}
-
-void Encoder::put_extras(const Described& described) {
-  for (const std::int64_t size : trace_->sizes(described)) *size_++ = size;
-  if (described.symbol_count > 0) [[unlikely]]
-    put_symbols(trace_->symbols(described));
 }
 
 void Encoder::put_symbols(std::span<const SymbolId> symbols) {

@@ -40,8 +40,9 @@ class Encoder {
   enum class Ref : std::uint32_t { result, input, new_input, parameter };
   struct Frame {
     OpIndex op;
-    std::uint32_t next;
+    std::uint32_t next;  // operand to look at
     std::uint32_t end;
+    OpIndex effect;  // the one before, if it was not looked at yet
   };
   struct Numbered {
     std::uint32_t run = 0;
@@ -53,8 +54,7 @@ class Encoder {
   void visit_sinks(std::span<const OpIndex> ops);
   const Encoding& finish(std::span<const OpIndex> ops);
   void visit(OpIndex root);
-  bool enter(OpIndex op);
-  bool descend(Frame& frame);
+  [[nodiscard]] OpIndex next_before(Frame& frame);
   void emit(OpIndex op);
   void emit_head(PatternId pattern, std::uint32_t operands, std::uint32_t results);
   void emit_operand(Operand operand, std::uint32_t place);

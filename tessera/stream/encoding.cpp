@@ -1,6 +1,9 @@
 #include "tessera/stream/encoding.h"
 
+#include <bit>
 #include <cstring>
+
+#include "tessera/stream/mix.h"
 
 using namespace tessera;
 using namespace tessera::stream;
@@ -14,15 +17,37 @@ bool same_words(std::span<const T> a, std::span<const T> b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
 }
 
-/// Four hashers take turns, so that the processor works on four words at a time.
+/// Both halves of a 128-bit product, joined.
+std::uint64_t fold(std::uint64_t x, std::uint64_t y) {
+  __extension__ using Wide = unsigned __int128;
+  const Wide product = static_cast<Wide>(x) * y;
+  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+}
+
+/// One of the streams of words that are hashed side by side, so that the processor works on all of them at a
+/// time. Takes two words for two products.
+struct HashLane {
+  std::uint64_t a;
+  std::uint64_t b;
+
+  void add(std::uint64_t x, std::uint64_t y) {
+    a = fold(a ^ x, 0x9e3779b97f4a7c15ULL ^ y) + x;
+    b = fold(b + y, 0xc2b2ae3d27d4eb4fULL ^ x) + std::rotl(a, 29);
+  }
+};
+
 Hash128 hash_words(Domain domain, std::size_t count, auto&& word_at) {
-  Hasher lanes[4] = {Hasher(domain), Hasher(domain + 1), Hasher(domain + 2), Hasher(domain + 3)};
+  constexpr std::size_t lane_count = 4;
+  HashLane lanes[lane_count];
+  for (std::uint64_t i = 0; i < lane_count; ++i)
+    lanes[i] = {mix(domain, i), mix(i, domain) ^ 0x243f6a8885a308d3ULL};
   std::size_t i = 0;
-  for (; i + 4 <= count; i += 4)
-    for (std::size_t lane = 0; lane < 4; ++lane) lanes[lane].add(word_at(i + lane));
-  for (; i < count; ++i) lanes[i % 4].add(word_at(i));
+  for (; i + 2 * lane_count <= count; i += 2 * lane_count)
+    for (std::size_t lane = 0; lane < lane_count; ++lane)
+      lanes[lane].add(word_at(i + 2 * lane), word_at(i + 2 * lane + 1));
   Hasher all(count);
-  for (const Hasher& lane : lanes) all.add(lane.finish());
+  for (; i < count; ++i) all.add(word_at(i));
+  for (const HashLane& lane : lanes) all.add(lane.a).add(lane.b);
   return all.finish();
 }
 
