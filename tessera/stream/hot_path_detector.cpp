@@ -51,7 +51,7 @@ class HotPathDetector::State final : public LaneObserver {
   void advance_attempts(Lane& lane);
   void complete_attempts(Lane& lane);
   void look_at_squares(Lane& lane);
-  [[nodiscard]] bool is_rotation(const Lane& lane, std::uint64_t length) const;
+  [[nodiscard]] bool is_rotation(const Lane& lane, std::uint64_t length);
   void learn_square(Lane& lane, std::uint64_t length);
   void look_at_form(Lane& lane);
   void learn_form(Lane& lane, FormTable::Form& form);
@@ -190,10 +190,11 @@ void HotPathDetector::State::look_at_squares(Lane& lane) {
   }
 }
 
-/// Whether the run is one of a unit that is known: then the unit was counted in its last round.
-bool HotPathDetector::State::is_rotation(const Lane& lane, std::uint64_t length) const {
-  for (auto at = lane.credits.rbegin(); at != lane.credits.rend() && at->end + length > lane.end(); ++at)
-    if (at->tally->length == length) return true;
+/// Whether the last two rounds contain a unit of that length that is known: then they are a run of it.
+bool HotPathDetector::State::is_rotation(const Lane& lane, std::uint64_t length) {
+  for (std::uint64_t at = lane.end() - 2 * length; at <= lane.end() - length; ++at)
+    for (const std::shared_ptr<Word>& word : units_.starting_with(lane.step(at).op))
+      if (word->length() == length && word->matches_window(lane, at)) return true;
   return false;
 }
 

@@ -322,9 +322,9 @@ class SlowModel {
     const std::size_t end = steps_.size();
     for (std::size_t length = 2; length <= longest_ && 2 * length <= end; ++length) {
       if (!is_square(end, length) || is_square(end - 1, length) || is_power(end - length, length)) continue;
-      const bool is_rotation = std::any_of(credits_.begin(), credits_.end(), [&](const Credit& credit) {
-        return credit.end - credit.start == length && credit.end + length > end;
-      });
+      bool is_rotation = false;
+      for (std::size_t at = end - 2 * length; at <= end - length; ++at)
+        is_rotation = is_rotation || lengths_.contains(letters(at, length));
       if (!is_rotation) learn(end - 2 * length, length);
     }
   }
