@@ -25,8 +25,7 @@ void add(Hasher& hash, const AttributeValue& value) {
   if (const auto* integer = std::get_if<std::int64_t>(&value)) hash.add(static_cast<std::uint64_t>(*integer));
   if (const auto* flag = std::get_if<bool>(&value)) hash.add(*flag ? 1 : 0);
   if (const auto* shape = std::get_if<Shape>(&value))
-    for (const Dim& dim : *shape)
-      hash.add(dim.is_constant() ? static_cast<std::uint64_t>(dim.value()) : 0);
+    for (const Dim& dim : *shape) hash.add(dim.is_constant() ? static_cast<std::uint64_t>(dim.value()) : 0);
   if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value))
     for (std::int64_t item : *list) hash.add(static_cast<std::uint64_t>(item));
 }
