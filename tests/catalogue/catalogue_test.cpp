@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "tessera/ir/verify.h"
 #include "tessera/op/body.h"
 #include "tessera/op/catalogue.h"
 #include "tessera/op/interpreter.h"
@@ -312,8 +313,10 @@ TEST(Catalogue, IndexedBodiesAgreeWithTheReference) {
                                               : ir::ExprRef(ir::int_const(value.integer, value.dtype)));
         }
         const ir::Scalar body = sample.card->indexed(call, {index(number), axes}, operands);
-        const auto value = evaluate_scalar(*formula::cast(body, out.dtype).expr(out.dtype),
-                                           [](const ir::Expr&) { return std::nullopt; });
+        const ir::ExprRef expr = formula::cast(body, out.dtype).expr(out.dtype);
+        const auto verified = ir::verify(*expr);
+        ASSERT_TRUE(verified) << verified.error().to_text();
+        const auto value = evaluate_scalar(*expr, [](const ir::Expr&) { return std::nullopt; });
         ASSERT_TRUE(value);
         const ScalarValue expected = fixture::element(out, number);
         EXPECT_EQ(value->dtype, expected.dtype);
