@@ -104,7 +104,8 @@ TEST(Catalogue, TheRuleOnSymbolsSubstitutedIsTheRuleOnNumbers) {
   }
 }
 
-/// The same elements behind other strides: every second element of a buffer twice as long, last axis first.
+/// The same elements behind other strides: every second element of a buffer twice as long, last axis first,
+/// the first axis backwards.
 HostTensor scattered(const HostTensor& tensor, Layout& layout) {
   const Extents& shape = tensor.shape();
   Extents reversed(shape.size() + 1, 2);
@@ -114,6 +115,10 @@ HostTensor scattered(const HostTensor& tensor, Layout& layout) {
   const Layout whole = contiguous(reversed);
   layout = {shape, Extents(shape.size(), 0), 1};
   for (std::size_t i = 0; i < shape.size(); ++i) layout.strides[i] = whole.strides[shape.size() - 1 - i];
+  if (!shape.empty() && shape[0] > 0) {
+    layout.offset += (shape[0] - 1) * layout.strides[0];
+    layout.strides[0] = -layout.strides[0];
+  }
   copy_elements(tensor.array(), {tensor.dtype(), layout, out.array().data});
   return out;
 }
