@@ -158,7 +158,9 @@ Value tessera::op::sum_to(Value x, const Shape& shape) {
   for (std::size_t i = 0; i < x.rank(); ++i)
     if (i < lead || (shape[i - lead] == Dim(1) && x.shape()[i] != Dim(1)))
       axes.push_back(static_cast<std::int64_t>(i));
-  return reshape(sum(x, std::move(axes), true), shape);
+  const bool keepdims =
+      axes.size() != lead || (lead != 0 && axes.back() != static_cast<std::int64_t>(lead) - 1);
+  return reshape(sum(x, std::move(axes), keepdims), shape);
 }
 
 Value GradientCall::dy(std::size_t i) const {
