@@ -65,6 +65,7 @@ Values Builder::call_all(std::string_view op, std::span<const Value> inputs, Att
     all.push_back(constant(spec.otherwise, default_dtype(*card, all, spec)));
   }
   ValueTypes types;
+  types.reserve(all.size());
   for (Value input : all) types.push_back(input.type());
   auto complete = complete_attributes(*card, attributes);
   if (!complete) return {fail(std::move(complete).error())};

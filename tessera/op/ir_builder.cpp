@@ -50,6 +50,8 @@ Value IrBuilder::scalar_parameter(Dtype dtype, double value) {
 Values IrBuilder::append(ir::ExprRef value, const ValueTypes& types) {
   std::vector<Ref<ir::Var>> targets;
   Values out;
+  targets.reserve(types.size());
+  out.reserve(types.size());
   for (const ValueType& type : types) {
     targets.push_back(ir::variable(cat("t", exprs_.size()), ir_type(type), span_));
     out.push_back(add(targets.back(), type));
@@ -61,6 +63,7 @@ Values IrBuilder::append(ir::ExprRef value, const ValueTypes& types) {
 Result<Values> IrBuilder::emit(const Card& card, std::span<const Value> inputs, Attributes attributes,
                                ValueTypes types) {
   std::vector<ir::ExprRef> args;
+  args.reserve(inputs.size());
   for (Value input : inputs) {
     TESSERA_CHECK(input.builder == this, "a value of another builder");
     args.push_back(expr(input));
