@@ -147,6 +147,7 @@ class Reverse {
                  : Result<void>();
     Values inputs, results;
     op::ValueTypes types;
+    types.reserve(call.args.size());
     for (const auto& arg : call.args) {
       if (ir::is<ir::ScalarOp>(arg) && activity_.of(*arg)) return scalar_gradient(*card);
       inputs.push_back(operand(*arg));
