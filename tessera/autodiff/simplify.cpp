@@ -66,12 +66,17 @@ class FoldViews {
 
   Ref<ir::Assign> folded(const Ref<ir::Assign>& statement) {
     const auto* call = any_ ? ir::as<ir::Call>(statement->value) : nullptr;
-    if (call == nullptr) return statement;
+    if (call == nullptr || !takes_view(*call)) return statement;
     std::unique_ptr<ir::Call> draft = call->op == "transpose" ? joined(*call) : nullptr;
     if (draft == nullptr && op::find_card(call->op) != nullptr && op::find_card(call->op)->traits.elementwise)
       draft = without_broadcasts(*call, statement->targets[0]->type);
     return draft == nullptr ? statement
                             : ir::assign(statement->targets, ir::seal(std::move(draft)), statement->span());
+  }
+
+  bool takes_view(const ir::Call& call) {
+    return std::any_of(call.args.begin(), call.args.end(),
+                       [&](const auto& arg) { return ir::is<ir::Var>(arg) && views_.find(*arg) != nullptr; });
   }
 
   const ir::Call* view(const ir::Expr& operand, std::string_view op) {
