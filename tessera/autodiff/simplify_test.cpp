@@ -79,4 +79,42 @@ func f(x: f64[2, 3, 4]) {
 })");
 }
 
+TEST(Simplify, TakesOutWhatALoopCarriesInVain) {
+  expect_simplified(R"(
+func f(n: i64[], x: f64[2], w: f64[2], v: f64[2]) {
+  a: f64[2], b: f64[2], c: f64[2] = for n (x, x, x) with (v, w) (i: i64[], a: f64[2], b: f64[2], c: f64[2], v: f64[2], w: f64[2]) {
+    p: f64[2] = mul(a, w)
+    q: f64[2] = mul(b, v)
+    r: f64[2] = add(c, p)
+    return p, q, r
+  }
+  return c
+})",
+                    R"(
+func f(n: i64[], x: f64[2], w: f64[2], v: f64[2]) {
+  a: f64[2], c: f64[2] = for n (x, x) with (w) (i: i64[], a: f64[2], c: f64[2], w: f64[2]) {
+    p: f64[2] = mul(a, w)
+    r: f64[2] = add(c, p)
+    return p, r
+  }
+  return c
+})");
+}
+
+TEST(Simplify, KeepsWhatTheConditionOfALoopReads) {
+  const auto f = parsed_function(R"(
+func f(k: i64[], x: f64[2], l: i64[]) {
+  m: i64[], y: f64[2] = while (k, x) with (l) limit 9 (k: i64[], a: f64[2], l: i64[]) {
+    more: bool[] = lt(k, l)
+    return more
+  } do (k: i64[], a: f64[2], l: i64[]) {
+    j: i64[] = add(k, 1)
+    b: f64[2] = sin(a)
+    return j, b
+  }
+  return y
+})");
+  EXPECT_EQ(autodiff::simplified(f), f);
+}
+
 }  // namespace
