@@ -40,8 +40,12 @@ Hash128 quick_hash(const Call& call) {
 
 bool same_call(const Call& a, const Call& b) {
   if (a.op != b.op || a.args.size() != b.args.size()) return false;
-  for (std::size_t i = 0; i < a.args.size(); ++i)
+  bool same_args = true;
+  for (std::size_t i = 0; i < a.args.size(); ++i) {
+    same_args = same_args && a.args[i] == b.args[i];
     if (a.args[i] != b.args[i] && (is<Var>(a.args[i]) || is<Var>(b.args[i]))) return false;
+  }
+  if (same_args && a.attrs.empty() && b.attrs.empty()) return true;
   return structural_equal(a, b, CompareMode::strict);
 }
 
@@ -124,8 +128,14 @@ class FunctionCse {
   static bool same_types(const std::vector<Ref<Var>>& a, const std::vector<Ref<Var>>& b) {
     if (a.size() != b.size()) return false;
     for (std::size_t i = 0; i < a.size(); ++i)
-      if (!structural_equal(*a[i]->type, *b[i]->type, CompareMode::strict)) return false;
+      if (!same_type(*a[i]->type, *b[i]->type)) return false;
     return true;
+  }
+
+  static bool same_type(const Type& a, const Type& b) {
+    const auto *x = as<TensorType>(a), *y = as<TensorType>(b);
+    if (x != nullptr && y != nullptr) return x->dtype == y->dtype && x->shape == y->shape;
+    return structural_equal(a, b, CompareMode::strict);
   }
 
   const Function& function_;
