@@ -57,6 +57,15 @@ bool Convexity::look_back(NodeId node) {
   return true;
 }
 
+/// Begins the search on one side. False if the set is not convex; if nothing is found, search() ends at once.
+bool Convexity::look_around(std::span<const NodeId> nodes, bool is_ahead) {
+  if (is_decided_) return true;
+  for (NodeId node : nodes)
+    if (!(is_ahead ? look_ahead(node) : look_back(node))) return false;
+  is_decided_ = (is_ahead ? ahead_ : back_).empty();
+  return true;
+}
+
 bool Convexity::search() {
   while (!ahead_.empty() && !back_.empty()) {
     const NodeId next = ahead_.back();
@@ -80,6 +89,7 @@ bool Convexity::is_convex(std::span<const NodeId> nodes) {
   if (joins_one_exit(nodes)) return true;
 
   bounds_ = {};
+  is_decided_ = false;
   for (NodeId node : nodes) {
     bounds_.first = std::min(bounds_.first, graph_.position(node));
     bounds_.last = std::max(bounds_.last, graph_.position(node));
@@ -88,9 +98,16 @@ bool Convexity::is_convex(std::span<const NodeId> nodes) {
     bounds_.least_height = std::min(bounds_.least_height, graph_.height(node));
     bounds_.most_height = std::max(bounds_.most_height, graph_.height(node));
   }
+  if (bounds_.most_depth < bounds_.least_depth + 2) return true;  // no room for a node in between
   ahead_.clear();
   back_.clear();
-  for (NodeId node : nodes)
-    if (!look_ahead(node) || !look_back(node)) return false;
-  return search();
+  std::size_t next = 0;
+  std::size_t before = 0;
+  for (NodeId node : nodes) {
+    next += graph_.successors(node).size();
+    before += graph_.predecessors(node).size();
+  }
+  // The side with fewer edges first: often it decides, and a value may have very many readers.
+  const bool ahead_first = next < before;
+  return look_around(nodes, ahead_first) && look_around(nodes, !ahead_first) && search();
 }

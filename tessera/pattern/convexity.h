@@ -27,6 +27,7 @@ class Convexity {
   [[nodiscard]] bool joins_one_exit(std::span<const NodeId> nodes) const;
   [[nodiscard]] bool is_inside(NodeId node) const { return marks_[node] == inside_; }
   [[nodiscard]] bool may_lie_between(NodeId node) const;
+  [[nodiscard]] bool look_around(std::span<const NodeId> nodes, bool is_ahead);
   [[nodiscard]] bool search();
   [[nodiscard]] bool look_ahead(NodeId node);
   [[nodiscard]] bool look_back(NodeId node);
@@ -36,6 +37,7 @@ class Convexity {
   std::uint32_t inside_ =
       0;  ///< the marks of this call: inside, + 1 seen ahead of the set, + 2 seen behind it
   std::vector<std::uint32_t> marks_;
+  bool is_decided_ = false;  ///< one side found no way out or no way in
   std::vector<NodeId> ahead_;
   std::vector<NodeId> back_;
 };

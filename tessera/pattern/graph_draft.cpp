@@ -44,6 +44,10 @@ class DraftBuilder {
     std::size_t total = 0;
     for (NodeId node = 0; node < draft_.nodes.size(); ++node) {
       DraftNode& one = draft_.nodes[node];
+      if (one.lists_results && results[node] > std::max(one.results.size(), std::size_t{1}))
+        return Error(ErrorCode::invalid_argument,
+                     cat("node ", quote(shortened(one.id, 60)), " lists ", one.results.size(),
+                         " results, but result ", results[node] - 1, " is used"));
       one.results.resize(std::max({one.results.size(), results[node], std::size_t{1}}));
       total += one.results.size();
     }
@@ -139,6 +143,15 @@ const std::string* NodeNames::ambiguous() const {
       return &id;
   }
   return nullptr;
+}
+
+bool NodeNames::is_bad_result(const std::string& name) const {
+  const std::size_t colon = name.rfind(':');
+  if (colon == std::string::npos || !index_.contains(name.substr(0, colon)) || index_.contains(name))
+    return false;
+  const std::string_view number = std::string_view(name).substr(colon + 1);
+  const bool is_number = !number.empty() && number.find_first_not_of("0123456789") == std::string_view::npos;
+  return is_number && !parse_result_index(number);
 }
 
 std::optional<NodeNames::Found> NodeNames::find(const std::string& name) const {

@@ -32,6 +32,7 @@ struct DraftNode {
   std::vector<DraftValue> inputs = {};
   Attributes attributes = {};
   std::vector<DraftType> results = {};  ///< types as far as they are given
+  bool lists_results = false;           ///< there are no others
   /// What an overwriting spelling overwrites; its first input if not given.
   std::optional<std::vector<DraftValue>> overwrites = {};
   std::vector<std::uint32_t> after = {};  ///< nodes that must run before
@@ -62,6 +63,8 @@ class NodeNames {
     bool is_whole_node = false;  ///< written without a result
   };
   [[nodiscard]] std::optional<Found> find(const std::string& name) const;
+  /// Whether the name can only be meant as a result of a node, but the number is none: "s:01", "s:10000".
+  [[nodiscard]] bool is_bad_result(const std::string& name) const;
 
  private:
   std::unordered_map<std::string, std::uint32_t> index_;

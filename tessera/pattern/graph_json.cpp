@@ -73,6 +73,8 @@ class GraphReader {
       return DraftValue{.kind = DraftValue::Kind::constant, .constant = TESSERA_TRY(read_attribute(json))};
     const std::string name = TESSERA_TRY(json.string());
     if (name.empty()) return json.error("expected a name, got an empty string");
+    if (names_.is_bad_result(name))
+      return json.error(cat(quote(shortened(name, 60)), " is no result, expected a number from 0 to 9999"));
     if (const auto found = names_.find(name))
       return DraftValue{.kind = DraftValue::Kind::result, .node = found->node, .result = found->result};
     return DraftValue{.kind = DraftValue::Kind::external, .name = name};
@@ -100,6 +102,7 @@ class GraphReader {
       node.results.push_back(TESSERA_TRY(types_.read(json)));
       return {};
     }
+    node.lists_results = true;
     for (const JsonCursor& item : TESSERA_TRY(results->array())) {
       TESSERA_TRY(item.only_fields({"dtype", "shape"}));
       node.results.push_back(TESSERA_TRY(types_.read(item)));

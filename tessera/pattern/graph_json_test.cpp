@@ -79,6 +79,10 @@ TEST(GraphJson, Errors) {
       {R"({"nodes":{}})", "graph:1:10: nodes: expected an array, got an object"},
       {R"({"nodes":[{"id":"1","op":"a"},{"id":"1:0","op":"b"}]})",
        "graph:1:1: node id \"1:0\" also reads as a result of another node"},
+      {R"({"nodes":[{"id":"s","op":"a"},{"id":"1","op":"b","inputs":["s:01"]}]})",
+       "graph:1:60: nodes[1].inputs[0]: \"s:01\" is no result, expected a number from 0 to 9999"},
+      {R"({"nodes":[{"id":"s","op":"a","results":[{},{}]},{"id":"1","op":"b","inputs":["s:2"]}]})",
+       "graph: node \"s\" lists 2 results, but result 2 is used"},
       {R"({})", "graph:1:1: missing field \"nodes\""},
   };
   for (const auto& [text, message] : rows) EXPECT_EQ(graph_error(text), message) << text;

@@ -20,8 +20,8 @@ struct MaximalRegions {
   bool is_complete = true;
 };
 
-/// Where a group is too large or has too many maximal regions, some are grown from single ops, and the list is
-/// not complete.
+/// Where a group is too large or has too many maximal regions, some are grown from single ops, and the list
+/// is not complete.
 [[nodiscard]] MaximalRegions find_maximal_regions(const Graph& graph, const FusionGroups& groups,
                                                   std::uint32_t group, Convexity& convexity);
 

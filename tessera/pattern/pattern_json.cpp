@@ -203,6 +203,8 @@ class PatternReader {
     if (json.is(Json::Kind::object)) return read_constant(json);
     const std::string name = TESSERA_TRY(json.string());
     if (name.empty()) return json.error("expected a name, got an empty string");
+    if (names_.is_bad_result(name))
+      return json.error(cat(quote(shortened(name, 60)), " is no result, expected a number from 0 to 9999"));
     if (const auto found = names_.find(name))
       return PatternInput{PatternInput::Kind::node, found->node, found->result};
     return named_external(name);

@@ -97,6 +97,18 @@ TEST(Tile, WithoutTimeTheAnswerIsValidAndClaimsNothing) {
   EXPECT_EQ(covered + tiling.uncovered.size(), graph.node_count());
 }
 
+TEST(Tile, AValueMayHaveVeryManyReaders) {
+  constexpr std::size_t readers = 20'000;
+  std::string text = "p:p";
+  for (std::size_t i = 0; i < readers; ++i) text += cat(";p->a", i, ":a->b", i, ":b");
+  const auto start = std::chrono::steady_clock::now();
+  const Tiling tiling =
+      tiling_of(graph_from(text), {pattern_from("1:p->2:a->3:b @out=1,3"), pattern_from("1:a->2:b")});
+  EXPECT_EQ(tiling.candidates, 2 * readers);
+  EXPECT_EQ(tiling.tiles.size(), readers);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+}
+
 TEST(Tile, AnEmptyGraphIsCovered) {
   const Tiling tiling = tiling_of(graph_from(R"({"nodes":[]})"), {pattern_from("1:a")});
   EXPECT_TRUE(tiling.optimal);

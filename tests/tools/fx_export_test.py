@@ -111,6 +111,16 @@ class Export(unittest.TestCase):
         self.assertEqual(len(tiles(tile(self.export(Block(False)), *pattern))), 1)
         self.assertEqual(len(tiles(tile(self.export(Block(True)), *pattern))), 0)
 
+    def test_in_place_modules_have_the_spelling_of_the_method(self):
+        nn = torch.nn
+        modules = [nn.ReLU, nn.LeakyReLU, nn.ELU, nn.SELU, nn.SiLU, nn.Mish, nn.Hardswish, nn.Hardsigmoid, nn.Dropout]
+        for module in modules:
+            graph = self.export(nn.Sequential(nn.Linear(2, 2), module(inplace=True)))
+            same = self.export(nn.Sequential(nn.Linear(2, 2), module()))
+            self.assertTrue(graph["nodes"][1]["op"].endswith("_"))
+            pattern = "p=1:linear->2:" + same["nodes"][1]["op"]
+            self.assertEqual(len(tiles(tile(graph, "--pattern", pattern))), 1, module)
+
     def test_several_results_and_shapes(self):
         class Split(torch.nn.Module):
             def forward(self, x):
