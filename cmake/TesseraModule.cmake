@@ -11,7 +11,7 @@ target_compile_options(tessera_settings INTERFACE
   $<$<BOOL:${TESSERA_WERROR}>:-Werror>)
 if(TESSERA_SANITIZE)
   target_compile_options(tessera_settings INTERFACE
-    -fsanitize=${TESSERA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)
+    -fsanitize=${TESSERA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -g1)
   target_link_options(tessera_settings INTERFACE -fsanitize=${TESSERA_SANITIZE})
 endif()
 

@@ -91,7 +91,7 @@ TEST(Create, embedders_see_every_allocation) {
   {
     const auto engine = Engine::create({.allocator = {.allocate = [&](std::size_t bytes) -> void* {
                                                         ++live;
-                                                        return std::aligned_alloc(64, bytes);
+                                                        return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
                                                       },
                                                       .free =
                                                           [&](void* memory, std::size_t) {
