@@ -137,11 +137,8 @@ void HotPathDetector::State::dissolved(Lane& lane) {
 }
 
 void HotPathDetector::State::append_loose(const Lane& lane) {
-  std::vector<Use> uses;
   for (std::uint64_t i = lane.begin(); i < lane.end(); ++i) {
-    uses.clear();
-    for (const Lane::Slot& slot : lane.slots(i)) uses.push_back(slot.use);
-    loose_.append({lane.step(i).op, lane.step(i).input_count, uses, lane.step(i).position});
+    loose_.append({lane.step(i).op, lane.step(i).input_count, lane.uses(i), lane.step(i).position});
     after_append(loose_);
   }
   if (loose_.size() > 4 * options_.max_period) loose_.keep_last(2 * options_.max_period + 1);
@@ -301,12 +298,12 @@ bool HotPathDetector::State::write_trace(const Lane& lane, std::uint64_t start, 
   for (std::uint64_t i = start; i < start + length; ++i) {
     const OpKindRef kind = ops_.find(lane.step(i).op);
     if (kind == nullptr) return false;
-    auto slot = lane.slots(i).begin();
+    auto use = lane.uses(i).begin();
     inputs = kind->inputs;
     for (Input& input : inputs)
-      if (!input.is_parameter) input.value = (slot++)->use.version;
+      if (!input.is_parameter) input.value = (use++)->version;
     results.clear();
-    for (const ir::TypeRef& type : kind->results) results.push_back({(slot++)->use.version, type});
+    for (const ir::TypeRef& type : kind->results) results.push_back({(use++)->version, type});
     recorder.record({.op = kind->op, .attributes = &kind->attributes, .inputs = inputs}, kind->effect,
                     results);
   }

@@ -24,7 +24,8 @@ void Lane::reset(std::uint64_t new_serial, std::uint64_t hash_mask) {
   grams.clear();
   base_ = slot_base_ = 0;
   steps_.clear();
-  slots_.clear();
+  links_.clear();
+  uses_.clear();
   mentions_.clear();
   last_same_.clear();
 }
@@ -47,9 +48,10 @@ void Lane::append(const Letter& letter) {
   for (const Use& use : letter.uses) {
     std::uint64_t& mention = mentions_[use.version];
     const std::uint64_t slot = end_slot();
-    slots_.push_back({use, mention == 0 ? 0 : slot + 1 - mention});
+    links_.push_back(static_cast<std::uint32_t>(mention == 0 ? 0 : slot + 1 - mention));
+    uses_.push_back(use);
     mention = slot + 1;
-    word_hash = mix(word_hash, slots_.back().link) & hash_mask_;
+    word_hash = mix(word_hash, links_.back()) & hash_mask_;
   }
 }
 
@@ -57,7 +59,9 @@ void Lane::keep_last(std::uint64_t count) {
   if (count >= size()) return;
   const std::uint64_t first = end() - count;
   const std::uint64_t first_slot = step(first).first_slot;
-  slots_.erase(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(first_slot - slot_base_));
+  const auto slots = static_cast<std::ptrdiff_t>(first_slot - slot_base_);
+  links_.erase(links_.begin(), links_.begin() + slots);
+  uses_.erase(uses_.begin(), uses_.begin() + slots);
   steps_.erase(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(first - base_));
   base_ = first;
   slot_base_ = first_slot;

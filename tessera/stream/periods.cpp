@@ -40,7 +40,7 @@ std::uint64_t bound_at(const Lane& lane, std::uint64_t i, std::uint64_t period) 
   std::uint64_t bound = 0;
   std::uint64_t before = lane.step(i - period).first_slot;
   for (std::uint64_t slot = lane.step(i).first_slot; slot < lane.end_slot(i); ++slot, ++before) {
-    const std::uint64_t a = lane.slot(slot).link, b = lane.slot(before).link;
+    const std::uint64_t a = lane.link(slot), b = lane.link(before);
     if (a == b) continue;
     const std::uint64_t shorter = a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
     if (shorter <= slot) bound = std::max(bound, slot - shorter + 1);
