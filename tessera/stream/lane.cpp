@@ -8,6 +8,12 @@
 using namespace tessera;
 using namespace tessera::stream;
 
+namespace {
+
+constexpr std::size_t most_kept_steps = 4096;  // of a lane that is empty
+
+}  // namespace
+
 std::uint64_t Lane::gram(std::uint64_t i, std::uint64_t length, std::uint64_t power) const {
   const bool is_all = i + 1 - base_ == length;
   return step(i).hash - (is_all ? 0 : step(i - length).hash * power);
@@ -23,11 +29,23 @@ void Lane::reset(std::uint64_t new_serial, std::uint64_t hash_mask) {
   periods.clear();
   grams.clear();
   base_ = slot_base_ = 0;
+  if (steps_.capacity() > most_kept_steps) release();
   steps_.clear();
   links_.clear();
   uses_.clear();
   mentions_.clear();
   last_same_.clear();
+}
+
+/// Gives its memory back: many lanes wait to be used again, and few of them were long.
+void Lane::release() {
+  steps_ = {};
+  links_ = {};
+  uses_ = {};
+  credits = {};
+  mentions_ = {};
+  last_same_ = {};
+  grams = {};
 }
 
 void Lane::append(const Letter& letter) {

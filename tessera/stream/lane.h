@@ -123,6 +123,8 @@ class Lane {
   FlatMap<std::uint64_t> grams;  ///< the last step at which a sampled sequence of ops ended
 
  private:
+  void release();
+
   std::uint64_t hash_mask_ = ~std::uint64_t{0};
   std::uint64_t base_ = 0;
   std::uint64_t slot_base_ = 0;
