@@ -209,14 +209,16 @@ double resident_megabytes() {
   return static_cast<double>(resident) * 4096 / 1e6;
 }
 
-/// Memory after 1 million and after 100 million instructions.
+/// Memory after 10 million, 50 million and 100 million instructions.
 void detector_memory(benchmark::State& state) {
   for (auto _ : state) {
     HotPathDetector detector;
     Program program(2);
-    program.feed(detector, 1'000'000);
-    state.counters["MB at 1M"] = resident_megabytes();
-    program.feed(detector, 99'000'000);
+    program.feed(detector, 10'000'000);
+    state.counters["MB at 10M"] = resident_megabytes();
+    program.feed(detector, 40'000'000);
+    state.counters["MB at 50M"] = resident_megabytes();
+    program.feed(detector, 50'000'000);
     state.counters["MB at 100M"] = resident_megabytes();
   }
   state.counters["instructions/s"] = benchmark::Counter(1e8, benchmark::Counter::kIsIterationInvariantRate);

@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <unordered_set>
 
 #include "cli/command.h"
 #include "cli/files.h"
@@ -34,12 +35,20 @@ struct Report {
   }
 };
 
-/// The trace of a stream with its live values marked.
+/// The trace of a stream with its live values marked. Where the stream does not say which, they are those
+/// that nobody reads and that were not freed.
 Trace trace_of(const StreamFile& file) {
   Trace trace;
   Recorder recorder(trace);
-  for (const OwnedInstruction& instruction : file.instructions) recorder.record(instruction.view());
-  if (!file.has_live) trace.set_unread_live();
+  std::unordered_set<std::uint32_t> freed;
+  for (const OwnedInstruction& instruction : file.instructions) {
+    recorder.record(instruction.view());
+    for (const ValueId id : instruction.frees)
+      if (const auto value = recorder.find(id); value && value->is_result()) freed.insert(value->index());
+  }
+  for (std::uint32_t result = 0; !file.has_live && result < trace.result_count(); ++result)
+    if (!trace.is_read(result) && !freed.contains(result))
+      trace.set_live(Operand(Operand::Kind::result, result));
   for (const ValueId id : file.live)
     if (const auto value = recorder.find(id); value && value->is_result()) trace.set_live(*value);
   return trace;

@@ -11,14 +11,10 @@ constexpr std::size_t most_members = 64;  // more that ran at the same time are 
 
 bool same_letters(const Lane& a, const Lane& b) {
   if (a.size() != b.size()) return false;
-  for (std::uint64_t i = 0; i < a.size(); ++i) {
-    const auto x = a.slots(i), y = b.slots(i);
-    const bool is_same =
-        a.step(i).op == b.step(i).op &&
-        std::equal(x.begin(), x.end(), y.begin(), y.end(),
-                   [](const Lane::Slot& p, const Lane::Slot& q) { return p.link == q.link; });
-    if (!is_same) return false;
-  }
+  for (std::uint64_t i = 0; i < a.size(); ++i)
+    if (a.step(i).op != b.step(i).op) return false;
+  for (std::uint64_t slot = 0; slot < a.end_slot(); ++slot)
+    if (a.link(slot) != b.link(slot)) return false;
   return true;
 }
 

@@ -60,7 +60,8 @@ class HotPathDetector::State final : public LaneObserver {
   [[nodiscard]] bool write_trace(const Lane& lane, std::uint64_t start, std::uint64_t length, Trace& trace);
   void look_back(Lane& lane, const Word& word, std::uint64_t end);
   void begin_attempts(const std::shared_ptr<Word>& word);
-  void uncover(std::vector<Lane::Credit>& credits, std::uint64_t start, bool also_hot);
+  void uncover(std::vector<Lane::Credit>& credits, std::uint64_t start);
+  void uncover_for_new(std::vector<Lane::Credit>& credits, std::uint64_t start, std::uint64_t length);
   void credit(Lane& lane, const std::shared_ptr<Tally>& tally, std::uint64_t start, std::uint64_t end);
   bool count(Tally& tally, std::uint64_t position);
   void count_as_longer(std::vector<Lane::Credit>& credits, std::uint64_t start, std::uint64_t end);
@@ -132,15 +133,12 @@ void HotPathDetector::State::ended(Lane& lane) {
 
 void HotPathDetector::State::dissolved(Lane& lane) {
   forms_.leave(lane);
-  uncover(lane.credits, 0, true);
+  uncover(lane.credits, 0);
 }
 
 void HotPathDetector::State::append_loose(const Lane& lane) {
-  std::vector<Use> uses;
   for (std::uint64_t i = lane.begin(); i < lane.end(); ++i) {
-    uses.clear();
-    for (const Lane::Slot& slot : lane.slots(i)) uses.push_back(slot.use);
-    loose_.append({lane.step(i).op, lane.step(i).input_count, uses, lane.step(i).position});
+    loose_.append({lane.step(i).op, lane.step(i).input_count, lane.uses(i), lane.step(i).position});
     after_append(loose_);
   }
   if (loose_.size() > 4 * options_.max_period) loose_.keep_last(2 * options_.max_period + 1);
@@ -174,7 +172,7 @@ void HotPathDetector::State::complete_attempts(Lane& lane) {
   std::erase_if(lane.attempts, [&](const Lane::Attempt& other) {
     return is_complete(other) || other.start > attempt.start;
   });
-  uncover(lane.credits, attempt.start, true);
+  uncover(lane.credits, attempt.start);
   credit(lane, attempt.word->tally, attempt.start, end);
 }
 
@@ -203,7 +201,7 @@ void HotPathDetector::State::learn_square(Lane& lane, std::uint64_t length) {
   const std::shared_ptr<Word> word = learn(lane, end - length, length);
   if (word == nullptr) return;
   look_back(lane, *word, start);
-  uncover(lane.credits, start, false);
+  uncover_for_new(lane.credits, start, length);
   std::erase_if(lane.attempts, [&](const Lane::Attempt& attempt) {  // those that began inside a round
     return attempt.start > start && attempt.start != start + length;
   });
@@ -257,13 +255,13 @@ void HotPathDetector::State::learn_form(Lane& lane, FormTable::Form& form) {
   std::sort(members.begin(), members.end(),
             [](const auto& a, const auto& b) { return a.last_position < b.last_position; });
   for (FormTable::Member& member : members) {
-    uncover(member.lane != nullptr ? member.lane->credits : member.credits, 0, false);
+    uncover_for_new(member.lane != nullptr ? member.lane->credits : member.credits, 0, word->length());
     if (member.lane != nullptr)
       credit(*member.lane, word->tally, 0, member.lane->end());
     else if (count(*word->tally, member.last_position))
       count_as_longer(member.credits, 0, word->length());
   }
-  uncover(lane.credits, 0, false);
+  uncover_for_new(lane.credits, 0, lane.size());
   std::erase_if(lane.attempts, [](const Lane::Attempt& attempt) { return attempt.start > 0; });
   credit(lane, word->tally, 0, lane.end());
 }
@@ -300,12 +298,12 @@ bool HotPathDetector::State::write_trace(const Lane& lane, std::uint64_t start, 
   for (std::uint64_t i = start; i < start + length; ++i) {
     const OpKindRef kind = ops_.find(lane.step(i).op);
     if (kind == nullptr) return false;
-    auto slot = lane.slots(i).begin();
+    auto use = lane.uses(i).begin();
     inputs = kind->inputs;
     for (Input& input : inputs)
-      if (!input.is_parameter) input.value = (slot++)->use.version;
+      if (!input.is_parameter) input.value = (use++)->version;
     results.clear();
-    for (const ir::TypeRef& type : kind->results) results.push_back({(slot++)->use.version, type});
+    for (const ir::TypeRef& type : kind->results) results.push_back({(use++)->version, type});
     recorder.record({.op = kind->op, .attributes = &kind->attributes, .inputs = inputs}, kind->effect,
                     results);
   }
@@ -313,13 +311,24 @@ bool HotPathDetector::State::write_trace(const Lane& lane, std::uint64_t start, 
   return true;
 }
 
-/// Takes back what was counted at `start` or later, so that something longer can be counted instead. A unit
-/// that is hot already keeps its count when the longer one is new.
-void HotPathDetector::State::uncover(std::vector<Lane::Credit>& credits, std::uint64_t start, bool also_hot) {
+/// Takes back what was counted at `start` or later, so that something longer can be counted instead.
+void HotPathDetector::State::uncover(std::vector<Lane::Credit>& credits, std::uint64_t start) {
+  while (!credits.empty() && credits.back().end > start) {
+    uncount(credits.back());
+    credits.pop_back();
+  }
+}
+
+/// The same where a unit of `length` is new. A unit that is hot already keeps what lies within one of its
+/// rounds: it may be what the stream mostly consists of.
+void HotPathDetector::State::uncover_for_new(std::vector<Lane::Credit>& credits, std::uint64_t start,
+                                             std::uint64_t length) {
   auto first = credits.end();
   while (first != credits.begin() && std::prev(first)->end > start) --first;
   const auto kept = std::remove_if(first, credits.end(), [&](const Lane::Credit& credit) {
-    if (!also_hot && credit.tally->first_hot_at != 0) return false;
+    const bool is_within =
+        credit.start >= start && (credit.start - start) / length == (credit.end - 1 - start) / length;
+    if (is_within && credit.tally->first_hot_at != 0) return false;
     uncount(credit);
     return true;
   });

@@ -5,8 +5,8 @@
 // carried from round to round being an input of the unit, or as two whole components, the first of which was
 // over when the second began. From then on it is recognised wherever it occurs, other instructions before,
 // after and in between or not. Rotations of a unit are that unit, which begins where it was first seen. Where
-// a unit is part of a longer one, only the longer one is counted. Components shorter than the minimum length
-// are taken together as one stream.
+// a unit is part of a longer one, only the longer one is counted, from when it is known. Components shorter
+// than the minimum length are taken together as one stream.
 //
 //   HotPathDetector detector({.threshold = 10});
 //   for (const Instruction& instruction : stream)

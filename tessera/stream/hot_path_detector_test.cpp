@@ -200,6 +200,13 @@ TEST(HotPathDetector, APeriodInsideAPeriodIsCountedAsTheLongerOne) {
   EXPECT_EQ(summary(detected(repeated("t=a(x);t=b(t);t=a(t);t=b(t);t=c(t)", 50))), "5 x 50 at 50");
 }
 
+TEST(HotPathDetector, AHotUnitStaysHotWhenALongerOneIsFound) {
+  const std::string longer = cat(layer, "; d=log(c)");
+  const HotPathDetector detector = detected(cat(repeated(layer, 20), repeated(longer, 30)));
+  EXPECT_EQ(summary(detector), "3 x 22 at 30, 4 x 30 at 100");
+  EXPECT_EQ(detector.statistics().hot_instructions, 3u * (10 + 2) + 4u * 20);
+}
+
 TEST(HotPathDetector, AUnitThatBeginsAnother) {
   std::string text;
   for (int i = 0; i < 30; ++i) text += "a=f(x); b=g(a); p=f(x); q=g(p); r=h(q);";

@@ -8,6 +8,12 @@
 using namespace tessera;
 using namespace tessera::stream;
 
+namespace {
+
+constexpr std::size_t most_kept_steps = 4096;  // of a lane that is empty
+
+}  // namespace
+
 std::uint64_t Lane::gram(std::uint64_t i, std::uint64_t length, std::uint64_t power) const {
   const bool is_all = i + 1 - base_ == length;
   return step(i).hash - (is_all ? 0 : step(i - length).hash * power);
@@ -23,10 +29,23 @@ void Lane::reset(std::uint64_t new_serial, std::uint64_t hash_mask) {
   periods.clear();
   grams.clear();
   base_ = slot_base_ = 0;
+  if (steps_.capacity() > most_kept_steps) release();
   steps_.clear();
-  slots_.clear();
+  links_.clear();
+  uses_.clear();
   mentions_.clear();
   last_same_.clear();
+}
+
+/// Gives its memory back: many lanes wait to be used again, and few of them were long.
+void Lane::release() {
+  steps_ = {};
+  links_ = {};
+  uses_ = {};
+  credits = {};
+  mentions_ = {};
+  last_same_ = {};
+  grams = {};
 }
 
 void Lane::append(const Letter& letter) {
@@ -47,9 +66,10 @@ void Lane::append(const Letter& letter) {
   for (const Use& use : letter.uses) {
     std::uint64_t& mention = mentions_[use.version];
     const std::uint64_t slot = end_slot();
-    slots_.push_back({use, mention == 0 ? 0 : slot + 1 - mention});
+    links_.push_back(static_cast<std::uint32_t>(mention == 0 ? 0 : slot + 1 - mention));
+    uses_.push_back(use);
     mention = slot + 1;
-    word_hash = mix(word_hash, slots_.back().link) & hash_mask_;
+    word_hash = mix(word_hash, links_.back()) & hash_mask_;
   }
 }
 
@@ -57,7 +77,9 @@ void Lane::keep_last(std::uint64_t count) {
   if (count >= size()) return;
   const std::uint64_t first = end() - count;
   const std::uint64_t first_slot = step(first).first_slot;
-  slots_.erase(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(first_slot - slot_base_));
+  const auto slots = static_cast<std::ptrdiff_t>(first_slot - slot_base_);
+  links_.erase(links_.begin(), links_.begin() + slots);
+  uses_.erase(uses_.begin(), uses_.begin() + slots);
   steps_.erase(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(first - base_));
   base_ = first;
   slot_base_ = first_slot;

@@ -45,10 +45,6 @@ class Lane {
     std::uint64_t hash = 0;           ///< of all ops up to this one, a polynomial in gram_base
     std::uint32_t previous_same = 0;  ///< steps back to the same op, 0 if there is none
   };
-  struct Slot {
-    Use use;
-    std::uint64_t link = 0;  ///< slots back to the last mention, 0 if there is none
-  };
   /// A unit whose first steps match the lane from `start` on.
   struct Attempt {
     std::shared_ptr<Word> word;
@@ -83,18 +79,20 @@ class Lane {
   [[nodiscard]] std::uint64_t end() const { return base_ + steps_.size(); }
   [[nodiscard]] std::uint64_t size() const { return steps_.size(); }
   [[nodiscard]] const Step& step(std::uint64_t i) const { return steps_[i - base_]; }
-  [[nodiscard]] std::uint64_t end_slot() const { return slot_base_ + slots_.size(); }
+  [[nodiscard]] std::uint64_t end_slot() const { return slot_base_ + links_.size(); }
   [[nodiscard]] std::uint64_t end_slot(std::uint64_t i) const {
     return i + 1 < end() ? step(i + 1).first_slot : end_slot();
   }
-  [[nodiscard]] const Slot& slot(std::uint64_t i) const { return slots_[i - slot_base_]; }
-  [[nodiscard]] std::span<const Slot> slots(std::uint64_t i) const {
-    return {slots_.data() + (step(i).first_slot - slot_base_), end_slot(i) - step(i).first_slot};
+  /// Slots back to the last mention of the value in a slot, 0 if there is none.
+  [[nodiscard]] std::uint32_t link(std::uint64_t slot) const { return links_[slot - slot_base_]; }
+  /// The values in the slots of a step.
+  [[nodiscard]] std::span<const Use> uses(std::uint64_t i) const {
+    return {uses_.data() + (step(i).first_slot - slot_base_), end_slot(i) - step(i).first_slot};
   }
   /// The link of a slot as a window sees it that begins with slot `start`.
-  [[nodiscard]] std::uint64_t link_within(std::uint64_t i, std::uint64_t start) const {
-    const std::uint64_t link = slot(i).link;
-    return link > i - start ? 0 : link;
+  [[nodiscard]] std::uint32_t link_within(std::uint64_t slot, std::uint64_t start) const {
+    const std::uint32_t back = link(slot);
+    return back > slot - start ? 0 : back;
   }
   /// Whether step i in a window that begins at `i_start` and step j in one that begins at `j_start` are the
   /// same letter. REQUIRES the same distance to the start and the same ops in between.
@@ -125,11 +123,14 @@ class Lane {
   FlatMap<std::uint64_t> grams;  ///< the last step at which a sampled sequence of ops ended
 
  private:
+  void release();
+
   std::uint64_t hash_mask_ = ~std::uint64_t{0};
   std::uint64_t base_ = 0;
   std::uint64_t slot_base_ = 0;
   std::vector<Step> steps_;
-  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> links_;  // by slot: what is compared most stands close together
+  std::vector<Use> uses_;             // by slot
   FlatMap<std::uint64_t> mentions_;   // by version: the slot after the last mention
   FlatMap<std::uint64_t> last_same_;  // by op: the step after the last one
 };

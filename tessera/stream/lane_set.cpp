@@ -67,15 +67,13 @@ Lane& LaneSet::join() {
 void LaneSet::dissolve(Lane& from, Lane& into) {
   observer_.dissolved(from);
   for (std::uint64_t i = from.begin(); i < from.end(); ++i) {
-    moved_.clear();
-    for (const Lane::Slot& slot : from.slots(i)) {
-      moved_.push_back(slot.use);
-      Value* value = values_.find(slot.use.id);
-      if (value == nullptr || value->version != slot.use.version || lane_of(*value) != &from) continue;
+    for (const Use& use : from.uses(i)) {
+      Value* value = values_.find(use.id);
+      if (value == nullptr || value->version != use.version || lane_of(*value) != &from) continue;
       value->lane = &into;
       value->lane_serial = into.serial;
     }
-    append(into, {from.step(i).op, from.step(i).input_count, moved_, from.step(i).position});
+    append(into, {from.step(i).op, from.step(i).input_count, from.uses(i), from.step(i).position});
   }
   into.live_values += from.live_values;
   if (effects_ == &from && effects_serial_ == from.serial) {

@@ -92,7 +92,6 @@ class LaneSet {
     std::uint64_t version;
   };
   std::vector<Lost> lost_;  // values that are gone once the instruction is done
-  std::vector<Use> moved_;
 };
 
 }  // namespace tessera::stream

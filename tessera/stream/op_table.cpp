@@ -71,11 +71,14 @@ void OpTable::spell(const Instruction& instruction) {
 
 InternedOp OpTable::intern(const Instruction& instruction) {
   spell(instruction);
-  const auto at = by_spelling_.find(std::string_view(spelled_));
-  return at != by_spelling_.end() ? at->second.op : intern_spelled(instruction);
+  const std::uint64_t hash = TextHash()(spelled_);
+  const std::size_t* first = by_spelling_.find(hash);
+  for (std::size_t at = first == nullptr ? 0 : *first; at != 0; at = spellings_[at - 1].next)
+    if (spellings_[at - 1].text == spelled_) return spellings_[at - 1].op;
+  return intern_spelled(instruction, hash);
 }
 
-InternedOp OpTable::intern_spelled(const Instruction& instruction) {
+InternedOp OpTable::intern_spelled(const Instruction& instruction, std::uint64_t hash) {
   auto kind = std::make_shared<OpKind>();
   kind->op = ir::canonical_name(instruction.op);
   if (instruction.attributes != nullptr) kind->attributes = *instruction.attributes;
@@ -92,7 +95,11 @@ InternedOp OpTable::intern_spelled(const Instruction& instruction) {
   const auto [at, is_new] = by_content_.try_emplace(canonical_.bytes, next_);
   spelling.op = {at->second, kind->effect, overwritten != nullptr};
   const InternedOp out = spelling.op;
-  by_spelling_.emplace(spelled_, std::move(spelling));
+  spelling.text = spelled_;
+  std::size_t& first = by_spelling_[hash];
+  spelling.next = first;
+  spellings_.push_back(std::move(spelling));
+  first = spellings_.size();
   if (is_new) {
     kind->id = next_++;
     kinds_.emplace(kind->id, std::move(kind));
@@ -124,6 +131,7 @@ OpKindRef OpTable::find(OpId id) const {
 
 void OpTable::shrink(const std::function<bool(OpId)>& is_used) {
   by_spelling_.clear();
+  spellings_.clear();
   std::erase_if(by_content_, [&](const auto& entry) { return !is_used(entry.second); });
   std::erase_if(kinds_, [&](const auto& entry) { return !is_used(entry.first); });
 }

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tessera/stream/flat_map.h"
 #include "tessera/stream/instruction.h"
 #include "tessera/stream/pattern.h"
 
@@ -47,7 +48,7 @@ class OpTable {
   /// When there are more than `capacity`, all but those for which `is_used` holds are forgotten. A forgotten
   /// op that comes again gets a new number.
   void shrink(const std::function<bool(OpId)>& is_used);
-  [[nodiscard]] bool is_full() const { return by_spelling_.size() > capacity_ || kinds_.size() > capacity_; }
+  [[nodiscard]] bool is_full() const { return spellings_.size() > capacity_ || kinds_.size() > capacity_; }
   [[nodiscard]] std::size_t size() const { return kinds_.size(); }
 
  private:
@@ -57,12 +58,14 @@ class OpTable {
   };
   /// Types are known by address here, so they are held.
   struct Spelling {
+    std::string text;
     InternedOp op;
     std::vector<ir::TypeRef> held;
+    std::size_t next = 0;  ///< one past another with the same hash, 0 if there is none
   };
 
   void spell(const Instruction& instruction);
-  InternedOp intern_spelled(const Instruction& instruction);
+  InternedOp intern_spelled(const Instruction& instruction, std::uint64_t hash);
   void write_canonical(const OpKind& kind);
 
   std::size_t capacity_;
@@ -70,7 +73,8 @@ class OpTable {
   std::string spelled_;
   Pattern canonical_;
   Pattern attributes_;
-  std::unordered_map<std::string, Spelling, TextHash, std::equal_to<>> by_spelling_;
+  std::vector<Spelling> spellings_;
+  FlatMap<std::size_t> by_spelling_;  // by hash: one past the place in spellings_
   std::unordered_map<std::string, OpId, TextHash, std::equal_to<>> by_content_;
   std::unordered_map<OpId, OpKindRef> kinds_;
 };

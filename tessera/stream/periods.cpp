@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "tessera/stream/mix.h"
 
@@ -39,7 +40,7 @@ std::uint64_t bound_at(const Lane& lane, std::uint64_t i, std::uint64_t period) 
   std::uint64_t bound = 0;
   std::uint64_t before = lane.step(i - period).first_slot;
   for (std::uint64_t slot = lane.step(i).first_slot; slot < lane.end_slot(i); ++slot, ++before) {
-    const std::uint64_t a = lane.slot(slot).link, b = lane.slot(before).link;
+    const std::uint64_t a = lane.link(slot), b = lane.link(before);
     if (a == b) continue;
     const std::uint64_t shorter = a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
     if (shorter <= slot) bound = std::max(bound, slot - shorter + 1);
@@ -59,7 +60,15 @@ void follow(Lane& lane, std::uint64_t last) {
   });
 }
 
-void propose(Lane& lane, std::uint64_t last, std::uint64_t length) {
+/// Whether the last `length` steps are nothing but rounds of the run.
+bool is_part_of_run(const Lane& lane, const Lane::Period& run, std::uint64_t length) {
+  return length % run.period == 0 && run.since + length <= lane.end() &&
+         run.bound <= lane.step(lane.end() - length).first_slot;
+}
+
+/// `run` is the run the lane is in, if it is in one.
+void propose(Lane& lane, std::uint64_t last, std::uint64_t length, const std::optional<Lane::Period>& run) {
+  if (run && is_part_of_run(lane, *run, length)) return;
   const auto is_known = [&](const Lane::Period& period) { return period.period == length; };
   if (std::any_of(lane.periods.begin(), lane.periods.end(), is_known)) return;
   if (!same_op(lane, last, length)) return;
@@ -77,25 +86,27 @@ void propose(Lane& lane, std::uint64_t last, std::uint64_t length) {
   if (period.since < youngest->since) *youngest = period;
 }
 
-void propose_by_op(Lane& lane, std::uint64_t last, std::uint64_t longest) {
+void propose_by_op(Lane& lane, std::uint64_t last, std::uint64_t longest,
+                   const std::optional<Lane::Period>& run) {
   std::uint64_t at = last;
   for (int i = 0; i < nearest_same; ++i) {
     const std::uint64_t back = lane.step(at).previous_same;
     if (back == 0 || at < lane.begin() + back || last - (at - back) > longest) return;
     at -= back;
-    propose(lane, last, last - at);
+    propose(lane, last, last - at, run);
   }
 }
 
 /// Places are sampled by what the last ops are, so that equal sequences are sampled at the same places.
-void propose_by_gram(Lane& lane, std::uint64_t last, std::uint64_t longest) {
+void propose_by_gram(Lane& lane, std::uint64_t last, std::uint64_t longest,
+                     const std::optional<Lane::Period>& run) {
   if (last < lane.begin() + scales[0].length) return;
   const std::uint64_t sample = mix(lane.gram(last, scales[0].length, scales[0].power), 0);
   if (sample % steps_per_sample != 0) return;
   for (const Scale& scale : scales) {
     if (last < lane.begin() + scale.length) return;
     std::uint64_t& seen = lane.grams[mix(lane.gram(last, scale.length, scale.power), scale.length)];
-    if (seen != 0 && last + 1 - seen <= longest) propose(lane, last, last + 1 - seen);
+    if (seen != 0 && last + 1 - seen <= longest) propose(lane, last, last + 1 - seen, run);
     seen = last + 1;
   }
 }
@@ -111,14 +122,18 @@ bool tessera::stream::is_square(const Lane& lane, const Lane::Period& period) {
 void tessera::stream::advance_periods(Lane& lane, std::uint64_t longest) {
   const std::uint64_t last = lane.end() - 1;
   follow(lane, last);
-  const auto run = std::find_if(lane.periods.begin(), lane.periods.end(), [&](const Lane::Period& period) {
-    return period.is_settled && is_square(lane, period);
-  });
+  std::optional<Lane::Period> run;
+  for (const Lane::Period& period : lane.periods)
+    if (!run && period.is_settled && is_square(lane, period)) run = period;
+  const std::uint64_t length = run ? last - run->since : 0;
+  if (run)
+    std::erase_if(lane.periods, [&](const Lane::Period& other) {
+      return other.period != run->period && is_part_of_run(lane, *run, other.period);
+    });
   // In a long run there is nothing new but that it may be part of a longer round, unless it is too long.
-  const std::uint64_t run_length = run == lane.periods.end() ? 0 : last - run->since;
-  if (run_length > 2 * longest) return;
-  if (run_length == 0 || run_length < rounds_of_long_run * run->period) propose_by_op(lane, last, longest);
-  propose_by_gram(lane, last, longest);
+  if (length > 2 * longest) return;
+  if (!run || length <= rounds_of_long_run * run->period) propose_by_op(lane, last, longest, run);
+  propose_by_gram(lane, last, longest, run);
   std::sort(lane.periods.begin(), lane.periods.end(),
             [](const auto& a, const auto& b) { return a.period < b.period; });
 }

@@ -29,11 +29,11 @@ Word::Word(const Lane& lane, std::uint64_t start, std::uint64_t length) {
   const std::uint64_t start_slot = lane.step(start).first_slot;
   for (std::uint64_t i = start; i < start + length; ++i) {
     ops.push_back(lane.step(i).op);
-    first_slot.push_back(lane.step(i).first_slot - start_slot);
+    first_slot.push_back(static_cast<std::uint32_t>(lane.step(i).first_slot - start_slot));
     for (std::uint64_t slot = lane.step(i).first_slot; slot < lane.end_slot(i); ++slot)
       links.push_back(lane.link_within(slot, start_slot));
   }
-  first_slot.push_back(links.size());
+  first_slot.push_back(static_cast<std::uint32_t>(links.size()));
 }
 
 bool Word::matches(const Lane& lane, std::uint64_t i, std::uint64_t start, std::uint64_t start_slot) const {

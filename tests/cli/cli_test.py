@@ -181,6 +181,8 @@ class Signature(Files):
             self.assertNotEqual(self.signature(changed)["signature"], base, changed)
         self.assertNotEqual(self.signature(stream, live=["a", "b"])["signature"], base)
         self.assertEqual(self.signature(stream, live=["b"])["signature"], base)
+        freed = [stream[0], {**stream[1], "free": ["a", "b"]}]
+        self.assertEqual(self.signature(freed)["signature"], self.signature(stream, live=[])["signature"])
 
     def test_wrong_fields(self):
         for text, message in [

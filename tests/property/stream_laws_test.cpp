@@ -413,6 +413,19 @@ TEST(DetectorModel, AgreesOnRandomChains) {
   }
 }
 
+TEST(DetectorModel, NoInstructionIsHotTwice) {
+  for (std::uint64_t seed = 0; seed < programs; ++seed) {
+    RandomStream random(seed);
+    HotPathDetector detector({.threshold = 1 + random.below(4), .max_period = 64});
+    for (const OwnedInstruction& op : random_chain(random, 0)) {
+      detector.record(op.view());
+      const HotPathStatistics statistics = detector.statistics();
+      ASSERT_LE(statistics.hot_instructions, statistics.instructions) << "seed " << seed;
+    }
+    for (const HotUnit& unit : detector.top_units(1000)) ASSERT_LE(unit.count * unit.length, 100u);
+  }
+}
+
 TEST(DetectorModel, InterleavingChangesNothing) {
   for (std::uint64_t seed = 0; seed < programs / 4; ++seed) {
     RandomStream random(seed);
