@@ -15,5 +15,6 @@
 #include "tessera/tensor/graph.h"
 #include "tessera/tensor/io.h"
 #include "tessera/tensor/ops.h"
+#include "tessera/tensor/region.h"
 #include "tessera/tensor/scope.h"
 #include "tessera/tensor/tensor.h"
