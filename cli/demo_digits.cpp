@@ -98,16 +98,20 @@ std::vector<std::size_t> some_of(const DigitGuesses& guesses) {
   return right;
 }
 
+/// "3 (98 %)", or "3 (55 %), it is 8" below a wrong one.
+std::string caption(const DigitGuesses& guesses, std::size_t index) {
+  const int guessed = static_cast<int>(guesses.classes[index]),
+            label = static_cast<int>(guesses.labels[index]);
+  const std::string says = text("%d (%.0f %%)", guessed, 100.0 * guesses.confidence[index]);
+  return guessed == label ? says : says + text(", it is %d", label);
+}
+
 void show_row(const Digits& digits, const DigitGuesses& guesses, std::span<const std::size_t> row) {
   std::vector<std::string> lines(digit_side + 1);
   for (const std::size_t index : row) {
     const auto drawn = picture(digits, index);
     for (std::size_t i = 0; i < drawn.size(); ++i) lines[i] += text("  |%-16s|", drawn[i].c_str());
-    const bool right = guesses.classes[index] == guesses.labels[index];
-    const std::string says = text("guess %d, %.0f %%", static_cast<int>(guesses.classes[index]),
-                                  100.0 * guesses.confidence[index]);
-    lines.back() += text(
-        "  %-18s", (right ? says : says + text(", is %d", static_cast<int>(guesses.labels[index]))).c_str());
+    lines.back() += text("  %-18s", caption(guesses, index).c_str());
   }
   for (const std::string& line : lines) std::printf("%s\n", line.c_str());
   std::printf("\n");

@@ -24,12 +24,12 @@ constexpr double first_rate = 4e-3;
   throw Exception(Error(ErrorCode::invalid_argument, cat(printable(path), ": ", message)));
 }
 
-/// How many calls are recorded behind all of them together.
+/// How many calls are recorded behind all of them together. Graphs that live join where they share nodes.
 std::size_t count_nodes(const Tensor& loss, const nn::TrainingState& state) {
-  Graph graph = loss.graph();
+  std::vector<Graph> graphs{loss.graph()};
   for (const nn::Parameters* part : {&state.parameters, &state.optimizer.slots})
-    for (const auto& [name, value] : *part) graph.merge(value.graph());
-  return graph.size();
+    for (const auto& [name, value] : *part) graphs.push_back(value.graph());
+  return graphs.front().size();
 }
 
 }  // namespace

@@ -12,14 +12,14 @@ using namespace tessera::cli;
 
 namespace {
 
-constexpr std::int64_t hidden = 48;
+constexpr std::int64_t hidden = 96;
 
 struct Values {
   std::vector<float> pixels;
   std::vector<std::int64_t> labels;
 
   void add(std::string_view line) {
-    TESSERA_CHECK(line.size() == digit_pixels + 2);
+    TESSERA_CHECK(line.size() == digit_pixels + 2, "a line of digits.txt has another length");
     labels.push_back(line[0] - '0');
     for (const char c : line.substr(2)) {
       const int level = c <= '9' ? c - '0' : c - 'a' + 10;
@@ -50,7 +50,7 @@ nn::Parameters tessera::cli::first_digit_weights() {
 
 Tensor tessera::cli::digit_scores(const nn::Parameters& p, const Tensor& pixels, Use use) {
   Tensor h = relu(nn::linear(pixels, p.at("hidden.weight"), p.at("hidden.bias")));
-  if (use == Use::training) h = nn::dropout(h, {.rate = 0.2});
+  if (use == Use::training) h = nn::dropout(h, {.rate = 0.3});
   return nn::linear(h, p.at("out.weight"), p.at("out.bias"));
 }
 

@@ -11,7 +11,7 @@ using ts::nn::Parameters;
 
 namespace {
 
-const std::string text = "the tide comes in, the tide goes out; ";
+const std::string text = "the tide comes in, the tide goes out. ";
 constexpr std::int64_t length = 16, width = 24, heads = 2;
 
 /// The letters of the text, each once: a letter is its place here.

@@ -45,12 +45,12 @@ int main(int argc, char** argv) {
   const ts::Tensor images = train.images(), classes = train.classes();
 
   ts::set_seed(1);
-  ts::nn::Parameters p{{"w1", ts::nn::glorot_uniform(64, 32)},
-                       {"b1", ts::zeros({32})},
-                       {"w2", ts::nn::glorot_uniform(32, 10)},
+  ts::nn::Parameters p{{"w1", ts::nn::glorot_uniform(64, 64)},
+                       {"b1", ts::zeros({64})},
+                       {"w2", ts::nn::glorot_uniform(64, 10)},
                        {"b2", ts::zeros({10})}};
   ts::optim::OptimizerState state;
-  constexpr std::int64_t epochs = 8, batch = 32;
+  constexpr std::int64_t epochs = 15, batch = 32;
   for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {
     const ts::Tensor order = ts::sort(ts::rand({train.count()})).indices;
     for (std::int64_t at = 0; at < train.count(); at += batch) {

@@ -70,7 +70,7 @@ TEST(Models, a_convolutional_net_agrees_with_pytorch) {
   expect_agreement("conv_net", [](const Model& model, const Parameters& p) {
     const Tensor first = conv(model.inputs.at("x"), p.at("0.weight"), {}, {.pads = {1, 1, 1, 1}});
     const Tensor normed = relu(batch_norm_training(first, p.at("1.weight"), p.at("1.bias")).y);
-    const Tensor pooled = max_pool(normed, {.kernel = {2, 2}, .strides = {2, 2}});
+    const Tensor pooled = max_pool(normed, {.kernel = {2, 2}, .strides = {2, 2}}).values;
     const Tensor second = silu(conv(pooled, p.at("4.weight"), p.at("4.bias"), {.strides = {2, 2}}));
     const Tensor flat = mean(second, {.axes = {2, 3}});
     return cross_entropy(nn::linear(flat, p.at("8.weight"), p.at("8.bias")), model.inputs.at("labels"));
