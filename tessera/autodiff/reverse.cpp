@@ -112,7 +112,7 @@ class Reverse {
   }
 
   Result<void> backward(const ir::Assign& statement) {
-    Values gradients;
+    SmallVector<Value, 2> gradients;
     bool any = false;
     for (const auto& target : statement.targets) {
       const Known* known = known_.find(*target);
@@ -138,23 +138,25 @@ class Reverse {
     }
   }
 
-  Result<void> call(const ir::Call& call, const ir::Assign& statement, const Values& gradients) {
+  Result<void> call(const ir::Call& call, const ir::Assign& statement, std::span<const Value> gradients) {
     const op::Card* card = op::find_card(call.op);
     if (card == nullptr) return Error(ErrorCode::not_found, cat("there is no op '", printable(call.op), "'"));
     if (card->gradient == nullptr)
       return card->no_gradient.empty()
                  ? Result<void>(Error(ErrorCode::unsupported, cat("op '", card->name, "' has no gradient")))
                  : Result<void>();
-    Values inputs, results;
-    op::ValueTypes types;
+    SmallVector<Value, 4> inputs, results;
+    SmallVector<op::ValueType, 4> types;
     for (const auto& arg : call.args) {
       if (ir::is<ir::ScalarOp>(arg) && activity_.of(*arg)) return scalar_gradient(*card);
       inputs.push_back(operand(*arg));
       types.push_back(inputs.back().type());
     }
     for (const auto& target : statement.targets) results.push_back(known_[*target].value);
-    const op::Attributes attributes = TESSERA_TRY(op::complete_attributes(*card, call.attrs));
-    const op::CallInfo info(*card, types, attributes);
+    op::Attributes completed;
+    const bool is_complete = call.attrs.size() == card->attributes.size();  // as builders write them
+    if (!is_complete) completed = TESSERA_TRY(op::complete_attributes(*card, call.attrs));
+    const op::CallInfo info(*card, types, is_complete ? call.attrs : completed);
     op::GradientCall gradient(builder_, info, inputs, results, gradients);
     const Values of_inputs = card->gradient(gradient);
     for (std::size_t i = 0; i < of_inputs.size() && i < call.args.size(); ++i)
@@ -177,7 +179,7 @@ class Reverse {
 
   // ---- regions
 
-  Result<void> loop(const ir::Assign& statement, const Values& gradients) {
+  Result<void> loop(const ir::Assign& statement, std::span<const Value> gradients) {
     LoopGradient& loop = loops_.at(&statement);
     const Values out = TESSERA_TRY(loop.backward(gradients));
     std::size_t next = 0;
@@ -190,7 +192,7 @@ class Reverse {
     return builder_.status();
   }
 
-  Result<void> branches(const ir::Expr& value, const Values& gradients) {
+  Result<void> branches(const ir::Expr& value, std::span<const Value> gradients) {
     if (const auto* region = ir::as<ir::IfRegion>(value)) {
       auto draft = std::make_unique<ir::IfRegion>(*region);
       const auto [bodies, wrt] =
@@ -214,7 +216,7 @@ class Reverse {
   /// The gradients of bodies of which one runs. They compute again what they need of the body. `captures`
   /// becomes what they are handed.
   Result<Branches> branch(const std::vector<ir::FunctionRef>& bodies, std::vector<ir::ExprRef>& captures,
-                          const Values& gradients) {
+                          std::span<const Value> gradients) {
     Branches out;
     Indices seeds;
     for (std::size_t i = 0; i < captures.size(); ++i)
@@ -252,23 +254,25 @@ class Reverse {
 
   // ---- calls of functions that rules are about
 
-  Result<void> invoke(const ir::Invoke& invoke, const ir::Assign& statement, Values gradients) {
+  Result<void> invoke(const ir::Invoke& invoke, const ir::Assign& statement, std::span<const Value> given) {
     const ir::FunctionRef* rule = rules_.find_gradient(*invoke.callee);
-    if (rule == nullptr) return recompute(invoke, gradients);
+    if (rule == nullptr) return recompute(invoke, given);
+    Values gradients(given.begin(), given.end());
     for (std::size_t i = 0; i < gradients.size(); ++i)
       if (!gradients[i] && is_float_value(*statement.targets[i]->type))
         gradients[i] = op::zeros_like(known_[*statement.targets[i]].value);
     return apply(*rule, invoke, gradients);
   }
 
-  Result<void> recompute(const ir::Invoke& invoke, const Values& gradients) {
+  Result<void> recompute(const ir::Invoke& invoke, std::span<const Value> gradients) {
     auto draft = std::make_unique<ir::Invoke>(invoke);
     auto [bodies, wrt] = TESSERA_TRY(branch({invoke.callee}, draft->args, gradients));
     draft->callee = bodies[0];
     return hand_out(ir::seal(std::move(draft)), invoke.args, wrt);
   }
 
-  Result<void> apply(const ir::FunctionRef& rule, const ir::Invoke& invoke, const Values& gradients) {
+  Result<void> apply(const ir::FunctionRef& rule, const ir::Invoke& invoke,
+                     std::span<const Value> gradients) {
     auto draft = std::make_unique<ir::Invoke>(invoke);
     draft->callee = rule;
     Indices wrt;

@@ -1,4 +1,5 @@
-// Makes a gradient small: what nothing uses goes, what is computed twice is computed once. The bodies of
+// Makes a gradient small: what nothing uses goes, what is computed twice is computed once, views of views are
+// one. The bodies of
 // regions stay as they are; gradients simplify them when they make them.
 #pragma once
 

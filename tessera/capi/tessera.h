@@ -47,9 +47,11 @@
 
 #ifdef __cplusplus
 #define TSR_NOEXCEPT noexcept
+#define TSR_ENUM_BASE : int  // C callers may pass any number: to C++ it must be a value of the type
 extern "C" {
 #else
 #define TSR_NOEXCEPT
+#define TSR_ENUM_BASE
 #endif
 
 #define TSR_MAX_RANK 16
@@ -90,7 +92,7 @@ typedef struct tsr_engine_object* tsr_engine;  ///< owns all state; tensors of t
 typedef struct tsr_tensor_object* tsr_tensor;  ///< a value, computed or not
 typedef struct tsr_graph_object* tsr_graph;    ///< what was recorded
 
-typedef enum tsr_dtype {
+typedef enum tsr_dtype TSR_ENUM_BASE {
   TSR_F32,
   TSR_F64,
   TSR_F16,
@@ -107,7 +109,7 @@ typedef enum tsr_dtype {
 } tsr_dtype;
 
 /// Element type and device in one.
-typedef enum tsr_backend { TSR_BACKEND_F32_CPU = 1, TSR_BACKEND_F64_CPU = 2 } tsr_backend;
+typedef enum tsr_backend TSR_ENUM_BASE { TSR_BACKEND_F32_CPU = 1, TSR_BACKEND_F64_CPU = 2 } tsr_backend;
 
 /// Where and of what a tensor is made.
 typedef struct tsr_options {
@@ -122,7 +124,7 @@ typedef struct tsr_node_id {
   uint64_t low;
 } tsr_node_id;
 
-typedef enum tsr_op_type {
+typedef enum tsr_op_type TSR_ENUM_BASE {
   TSR_OP_LEAF = 0,  ///< an input: no op made it
   TSR_OP_ADD = 1,
   TSR_OP_SUB = 2,
@@ -211,7 +213,7 @@ TSR_API int tsr_execute_all(const tsr_tensor* tensors, int count) TSR_NOEXCEPT;
 
 // ---- every op of the catalogue
 
-typedef enum tsr_operand_kind {
+typedef enum tsr_operand_kind TSR_ENUM_BASE {
   TSR_OPERAND_TENSOR = 1,
   TSR_OPERAND_REAL = 2,
   TSR_OPERAND_INTEGER = 3,
@@ -232,7 +234,7 @@ typedef struct tsr_operand {
   } value;
 } tsr_operand;
 
-typedef enum tsr_attribute_kind {
+typedef enum tsr_attribute_kind TSR_ENUM_BASE {
   TSR_ATTRIBUTE_BOOL = 1,      ///< value.integer, 0 or 1
   TSR_ATTRIBUTE_INTEGER = 2,   ///< value.integer
   TSR_ATTRIBUTE_REAL = 3,      ///< value.real

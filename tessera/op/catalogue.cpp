@@ -1,6 +1,7 @@
 #include "tessera/op/catalogue.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <vector>
 
 #include "tessera/base/check.h"
@@ -29,9 +30,11 @@ std::span<const Card* const> tessera::op::all_cards() {
 }
 
 const Card* tessera::op::find_card(std::string_view name) {
-  const auto cards = all_cards();
-  const auto at =
-      std::lower_bound(cards.begin(), cards.end(), name,
-                       [](const Card* card, std::string_view wanted) { return card->name < wanted; });
-  return at != cards.end() && (*at)->name == name ? *at : nullptr;
+  static const auto by_name = [] {
+    std::unordered_map<std::string_view, const Card*> out;
+    for (const Card* card : all_cards()) out.emplace(card->name, card);
+    return out;
+  }();
+  const auto at = by_name.find(name);
+  return at == by_name.end() ? nullptr : at->second;
 }

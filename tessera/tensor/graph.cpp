@@ -10,6 +10,7 @@
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
 #include "tessera/engine/engine.h"
+#include "tessera/engine/record.h"
 #include "tessera/ir/describe.h"
 
 using namespace tessera;
@@ -50,8 +51,7 @@ std::string attribute_text(const Node& node) {
       const auto bits = node.scalar_at(scalars++);
       const auto& inputs = node.card->inputs;
       const auto& spec = inputs[std::min(i, inputs.size() - 1)];
-      const bool is_float =
-          spec.type == "T" ? ir::is_float(node.dtype) || node.dtype == Dtype::boolean : false;
+      const bool is_float = ir::is_float(engine::scalar_dtype_of(node, i));
       parts.push_back(cat(spec.name, "=", is_float ? cat(bits.as_float()) : cat(bits.as_integer())));
     }
   for (const auto& [name, value] : node.attributes().entries())

@@ -82,10 +82,10 @@ TEST(Region, while_loops) {
 }
 
 TEST(Region, G12_a_loop_that_never_ends_stops_at_its_limit) {
+  const auto positive = [](const Tensors& s) { return s[0] > 0; };
+  const auto next = [](const Tensors& s) { return Tensors{s[0] + 1}; };
   const int line = __LINE__ + 1;
-  const Tensors forever =
-      while_loop([](const Tensors& s) { return s[0] > 0; },
-                 [](const Tensors& s) { return Tensors{s[0] + 1}; }, {number(1)}, {.max_iterations = 5});
+  const Tensors forever = while_loop(positive, next, {number(1)}, {.max_iterations = 5});
   const std::string message = message_of([&] { eval(forever[0]); });
   EXPECT_NE(message.find("limit of 5"), std::string::npos) << message;
   EXPECT_NE(message.find("region_test.cpp:" + std::to_string(line)), std::string::npos) << message;

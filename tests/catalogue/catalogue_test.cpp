@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "tessera/ir/verify.h"
 #include "tessera/op/body.h"
 #include "tessera/op/catalogue.h"
 #include "tessera/op/interpreter.h"
@@ -103,7 +104,8 @@ TEST(Catalogue, TheRuleOnSymbolsSubstitutedIsTheRuleOnNumbers) {
   }
 }
 
-/// The same elements behind other strides: every second element of a buffer twice as long, last axis first.
+/// The same elements behind other strides: every second element of a buffer twice as long, last axis first,
+/// the first axis backwards.
 HostTensor scattered(const HostTensor& tensor, Layout& layout) {
   const Extents& shape = tensor.shape();
   Extents reversed(shape.size() + 1, 2);
@@ -113,6 +115,10 @@ HostTensor scattered(const HostTensor& tensor, Layout& layout) {
   const Layout whole = contiguous(reversed);
   layout = {shape, Extents(shape.size(), 0), 1};
   for (std::size_t i = 0; i < shape.size(); ++i) layout.strides[i] = whole.strides[shape.size() - 1 - i];
+  if (!shape.empty() && shape[0] > 0) {
+    layout.offset += (shape[0] - 1) * layout.strides[0];
+    layout.strides[0] = -layout.strides[0];
+  }
   copy_elements(tensor.array(), {tensor.dtype(), layout, out.array().data});
   return out;
 }
@@ -312,8 +318,10 @@ TEST(Catalogue, IndexedBodiesAgreeWithTheReference) {
                                               : ir::ExprRef(ir::int_const(value.integer, value.dtype)));
         }
         const ir::Scalar body = sample.card->indexed(call, {index(number), axes}, operands);
-        const auto value = evaluate_scalar(*formula::cast(body, out.dtype).expr(out.dtype),
-                                           [](const ir::Expr&) { return std::nullopt; });
+        const ir::ExprRef expr = formula::cast(body, out.dtype).expr(out.dtype);
+        const auto verified = ir::verify(*expr);
+        ASSERT_TRUE(verified) << verified.error().to_text();
+        const auto value = evaluate_scalar(*expr, [](const ir::Expr&) { return std::nullopt; });
         ASSERT_TRUE(value);
         const ScalarValue expected = fixture::element(out, number);
         EXPECT_EQ(value->dtype, expected.dtype);
