@@ -37,8 +37,8 @@ inline constexpr Dtype u8 = Dtype::u8, u16 = Dtype::u16, u32 = Dtype::u32, u64 =
 
 /// Where the caller stands: the last argument of every function that can fail, never written by hand.
 struct Here {
-  Here(const char* file = __builtin_FILE(), int line = __builtin_LINE())
-      : file(file), line(static_cast<std::uint32_t>(line)) {}
+  Here(const char* in_file = __builtin_FILE(), int at_line = __builtin_LINE())
+      : file(in_file), line(static_cast<std::uint32_t>(at_line)) {}
   const char* file;
   std::uint32_t line;
 };
