@@ -174,16 +174,22 @@ void show_json(const DigitTraining& training, const Outcome& outcome) {
   std::printf("%s\n", json.text().c_str());
 }
 
+void show_beginning(const DigitTraining& training, const TrainingOptions& options) {
+  std::printf(
+      "Training on %lld handwritten digits (Alpaydin and Kaynak 1998, CC BY 4.0); %lld more are held out\n",
+      static_cast<long long>(training.data().train.labels.size()),
+      static_cast<long long>(training.data().held_out.labels.size()));
+  if (training.was_resumed())
+    std::printf("Going on with %s: %lld epochs and %lld batches are done\n", options.checkpoint.c_str(),
+                static_cast<long long>(training.epoch()), static_cast<long long>(training.batch()));
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 Result<Answer> tessera::cli::train_digits(const TrainingOptions& options, Output output) {
   DigitTraining training(options);
-  if (output == Output::text)
-    std::printf("%s on %lld handwritten digits of 8x8 pixels, %lld more are held out\n",
-                training.was_resumed() ? "Training goes on" : "Training",
-                static_cast<long long>(training.data().train.labels.size()),
-                static_cast<long long>(training.data().held_out.labels.size()));
-  std::fflush(stdout);
+  if (output == Output::text) show_beginning(training, options);
   const Outcome outcome = train(training, options, output);
   output == Output::text ? show_text(training, outcome) : show_json(training, outcome);
   return outcome.end == End::finished ? Answer::yes : Answer::no;

@@ -117,7 +117,7 @@ bool DigitTraining::run_epoch(const Report& report, const std::function<bool()>&
   for (const std::int64_t first = batch; batch < now.batches;) {
     if (should_stop()) return false;
     step(batch_at(order, batch));
-    sum += loss_;
+    sum += *loss_;
     now.batch = ++batch;
     now.loss = sum / static_cast<double>(batch - first);
     if (batch == now.batches) now.accuracy = guess(parameters(), data_.held_out).accuracy();

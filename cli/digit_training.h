@@ -49,8 +49,8 @@ class DigitTraining {
   [[nodiscard]] bool was_resumed() const { return resumed_; }
   /// Calls recorded for one batch: forward, gradients and update together.
   [[nodiscard]] std::size_t nodes_per_step() const { return nodes_per_step_; }
-  /// Of the last batch.
-  [[nodiscard]] double loss() const { return loss_; }
+  /// Of the last batch; nothing before the first.
+  [[nodiscard]] std::optional<double> loss() const { return loss_; }
 
  private:
   void begin();
@@ -68,7 +68,7 @@ class DigitTraining {
   nn::TrainingState state_;
   bool resumed_ = false;
   std::size_t nodes_per_step_ = 0;
-  double loss_ = 0;
+  std::optional<double> loss_;
 };
 
 }  // namespace tessera::cli

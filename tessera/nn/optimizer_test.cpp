@@ -136,7 +136,7 @@ TEST(Optimizer, a_missing_gradient_is_named) {
     optim::sgd(p, {{"v", p["w"]}}, state, 0.1);
     FAIL();
   } catch (const Exception& e) {
-    EXPECT_NE(e.error().to_text().find("there is no parameter 'w'; there are: v"), std::string::npos);
+    EXPECT_NE(e.error().to_text().find("nothing is named 'w'; there are: v"), std::string::npos);
   }
 }
 

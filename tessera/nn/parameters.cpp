@@ -44,6 +44,6 @@ const Tensor& tessera::nn::get(const Parameters& parameters, const std::string& 
   std::vector<std::string> names;
   for (const auto& [known, value] : parameters) names.push_back(known);
   throw Exception(Error(ErrorCode::not_found,
-                        cat("there is no parameter '", printable(name), "'; there are: ", join(names, ", ")),
+                        cat("nothing is named '", printable(name), "'; there are: ", join(names, ", ")),
                         SourceSpan{here.file, here.line, 0}));
 }

@@ -28,7 +28,7 @@ struct LossAndGradients {
 /// Computes and stores all of them in one go.
 void eval(const Parameters& parameters, Here here = {});
 
-/// The parameter `name`. Throws Exception, and says which there are, if there is none.
+/// The parameter, or the gradient, `name`. Throws Exception, and says which there are, if there is none.
 [[nodiscard]] const Tensor& get(const Parameters& parameters, const std::string& name, Here here = {});
 
 }  // namespace tessera::nn

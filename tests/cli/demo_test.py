@@ -26,7 +26,7 @@ class Demo(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def interrupted(self, *arguments):
-        """Ctrl-C after the first epoch."""
+        """Ctrl-C after the first epoch; there must be enough others that it does not come too late."""
         process = subprocess.Popen([PROGRAM, "demo", *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    text=True, cwd=self.folder)
         while "epoch  1" not in process.stdout.readline():
@@ -62,15 +62,17 @@ class Demo(unittest.TestCase):
 
     def test_interrupted_and_gone_on_with_is_the_same_bit_for_bit(self):
         whole, parts = self.folder / "whole.safetensors", self.folder / "parts.safetensors"
-        self.assertEqual(demo("--epochs", 4, "--seed", 5, "--checkpoint", whole).returncode, 0)
-        code, out, err = self.interrupted("--epochs", 4, "--seed", 5, "--checkpoint", parts)
+        self.assertEqual(demo("--epochs", 40, "--seed", 5, "--checkpoint", whole).returncode, 0)
+        code, out, err = self.interrupted("--epochs", 40, "--seed", 5, "--checkpoint", parts)
         self.assertEqual((code, err), (1, ""))
         self.assertIn(f"goes on, bit for bit, with: tessera demo --checkpoint {parts}", out)
         self.assertNotEqual(parts.read_bytes(), whole.read_bytes())
-        rest = demo("--epochs", 4, "--checkpoint", parts)
+        rest = demo("--epochs", 40, "--checkpoint", parts)
         self.assertEqual(rest.returncode, 0, rest.stderr)
-        self.assertIn("Training goes on", rest.stdout)
+        self.assertIn(f"Going on with {parts}: ", rest.stdout)
         self.assertEqual(parts.read_bytes(), whole.read_bytes())
+        done = json.loads(demo("--epochs", 40, "--checkpoint", parts, "--json").stdout)
+        self.assertEqual((done["finished"], done["epochs"], done["loss"]), (True, 40, None), "nothing is left to train")
 
     def test_interrupted_without_a_name_it_is_kept_here(self):
         code, out, err = self.interrupted("--epochs", 1000)
