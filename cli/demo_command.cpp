@@ -1,46 +1,34 @@
-#include <cstdio>
-
 #include "cli/command.h"
-#include "tessera/ir/cse.h"
-#include "tessera/ir/parse.h"
-#include "tessera/ir/print.h"
-#include "tessera/ir/structural_equal.h"
-#include "tessera/ir/structural_hash.h"
+#include "cli/demo.h"
 
 using namespace tessera;
 using namespace tessera::cli;
 
-namespace {
-
-constexpr std::string_view program = R"(
-func attention_scores[S](q: f32[S, 64], k: f32[64, S]) {
-  a: f32[S, S] = matmul(q, k)
-  b: f32[S, S] = mul(a, $0:f32)
-  c: f32[S, S] = matmul(q, k)
-  d: f32[S, S] = mul(c, $0:f32)
-  e: f32[S, S] = add(b, d)
-  f: f32[S, S] = softmax(e) {axis = -1}
-  return f
-}
-)";
-
-Result<Answer> show() {
-  const auto function = TESSERA_TRY(ir::parse_function(program, {.file = "demo"}));
-  std::printf("A function of the IR, with a size S that is not known yet and a scalar parameter $0:\n\n%s\n",
-              ir::print(*function).c_str());
-  const auto smaller = ir::eliminate_common_subexpressions(function, [](const ir::Expr&) { return true; });
-  std::printf("What is computed twice is found by hash and confirmed by equality:\n\n%s\n",
-              ir::print(*smaller).c_str());
-  const auto mismatch = ir::first_mismatch(*function, *smaller, ir::CompareMode::strict);
-  std::printf("The two differ first at\n  %s\n\nstructural hashes\n  %s\n  %s\n",
-              mismatch ? mismatch->to_text().c_str() : "nowhere",
-              ir::structural_hash(*function, ir::CompareMode::strict).to_hex().c_str(),
-              ir::structural_hash(*smaller, ir::CompareMode::strict).to_hex().c_str());
-  return Answer::yes;
-}
-
-}  // namespace
-
 void tessera::cli::add_demo(Commands& commands) {
-  commands.add("demo", "show what Tessera does", "  tessera demo", show);
+  struct Options {
+    std::string what = "digits";
+    TrainingOptions training;
+    bool json = false;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App& command = commands.add(
+      "demo", "train a classifier of handwritten digits, or show the IR",
+      "  tessera demo\n"
+      "  tessera demo --epochs 5 --seed 7\n"
+      "  tessera demo --checkpoint digits.safetensors      kept there; goes on if the file is there\n"
+      "  tessera demo ir",
+      [options] {
+        if (options->what == "ir") return show_ir();
+        return train_digits(options->training, options->json ? Output::json : Output::text);
+      });
+  command.add_option("WHAT", options->what, "digits or ir")
+      ->check(CLI::IsMember({"digits", "ir"}))
+      ->capture_default_str();
+  command.add_option("--epochs", options->training.epochs, "how often all digits are seen")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1000000}))
+      ->capture_default_str();
+  command.add_option("--seed", options->training.seed, "of first weights, order and dropout; 0 if not given");
+  command.add_option("--checkpoint", options->training.checkpoint,
+                     "a file that keeps the training, and is gone on from");
+  command.add_flag("--json", options->json, "the result for a program, nothing else");
 }

@@ -4,6 +4,11 @@
 //   namespace ts = tessera;
 #pragma once
 
+#include "tessera/nn/layers.h"
+#include "tessera/nn/optimizer.h"
+#include "tessera/nn/parameters.h"
+#include "tessera/nn/schedule.h"
+#include "tessera/nn/training_state.h"
 #include "tessera/tensor/create.h"
 #include "tessera/tensor/dlpack.h"
 #include "tessera/tensor/gradient.h"

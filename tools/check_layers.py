@@ -21,6 +21,7 @@ ARROWS = {
     "runtime": ["pattern", "plan"],
     "engine": ["stream", "describe", "compile", "runtime"],
     "tensor": ["engine", "autodiff"],
+    "nn": ["tensor"],
     "onnx": ["op"],
     "capi": ["tensor", "onnx"],
 }

@@ -45,8 +45,10 @@ class Program(unittest.TestCase):
             self.assertEqual(result.returncode, 2, arguments)
             self.assertTrue(result.err, arguments)
 
-    def test_demo(self):
-        self.assertEqual(tessera("demo").returncode, 0)
+    def test_demo_ir(self):
+        result = tessera("demo", "ir")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("func attention_scores[S]", result.out)
 
 
 class Print(Files):

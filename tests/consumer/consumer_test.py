@@ -38,6 +38,12 @@ class Consumer(unittest.TestCase):
         run(CMAKE, "--build", build)
         return run(build / "consumer")
 
+    def test_the_installed_program_carries_the_data_of_its_demo(self):
+        program = self.prefix / "bin/tessera"
+        if not program.exists():
+            self.skipTest("built without the program")
+        self.assertIn('"held_out": 359', run(program, "demo", "--epochs", 1, "--json", cwd=self.work))
+
     def test_find_package_from_cpp(self):
         output = self.build_and_run("cpp", CXX, "CXX")
         self.assertIn("sum 30", output)
