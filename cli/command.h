@@ -34,7 +34,10 @@ void add_bench(Commands& commands);
 void add_demo(Commands& commands);
 void add_equal(Commands& commands);
 void add_hash(Commands& commands);
+void add_hot(Commands& commands);
 void add_ops(Commands& commands);
 void add_print(Commands& commands);
+void add_signature(Commands& commands);
+void add_tile(Commands& commands);
 
 }  // namespace tessera::cli

@@ -220,11 +220,8 @@ Result<Shape> CallInfo::broadcast(const Shape& a, const Shape& b, std::string_vi
     } else if (y == Dim(1) || x == y) {
       out[i] = x;
     } else {
-      auto unified = unify(x, y, cat("axis ", i));
-      if (!unified)
-        return std::move(unified).error().note(
-            cat("broadcasting ", a_name, " of shape ", a, " and ", b_name, " of shape ", b));
-      out[i] = *std::move(unified);
+      out[i] = TESSERA_TRY(
+          unify(x, y, cat("axis ", i, " of ", a_name, " of shape ", a, " and ", b_name, " of shape ", b)));
     }
   }
   return out;
