@@ -66,6 +66,19 @@ TEST(Checkpoint, ComputesAgainAndChangesNoValue) {
   EXPECT_EQ(count_calls(*recomputed, "tanh"), 3) << ir::print(*recomputed);
 }
 
+TEST(Checkpoint, MakesOneGradientForAllCalls) {
+  const auto f = last_function(calls);
+  autodiff::Rules rules;
+  rules.checkpoint(first_callee(*f));
+  const auto gradient = value_or_throw(autodiff::vjp(f, autodiff::float_parameters(*f), rules));
+  std::vector<ir::FunctionRef> backward;
+  for (const auto& statement : gradient->body)
+    if (const auto* invoke = ir::as<ir::Invoke>(statement->value); invoke != nullptr)
+      if (invoke->callee != first_callee(*f)) backward.push_back(invoke->callee);
+  ASSERT_EQ(backward.size(), 2u);
+  EXPECT_EQ(backward[0], backward[1]);
+}
+
 TEST(Checkpoint, SeesTheSameRandomNumbers) {
   const auto f = last_function(R"(
 func noisy(x: f64[4]) {

@@ -1,6 +1,8 @@
 #include "tessera/autodiff/reverse.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <unordered_map>
 
 #include "tessera/autodiff/activity.h"
@@ -266,8 +268,18 @@ class Reverse {
 
   Result<void> recompute(const ir::Invoke& invoke, std::span<const Value> gradients) {
     auto draft = std::make_unique<ir::Invoke>(invoke);
-    auto [bodies, wrt] = TESSERA_TRY(branch({invoke.callee}, draft->args, gradients));
-    draft->callee = bodies[0];
+    Indices wrt, seeds;
+    for (std::size_t i = 0; i < invoke.args.size(); ++i)
+      if (activity_.of(*invoke.args[i])) wrt.push_back(i);
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      if (!gradients[i]) continue;
+      seeds.push_back(i);
+      draft->args.push_back(builder_.expr(gradients[i]));
+    }
+    // All calls that ask for the same gradients share one function.
+    ir::FunctionRef& gradient = recomputing_[{invoke.callee.get(), wrt, seeds}];
+    if (gradient == nullptr) gradient = TESSERA_TRY(reverse(invoke.callee, wrt, seeds, rules_));
+    draft->callee = gradient;
     return hand_out(ir::seal(std::move(draft)), invoke.args, wrt);
   }
 
@@ -313,6 +325,7 @@ class Reverse {
   ir::NodeTable<Known> known_;
   ir::NodeTable<bool> wanted_;
   std::unordered_map<const ir::Assign*, LoopGradient> loops_;
+  std::map<std::tuple<const ir::Function*, Indices, Indices>, ir::FunctionRef> recomputing_;
   std::size_t seed_count_ = 0;
 };
 
