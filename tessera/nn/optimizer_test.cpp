@@ -163,7 +163,9 @@ TEST(Optimizer, a_changing_rate_leaves_the_graph_as_it_is) {
     const auto now = structure(p["w"]);
     EXPECT_NE(now.find("sqrt(add(mul("), std::string::npos) << now;
     EXPECT_NE(now.find("#"), std::string::npos) << now;
-    if (!before.empty()) EXPECT_EQ(now, before);
+    if (!before.empty()) {
+      EXPECT_EQ(now, before);
+    }
     before = now;
     optim::eval(p, state);
   }

@@ -17,7 +17,7 @@ TEST(Dlpack, there_and_back_shares_memory) {
 }
 
 TEST(Dlpack, every_dtype) {
-  for (const Dtype dtype : {f64, f32, f16, bf16, i64, i32, i16, i8, u8, u16, u32, u64, boolean}) {
+  for (const Dtype dtype : {f64, f32, f16, bf16, i64, i32, i16, i8, u8, u16, u32, u64, bool_}) {
     const Tensor back = from_dlpack(to_dlpack(full({2}, 1, {.dtype = dtype})));
     EXPECT_EQ(back.dtype(), dtype);
     EXPECT_EQ(back.to_vector<int>(), (std::vector<int>{1, 1}));

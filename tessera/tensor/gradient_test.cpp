@@ -219,7 +219,9 @@ TEST(Gradient, backward_in_a_loop_has_constant_memory) {
     w.assign(w - 0.1 * w.grad());
     eval(w);
     if (i == 100) used = engine->memory().used;
-    if (i > 100) ASSERT_LE(engine->memory().used, used);
+    if (i > 100) {
+      ASSERT_LE(engine->memory().used, used);
+    }
   }
   EXPECT_NEAR(w.item<float>({0}), 0, 1e-3);
 }

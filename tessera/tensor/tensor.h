@@ -33,7 +33,7 @@ using Shape = std::vector<std::int64_t>;
 inline constexpr Dtype f64 = Dtype::f64, f32 = Dtype::f32, f16 = Dtype::f16, bf16 = Dtype::bf16;
 inline constexpr Dtype i64 = Dtype::i64, i32 = Dtype::i32, i16 = Dtype::i16, i8 = Dtype::i8;
 inline constexpr Dtype u8 = Dtype::u8, u16 = Dtype::u16, u32 = Dtype::u32, u64 = Dtype::u64,
-                       boolean = Dtype::boolean;
+                       bool_ = Dtype::boolean;
 
 /// Where the caller stands: the last argument of every function that can fail, never written by hand.
 struct Here {

@@ -221,7 +221,7 @@ TEST(Tensor, promotion) {
   EXPECT_EQ(of(u8, i8), i16);
   EXPECT_EQ(of(u32, i64), i64);
   EXPECT_EQ(of(u64, i8), f64);
-  EXPECT_EQ(of(boolean, i32), i32);
+  EXPECT_EQ(of(bool_, i32), i32);
   EXPECT_EQ((zeros({1}, {.dtype = i32}) + 1).dtype(), i32);
   EXPECT_EQ((zeros({1}, {.dtype = i32}) + 0.5).dtype(), f32);
   EXPECT_EQ((zeros({1}, {.dtype = f16}) * 0.5).dtype(), f16);
@@ -238,7 +238,7 @@ TEST(Tensor, whole_numbers_are_exact) {
 TEST(Tensor, comparisons_and_bits) {
   const Tensor x = tensor({1, 2, 3});
   EXPECT_EQ((x > 2).to_vector<int>(), (std::vector<int>{0, 0, 1}));
-  EXPECT_EQ((x > 2).dtype(), boolean);
+  EXPECT_EQ((x > 2).dtype(), bool_);
   EXPECT_EQ(((x > 1) & (x < 3)).to_vector<int>(), (std::vector<int>{0, 1, 0}));
   EXPECT_EQ((1 - x).to_vector<int>(), (std::vector<int>{0, -1, -2}));
 }
