@@ -30,6 +30,8 @@ int run(int argc, char** argv) {
   add_equal(commands);
   add_hash(commands);
   add_ops(commands);
+  add_onnx(commands);
+  add_onnx_test(commands);
   add_bench(commands);
 
   try {
