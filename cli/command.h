@@ -38,5 +38,6 @@ void add_onnx(Commands& commands);
 void add_onnx_test(Commands& commands);
 void add_ops(Commands& commands);
 void add_print(Commands& commands);
+void add_run(Commands& commands);
 
 }  // namespace tessera::cli

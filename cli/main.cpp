@@ -32,6 +32,7 @@ int run(int argc, char** argv) {
   add_ops(commands);
   add_onnx(commands);
   add_onnx_test(commands);
+  add_run(commands);
   add_bench(commands);
 
   try {

@@ -20,3 +20,4 @@ void add_missing(Commands& commands, const std::string& name) {
 
 void tessera::cli::add_onnx(Commands& commands) { add_missing(commands, "onnx"); }
 void tessera::cli::add_onnx_test(Commands& commands) { add_missing(commands, "onnx-test"); }
+void tessera::cli::add_run(Commands& commands) { add_missing(commands, "run"); }

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
+#include <unordered_set>
 
+#include "tessera/ir/walk.h"
 #include "tessera/onnx/function_target.h"
 #include "tessera/onnx/value_target.h"
 #include "tessera/onnx/walk.h"
@@ -86,6 +89,29 @@ class SizeSymbols {
   int unnamed_ = 0;
 };
 
+/// The function without statements that nothing uses: what is left of the arithmetic on shapes.
+ir::FunctionRef without_unused(const ir::Function& function) {
+  std::unordered_set<const ir::Node*> used;
+  const auto use = [&](const ir::Node& root) {
+    for (const ir::Node* node : ir::post_order(root)) used.insert(node);
+  };
+  for (const ir::ExprRef& result : function.results) use(*result);
+  std::vector<Ref<ir::Assign>> kept;
+  for (std::size_t i = function.body.size(); i-- > 0;) {
+    const auto& statement = function.body[i];
+    const auto is_used = [&](const Ref<ir::Var>& target) { return used.count(target.get()) != 0; };
+    if (std::none_of(statement->targets.begin(), statement->targets.end(), is_used)) continue;
+    kept.push_back(statement);
+    use(*statement->value);
+  }
+  std::reverse(kept.begin(), kept.end());
+  return ir::function({.name = function.name,
+                       .dims = function.dims,
+                       .params = function.params,
+                       .body = std::move(kept),
+                       .results = function.results});
+}
+
 /// Fails unless a tensor is what the model declares. Sizes without a number may be anything.
 Result<void> check_input(const ValueInfo& info, const DataValue& value) {
   if (info.type.kind != DeclaredType::Kind::tensor || value.kind != DataValue::Kind::tensor) return {};
@@ -120,7 +146,7 @@ Result<void> tessera::onnx::check_operators(const Model& model) {
                   " that cannot be imported"),
               {model.file, 0, 0});
   for (const Unsupported& one : missing)
-    error = std::move(error).note(cat(one.node, ": ", one.op, " of opset ", one.opset));
+    std::ignore = std::move(error).note(cat(one.node, ": ", one.op, " of opset ", one.opset));
   return error;
 }
 
@@ -181,5 +207,5 @@ Result<ir::FunctionRef> tessera::onnx::import_function(const Model& model, const
                    cat("output ", shown(model.graph.outputs[i].name), " is no tensor"), {model.file, 0, 0});
     values.push_back(results[i].value);
   }
-  return target.function("main", values);
+  return without_unused(*TESSERA_TRY(target.function("main", values)));
 }

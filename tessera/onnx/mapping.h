@@ -150,6 +150,7 @@ struct Mapping {
 [[nodiscard]] std::span<const Mapping> detection_mappings();
 [[nodiscard]] std::span<const Mapping> elementwise_mappings();
 [[nodiscard]] std::span<const Mapping> indexing_mappings();
+[[nodiscard]] std::span<const Mapping> microsoft_mappings();
 [[nodiscard]] std::span<const Mapping> network_mappings();
 [[nodiscard]] std::span<const Mapping> quantised_mappings();
 [[nodiscard]] std::span<const Mapping> recurrent_mappings();

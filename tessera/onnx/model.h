@@ -26,8 +26,8 @@ struct Limits {
   std::int64_t name_bytes = 4096;  ///< of one name
   int function_depth = 64;         ///< functions that call functions
   std::int64_t elements = std::int64_t{1} << 26;     ///< of one computed tensor
-  std::int64_t total_bytes = std::int64_t{8} << 30;  ///< of all computed tensors that live at once
-  std::int64_t steps = 4'000'000;                    ///< nodes run, counting each iteration of a loop
+  std::int64_t total_bytes = std::int64_t{4} << 30;  ///< of all computed tensors that live at once
+  std::int64_t steps = 2'000'000;                    ///< nodes run, counting each iteration of a loop
   std::int64_t iterations = 100'000;                 ///< of one loop
 };
 

@@ -19,8 +19,11 @@
 #include <onnx/onnx_pb.h>
 #pragma GCC diagnostic pop
 
+#include <filesystem>
+
 #include "tessera/base/checked.h"
 #include "tessera/base/file.h"
+#include "tessera/onnx/external_data.h"
 #include "tessera/onnx/validate.h"
 
 using namespace tessera;
@@ -57,7 +60,9 @@ const ElementType* element_type(int number) {
 /// Turns messages into plain data, for one file.
 class Reader {
  public:
-  Reader(std::string file, const Limits& limits) : file_(std::move(file)), limits_(limits) {}
+  /// `folder` is where external data may be; empty if there is none.
+  Reader(std::string file, const Limits& limits, std::string folder = {})
+      : file_(std::move(file)), limits_(limits), external_(std::move(folder)) {}
 
   template <class... Args>
   Error error(const Args&... args) const {
@@ -105,7 +110,7 @@ class Reader {
     return out;
   }
 
-  Result<Tensor> tensor(const pb::TensorProto& from, const std::string& owner) const {
+  Result<Tensor> tensor(const pb::TensorProto& from, const std::string& owner) {
     Tensor out{TESSERA_TRY(name(from.name(), "tensor name")), {}, {}};
     const std::string what = from.name().empty() ? owner : cat(owner, " ", shown(from.name()));
     const ElementType* type = element_type(from.data_type());
@@ -116,23 +121,46 @@ class Reader {
       out.unusable = cat("its elements are of type ", type->name);
       return out;
     }
-    if (from.data_location() == pb::TensorProto::EXTERNAL) {
-      out.unusable = "its elements are in another file, which is not read";
-      return out;
-    }
     if (from.has_segment()) return error(what, ": field 'segment' is not supported");
     const auto count = checked_product(shape);
     const auto bytes =
         count ? checked_mul(*count, static_cast<std::int64_t>(ir::size_of(*type->dtype))) : std::nullopt;
     if (!bytes)
       return error(what, ": field 'dims' [", join(shape, ", "), "] has a product that does not fit");
-    // The elements are all in the file, so that the size is checked before memory is asked for.
-    TESSERA_TRY(check_count(from, *type, *count, what));
+    // The size of what is there is checked before memory is asked for.
+    const bool is_external = from.data_location() == pb::TensorProto::EXTERNAL;
+    Bytes outside;
+    if (is_external)
+      outside = TESSERA_TRY(external(from, *bytes, what));
+    else
+      TESSERA_TRY(check_count(from, *type, *count, what));
     auto allocated = HostTensor::allocate(*type->dtype, std::move(shape));
     if (!allocated) return std::move(allocated).error().at({file_, 0, 0}).note(what);
     out.value = *std::move(allocated);
-    fill(from, *type->dtype, out.value);
+    if (is_external)
+      fill_from(outside.span(), *type->dtype, out.value);
+    else
+      fill(from, *type->dtype, out.value);
     return out;
+  }
+
+  /// The elements in another file, as many bytes as they must be.
+  Result<Bytes> external(const pb::TensorProto& from, std::int64_t bytes, const std::string& what) {
+    std::vector<std::pair<std::string, std::string>> entries;
+    for (const auto& entry : from.external_data()) entries.emplace_back(entry.key(), entry.value());
+    auto location = parse_location(entries);
+    if (!location) return std::move(location).error().at({file_, 0, 0}).note(what);
+    auto found = external_.read(*location);
+    if (!found) return std::move(found).error().at({file_, 0, 0}).note(what);
+    if (static_cast<std::int64_t>(found->size()) != bytes)
+      return error(what, ": field 'external_data' has ", found->size(), " bytes, expected ", bytes);
+    return *std::move(found);
+  }
+
+  static void fill_from(std::span<const std::byte> raw, Dtype dtype, const HostTensor& to) {
+    if (!raw.empty()) std::memcpy(to.array().data, raw.data(), raw.size());
+    if (dtype == Dtype::boolean)
+      for (std::uint8_t& value : to.values<std::uint8_t>()) value = value != 0;
   }
 
   /// How many entries the field for a dtype has, and what the field is called.
@@ -174,13 +202,8 @@ class Reader {
 
   /// REQUIRES that check_count has passed.
   static void fill(const pb::TensorProto& from, Dtype dtype, const HostTensor& to) {
-    if (from.has_raw_data()) {
-      if (!from.raw_data().empty())
-        std::memcpy(to.array().data, from.raw_data().data(), from.raw_data().size());
-      if (dtype == Dtype::boolean)
-        for (std::uint8_t& value : to.values<std::uint8_t>()) value = value != 0;
-      return;
-    }
+    if (from.has_raw_data())
+      return fill_from(std::as_bytes(std::span(from.raw_data().data(), from.raw_data().size())), dtype, to);
     switch (dtype) {
       case Dtype::f32:
         return copy<float>(from.float_data(), to);
@@ -397,7 +420,7 @@ class Reader {
 
   // ---- test data
 
-  Result<HostTensor> usable(const pb::TensorProto& from) const {
+  Result<HostTensor> usable(const pb::TensorProto& from) {
     Tensor out = TESSERA_TRY(tensor(from, "tensor"));
     if (!out.unusable.empty())
       return Error(ErrorCode::unsupported, cat("tensor ", shown(out.name), ": ", out.unusable),
@@ -405,13 +428,13 @@ class Reader {
     return std::move(out.value);
   }
 
-  Result<DataValue> sequence(const pb::SequenceProto& from) const {
+  Result<DataValue> sequence(const pb::SequenceProto& from) {
     DataValue out{DataValue::Kind::sequence, {}};
     for (const auto& one : from.tensor_values()) out.tensors.push_back(TESSERA_TRY(usable(one)));
     return out;
   }
 
-  Result<DataValue> optional(const pb::OptionalProto& from) const {
+  Result<DataValue> optional(const pb::OptionalProto& from) {
     if (from.has_tensor_value())
       return DataValue{DataValue::Kind::tensor, {TESSERA_TRY(usable(from.tensor_value()))}};
     if (from.has_sequence_value()) return sequence(from.sequence_value());
@@ -421,6 +444,7 @@ class Reader {
  private:
   std::string file_;
   const Limits& limits_;
+  ExternalFiles external_;
   std::int64_t nodes_ = 0;
 };
 
@@ -431,12 +455,9 @@ Result<void> decode_value(const Reader& reader, const Bytes& bytes, Message& mes
   return reader.decode(bytes.span(), message, "a value in the ONNX format");
 }
 
-}  // namespace
-
-Result<Model> tessera::onnx::parse_model(std::span<const std::byte> bytes, const std::string& file,
-                                         const Limits& limits) {
-  const std::string name = printable(file);
-  Reader reader(name, limits);
+Result<Model> model_from(std::span<const std::byte> bytes, const std::string& file, const std::string& folder,
+                         const Limits& limits) {
+  Reader reader(printable(file), limits, folder);
   pb::ModelProto message;
   TESSERA_TRY(reader.decode(bytes, message, "an ONNX model"));
   Model model = TESSERA_TRY(reader.model(message));
@@ -444,15 +465,23 @@ Result<Model> tessera::onnx::parse_model(std::span<const std::byte> bytes, const
   return model;
 }
 
+}  // namespace
+
+Result<Model> tessera::onnx::parse_model(std::span<const std::byte> bytes, const std::string& file,
+                                         const Limits& limits) {
+  return model_from(bytes, file, {}, limits);
+}
+
 Result<Model> tessera::onnx::read_model(const std::string& path, const Limits& limits) {
   const Bytes bytes = TESSERA_TRY(map_file(path));
-  return parse_model(bytes.span(), path, limits);
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return model_from(bytes.span(), path, folder.empty() ? "." : folder, limits);
 }
 
 Result<DataValue> tessera::onnx::read_value(const std::string& path, const DeclaredType& type,
                                             const Limits& limits) {
   const Bytes bytes = TESSERA_TRY(map_file(path));
-  const Reader reader(printable(path), limits);
+  Reader reader(printable(path), limits);
   if (type.kind == DeclaredType::Kind::sequence) {
     pb::SequenceProto message;
     TESSERA_TRY(decode_value(reader, bytes, message));

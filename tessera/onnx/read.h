@@ -12,7 +12,7 @@ namespace tessera::onnx {
 
 /// A model file. Its form is checked (validate.h), its operators are not.
 [[nodiscard]] Result<Model> read_model(const std::string& path, const Limits& limits = {});
-/// The same from bytes; `file` is what messages call them.
+/// The same from bytes, without external data; `file` is what messages call them.
 [[nodiscard]] Result<Model> parse_model(std::span<const std::byte> bytes, const std::string& file,
                                         const Limits& limits = {});
 

@@ -59,6 +59,19 @@ Result<void> Walk::walk_nodes(std::span<const Node> nodes) {
   return {};
 }
 
+namespace {
+
+/// Fails unless what a mapping calls a tensor or a sequence of them is there.
+Result<void> check_item(const Item& item, std::size_t output) {
+  bool is_whole = item.kind != Item::Kind::tensor || item.value;
+  if (item.sequence != nullptr)
+    for (Value value : *item.sequence) is_whole = is_whole && value;
+  if (is_whole) return {};
+  return Error(ErrorCode::invalid_argument, cat("output ", output, " would be no tensor"));
+}
+
+}  // namespace
+
 Result<void> Walk::walk_node(const Node& node) {
   if (++steps_ > limits_.steps)
     return Error(ErrorCode::limit, cat("more than ", limits_.steps, " nodes would be run"));
@@ -73,6 +86,7 @@ Result<void> Walk::walk_node(const Node& node) {
     if (i >= results.size())
       return Error(ErrorCode::unsupported,
                    cat("output ", i, " (", shown(node.outputs[i]), ") is not supported"));
+    TESSERA_TRY(check_item(results[i], i));
     frames_.back().scopes.back().insert_or_assign(node.outputs[i], results[i]);
     kept.push_back(results[i].value);
     if (results[i].sequence != nullptr)

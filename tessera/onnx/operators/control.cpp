@@ -153,6 +153,7 @@ Result<Items> map_scan(NodeCall& node) {
 Result<Items> map_old_scan(NodeCall& node) {
   const Graph& body = *TESSERA_TRY(node.graph("body"));
   if (node.has(0)) return node.unsupported("input 0, lengths per batch, is given");
+  if (node.input_count() < 2) return node.error("input 1 is missing");
   const std::size_t count = TESSERA_TRY(scan_count(node, node.input_count() - 1));
   const std::size_t state_count = node.input_count() - 1 - count;
   if (body.outputs.size() < state_count) return node.error("attribute 'body' has too few outputs");

@@ -88,7 +88,9 @@ struct Image {
 
   /// Between elements; more than one element outside there is nothing.
   [[nodiscard]] double at(double y, double x) const {
-    if (y < -1 || y > static_cast<double>(height) || x < -1 || x > static_cast<double>(width)) return 0;
+    const bool is_near =
+        y >= -1 && y <= static_cast<double>(height) && x >= -1 && x <= static_cast<double>(width);
+    if (!is_near) return 0;  // also where a place is no number
     y = std::clamp(y, 0.0, static_cast<double>(height - 1));
     x = std::clamp(x, 0.0, static_cast<double>(width - 1));
     const auto y0 = static_cast<std::int64_t>(y), x0 = static_cast<std::int64_t>(x);
@@ -109,8 +111,8 @@ struct RegionOptions {
 double cell_value(const Image& image, const RegionOptions& options, double y, double x, double height,
                   double width) {
   const auto count = [&](double size) {
-    return options.samples > 0 ? options.samples
-                               : std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(size)));
+    if (options.samples > 0) return options.samples;
+    return static_cast<std::int64_t>(size > 1 ? std::min(std::ceil(size), 1024.0) : 1.0);
   };
   const std::int64_t rows = count(height), columns = count(width);
   double total = 0, best = -std::numeric_limits<double>::infinity();

@@ -106,6 +106,7 @@ Result<Value> global_indices(NodeCall& node, Value x, Value indices) {
 /// The pooling ops allow padding of at most half a window. More is added to the tensor itself, which says
 /// whether it was.
 bool pad_first(NodeCall& node, Value& x, WindowAttributes& window, double value) {
+  if (!x) return false;
   const std::size_t axes = window.kernel.size();
   bool is_more = false;
   for (std::size_t i = 0; i < 2 * axes; ++i) {

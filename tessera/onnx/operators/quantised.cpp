@@ -8,6 +8,7 @@ namespace {
 
 /// Scales and zero points of rank 1 are per index of an axis.
 Value along_axis(Value v, std::size_t rank, std::int64_t axis) {
+  if (static_cast<std::int64_t>(rank) <= axis) return v;  // broadcasting says what is wrong
   if (!v || v.rank() != 1 || v.shape()[0] == Dim(1)) return v && v.rank() == 1 ? reshape(v, {}) : v;
   Shape shape(rank - static_cast<std::size_t>(axis), Dim(1));
   shape[0] = v.shape()[0];
@@ -19,7 +20,8 @@ Value quantised(Value x, Value scale, Value zero, Dtype dtype) {
   if (!x || !scale) return {};
   op::Builder& b = *x.builder;
   Value steps = unary("round", x / scale);
-  if (zero) steps = steps + cast(zero, steps.dtype());
+  if (zero && steps) steps = steps + cast(zero, steps.dtype());
+  if (!steps) return {};
   const bool is_signed = ir::is_signed_integer(dtype);
   const int bits = 8 * static_cast<int>(ir::size_of(dtype));
   const double high = static_cast<double>((std::int64_t{1} << (is_signed ? bits - 1 : bits)) - 1);
@@ -78,16 +80,22 @@ Value centred(Value x, Value zero, std::size_t from_end) {
 
 Value optional_input(NodeCall& node, std::size_t i) { return node.has(i) ? node.in(i) : Value(); }
 
+Result<void> check_operands(NodeCall& node, Value a, Value b) {
+  TESSERA_TRY(node.status());
+  if (a.rank() == 0 || b.rank() == 0) return node.error("the operands are ", a.type(), " and ", b.type());
+  return {};
+}
+
 Result<Items> map_matmul_integer(NodeCall& node) {
   const Value a = node.in(0), b = node.in(1);
-  TESSERA_TRY(node.status());
+  TESSERA_TRY(check_operands(node, a, b));
   return Items{matmul(centred(a, optional_input(node, 2), std::min<std::size_t>(2, a.rank())),
                       centred(b, optional_input(node, 3), 1))};
 }
 
 Result<Items> map_qlinear_matmul(NodeCall& node) {
   const Value a = node.in(0), b = node.in(3), y_zero = node.in(7);
-  TESSERA_TRY(node.status());
+  TESSERA_TRY(check_operands(node, a, b));
   const Value product =
       matmul(centred(a, node.in(2), std::min<std::size_t>(2, a.rank())), centred(b, node.in(5), 1));
   const Value scale_a = along_axis(node.in(1), a.rank(), static_cast<std::int64_t>(a.rank()) - 2);

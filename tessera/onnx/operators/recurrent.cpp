@@ -109,10 +109,10 @@ Result<Sequences> sequences(NodeCall& node) {
   out.direction = node.text("direction", "forward");
   out.directions = out.direction == "bidirectional" ? 2 : 1;
   out.x = node.in(0);
-  const Value r = node.in(2);
+  const Value w = node.in(1), r = node.in(2);
   TESSERA_TRY(node.status());
-  if (out.x.rank() != 3 || r.rank() != 3)
-    return node.error("inputs 0 and 2 are ", out.x.type(), " and ", r.type(), ", expected rank 3");
+  for (const Value one : {out.x, w, r})
+    if (one.rank() != 3) return node.error("an input is ", one.type(), ", expected rank 3");
   if (out.is_batch_first) out.x = transpose(out.x, std::vector<std::int64_t>{1, 0, 2});
   if (node.has(4)) out.lengths = cast(node.in(4), Dtype::i64);
   if (!out.x.shape()[0].is_constant() || !r.shape()[2].is_constant())

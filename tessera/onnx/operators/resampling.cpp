@@ -131,9 +131,10 @@ Result<Items> resized(NodeCall& node, std::span<const ResizeAxis> axes, const Re
     const bool is_crop =
         options.coordinates == "tf_crop_and_resize" && (axes[i].roi_start != 0 || axes[i].roi_end != 1);
     if (axes[i].result == axes[i].size && axes[i].scale == 1 && !is_crop) continue;
+    TESSERA_TRY(node.status());
     if (axes[i].size == 0) return node.error("axis ", i, " has no elements");
     const double area = static_cast<double>(axes[i].size) * static_cast<double>(axes[i].result);
-    if (axes[i].result < 0 || area > static_cast<double>(node.bodies.limits().elements))
+    if (axes[i].result < 0 || area > static_cast<double>(node.bodies.limits().elements / 4))
       return Error(ErrorCode::limit,
                    cat("axis ", i, " of size ", axes[i].size, " would have size ", axes[i].result));
     x = resize_axis(node, x, static_cast<std::int64_t>(i), axes[i], options);

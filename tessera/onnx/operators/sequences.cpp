@@ -30,11 +30,20 @@ Result<Items> map_sequence_at(NodeCall& node) {
   return Items{all[TESSERA_TRY(place(node, 1, all.size()))]};
 }
 
+/// Where input 2 inserts: before the element it names, at the end if it is not given or the length.
+Result<std::size_t> insertion_place(NodeCall& node, std::size_t length) {
+  const auto count = static_cast<std::int64_t>(length);
+  const std::int64_t at = node.has(2) ? TESSERA_TRY(node.integer_in(2)) : count;
+  if (at < -count || at > count)
+    return node.error("position ", at, " is outside [", -count, ", ", count, "]");
+  return static_cast<std::size_t>(at < 0 ? at + count : at);
+}
+
 Result<Items> map_sequence_insert(NodeCall& node) {
   Values all = node.sequence(0);
   const Value value = node.in(1);
   TESSERA_TRY(node.status());
-  const std::size_t at = TESSERA_TRY(place(node, 2, all.size() + 1));
+  const std::size_t at = TESSERA_TRY(insertion_place(node, all.size()));
   all.insert(all.begin() + static_cast<std::ptrdiff_t>(at), value);
   return Items{Item::of_sequence(std::move(all))};
 }

@@ -18,8 +18,17 @@ struct Waves {
   Value cosines, sines;  ///< [n, bins]
 };
 
-Result<Waves> waves(NodeCall& node, std::int64_t n, std::int64_t bins, Dtype dtype) {
-  if (n > 4096) return node.unsupported("a transform of length ", n, ", at most 4096 is supported");
+constexpr std::int64_t max_length = 4096;
+
+Result<void> check_length(NodeCall& node, std::int64_t length) {
+  if (length < 1) return node.error("the length of a transform is ", length);
+  if (length > max_length)
+    return node.unsupported("a transform of length ", length, ", at most ", max_length, " is supported");
+  return {};
+}
+
+/// REQUIRES check_length(n).
+Waves waves(NodeCall& node, std::int64_t n, std::int64_t bins, Dtype dtype) {
   std::vector<double> cosines, sines;
   for (std::int64_t t = 0; t < n; ++t)
     for (std::int64_t k = 0; k < bins; ++k) {
@@ -38,9 +47,9 @@ struct Transform {
 
 /// The transform of [..., n] (and its imaginary part, which may be absent) as [..., bins, 2].
 Result<Value> transformed(NodeCall& node, Value real, Value imaginary, const Transform& of) {
-  if (of.length < 1) return node.error("the length of a transform is ", of.length);
+  TESSERA_TRY(node.status());
   const std::int64_t bins = of.is_one_sided ? of.length / 2 + 1 : of.length;
-  const auto [cosines, sines] = TESSERA_TRY(waves(node, of.length, bins, real.dtype()));
+  const auto [cosines, sines] = waves(node, of.length, bins, real.dtype());
   const Value down = of.is_inverse ? -sines : sines;  // e^(-i a) = cos a - i sin a
   Value re = matmul(real, cosines), im = -matmul(real, down);
   if (imaginary) {
@@ -86,6 +95,7 @@ Result<Items> map_dft(NodeCall& node) {
   const auto sizes = TESSERA_TRY(node.numbers_of_shape(x));
   const Transform of{node.has(1) ? TESSERA_TRY(node.integer_in(1)) : sizes[static_cast<std::size_t>(axis)],
                      node.flag("inverse", false), node.flag("onesided", false)};
+  TESSERA_TRY(check_length(node, of.length));
   std::vector<std::int64_t> swap = axes_from(0, x.rank());
   std::swap(swap[static_cast<std::size_t>(axis)], swap[static_cast<std::size_t>(last)]);
   const Value moved = transpose(x, swap);
@@ -93,6 +103,12 @@ Result<Items> map_dft(NodeCall& node) {
   const Value y = TESSERA_TRY(transformed(node, fitted(node, part(node, moved, 0), of.length),
                                           fitted(node, imaginary, of.length), of));
   return Items{transpose(y, swap)};
+}
+
+Result<std::int64_t> window_length(NodeCall& node) {
+  const auto sizes = TESSERA_TRY(node.numbers_of_shape(node.in(2)));
+  if (sizes.size() != 1) return node.error("input 2, the window, has ", sizes.size(), " axes, expected 1");
+  return sizes[0];
 }
 
 Result<Items> map_stft(NodeCall& node) {
@@ -104,11 +120,14 @@ Result<Items> map_stft(NodeCall& node) {
   if (node.has(3))
     length = TESSERA_TRY(node.integer_in(3));
   else if (node.has(2))
-    length = TESSERA_TRY(node.numbers_of_shape(node.in(2)))[0];
+    length = TESSERA_TRY(window_length(node));
   if (step < 1 || length < 1 || length > sizes[1])
     return node.error("frames of ", length, " every ", step, " of ", sizes[1]);
   std::vector<std::int64_t> at;
   const std::int64_t frames = (sizes[1] - length) / step + 1;
+  TESSERA_TRY(check_length(node, length));
+  if (frames > node.bodies.limits().elements / 8 / length)
+    return Error(ErrorCode::limit, cat("there are ", frames, " frames of ", length));
   for (std::int64_t f = 0; f < frames; ++f)
     for (std::int64_t t = 0; t < length; ++t) at.push_back(f * step + t);
   const auto framed = [&](Value x) {
@@ -128,7 +147,7 @@ Result<Items> map_stft(NodeCall& node) {
 Result<Items> window(NodeCall& node, double a0, double a1, double a2) {
   const std::int64_t size = TESSERA_TRY(node.integer_in(0));
   const Dtype dtype = TESSERA_TRY(node.dtype("output_datatype", Dtype::f32));
-  if (size < 0 || size > node.bodies.limits().elements) return node.error("input 0, the size, is ", size);
+  if (size < 0 || size > node.bodies.limits().elements / 4) return node.error("input 0, the size, is ", size);
   const double n = static_cast<double>(node.flag("periodic", true) ? size : size - 1);
   std::vector<double> out;
   for (std::int64_t i = 0; i < size; ++i) {
