@@ -170,8 +170,7 @@ Result<void> Evaluation::compute() {
 Result<void> Evaluation::compute(Step& step) {
   Node& node = *step.node;
   if (node.is(Node::is_result)) {
-    const auto& results =
-        step.from[0] != stored ? steps_[step.from[0]].results : node.inputs[0]->extra->stored_results;
+    const auto& results = step.from[0] != stored ? steps_[step.from[0]].results : node.inputs[0]->extra->stored_results;
     step.results.push_back(results[node.extra->result]);
     return {};
   }

@@ -61,8 +61,7 @@ Tensor tessera::detail::unary(const op::Card& card, const Operand& x) {
 Tensor tessera::detail::binary(const op::Card& card, const Operand& a, const Operand& b) {
   if (a.kind() == Operand::Kind::tensor && b.kind() == Operand::Kind::tensor && !a.tensor().is_empty() &&
       !b.tensor().is_empty()) {
-    engine::Node* node =
-        engine::record_simple(card, a.tensor().node(), b.tensor().node(), caller_of(a.here()));
+    engine::Node* node = engine::record_simple(card, a.tensor().node(), b.tensor().node(), caller_of(a.here()));
     if (node != nullptr) return Tensor::adopt(node);
   }
   return call(card, CallOperands().add(a).add(b));

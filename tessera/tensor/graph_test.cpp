@@ -57,7 +57,9 @@ TEST(Graph, merge_joins_both_handles) {
   EXPECT_EQ(node_id(a), id);
 }
 
-TEST(Graph, an_unknown_id_is_an_error) { EXPECT_THROW((void)tensor({1}).graph().node({1, 2}), Exception); }
+TEST(Graph, an_unknown_id_is_an_error) {
+  EXPECT_THROW((void)tensor({1}).graph().node({1, 2}), Exception);
+}
 
 TEST(Graph, graphviz_draws_it) {
   if (std::system("dot -V >/dev/null 2>&1") != 0) GTEST_SKIP() << "Graphviz is not installed";
