@@ -35,11 +35,32 @@ Result<Items> map_size(NodeCall& node) {
 
 // ---- the same elements
 
+/// What is left for a size of -1: the sizes of x without those that the other sizes have too. Dividing one
+/// product by another says the same only where no symbol is 0, and reads worse.
+Dim rest_of(const Shape& from, const Shape& to) {
+  std::vector<Dim> left(from.begin(), from.end());
+  Dim others = 1;
+  for (const Dim& size : to) {
+    if (size == Dim(-1)) continue;
+    const auto same = std::find(left.begin(), left.end(), size);
+    if (same != left.end())
+      left.erase(same);
+    else
+      others = others * size;
+  }
+  const Dim all = ir::product(left);
+  return others == Dim(1) ? all : floor_div(all, others);
+}
+
 Value reshaped(NodeCall& node, Value x, std::span<const Dim> sizes) {
   const bool allows_zero = node.flag("allowzero", false);
   Shape shape;
   for (std::size_t i = 0; i < sizes.size(); ++i)
     shape.push_back(sizes[i] == Dim(0) && !allows_zero && i < x.rank() ? x.shape()[i] : sizes[i]);
+  const bool is_symbolic = !ir::constant_shape(x.shape()) || !ir::constant_shape(shape);
+  const auto unknown = std::find(shape.begin(), shape.end(), Dim(-1));
+  if (is_symbolic && std::count(shape.begin(), shape.end(), Dim(-1)) == 1)
+    *unknown = rest_of(x.shape(), shape);
   return node.b.call("reshape", {x}, {{"shape", shape}});
 }
 
