@@ -33,3 +33,12 @@ Result<std::string> tessera::cli::read_text(const std::string& path) {
   if (std::ferror(file.get()) != 0) return fail(std::strerror(errno));
   return text;
 }
+
+Result<void> tessera::cli::write_text(const std::string& path, const std::string& text) {
+  std::FILE* file = path == "-" ? stdout : std::fopen(path.c_str(), "wb");
+  const bool is_written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const bool is_closed = file != nullptr && (file == stdout ? std::fflush(file) : std::fclose(file)) == 0;
+  if (!is_written || !is_closed)
+    return Error(ErrorCode::io, cat("cannot write ", shown(path), ": ", std::strerror(errno)));
+  return {};
+}

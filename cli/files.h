@@ -14,4 +14,7 @@ namespace tessera::cli {
 /// The file as messages show it: "<stdin>" for "-", control characters escaped.
 [[nodiscard]] std::string shown(const std::string& path);
 
+/// Writes a file, or standard output for "-". What cannot be written is an error that names the file.
+[[nodiscard]] Result<void> write_text(const std::string& path, const std::string& text);
+
 }  // namespace tessera::cli

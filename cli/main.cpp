@@ -29,7 +29,10 @@ int run(int argc, char** argv) {
   add_print(commands);
   add_equal(commands);
   add_hash(commands);
+  add_signature(commands);
+  add_hot(commands);
   add_ops(commands);
+  add_tile(commands);
   add_onnx(commands);
   add_onnx_test(commands);
   add_run(commands);

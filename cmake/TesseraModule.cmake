@@ -15,6 +15,15 @@ if(TESSERA_SANITIZE)
   target_link_options(tessera_settings INTERFACE -fsanitize=${TESSERA_SANITIZE})
 endif()
 
+# For programs in C: the standard and nothing more, without a warning.
+add_library(tessera_c_settings INTERFACE)
+target_compile_features(tessera_c_settings INTERFACE c_std_11)
+target_compile_options(tessera_c_settings INTERFACE -Wall -Wextra -Wpedantic -Werror)
+if(TESSERA_SANITIZE)
+  target_compile_options(tessera_c_settings INTERFACE -fsanitize=${TESSERA_SANITIZE} -fno-sanitize-recover=all)
+  target_link_options(tessera_c_settings INTERFACE -fsanitize=${TESSERA_SANITIZE})
+endif()
+
 if(TESSERA_TESTS)
   enable_testing()
   find_package(GTest REQUIRED)

@@ -17,14 +17,20 @@ foreach(x IN LISTS TESSERA_DEPENDENCIES)
   endif()
 endforeach()
 
-# tessera_find(<X> HEADER <header> [PATHS ...] [SUFFIXES ...] [DETAIL text])
+# tessera_find(<X> HEADER <header> | LIBRARY <file> ... [PATHS ...] [SUFFIXES ...] [DETAIL text])
+#   LIBRARY: it is opened at run time and needs no header; one of the files must be there.
 #   Sets TESSERA_HAVE_<X>, TESSERA_<X>_INCLUDE and the row of the table.
 function(tessera_find x)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "HEADER;DETAIL" "PATHS;SUFFIXES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "HEADER;DETAIL" "LIBRARY;PATHS;SUFFIXES")
   set(have FALSE)
   set(row "off")
   if(NOT TESSERA_${x} STREQUAL "OFF")
-    find_path(TESSERA_${x}_INCLUDE ${arg_HEADER} PATHS ${arg_PATHS} PATH_SUFFIXES ${arg_SUFFIXES})
+    if(arg_LIBRARY)
+      list(GET arg_LIBRARY -1 arg_HEADER)
+      find_file(TESSERA_${x}_INCLUDE NAMES ${arg_LIBRARY} PATHS ${arg_PATHS})
+    else()
+      find_path(TESSERA_${x}_INCLUDE ${arg_HEADER} PATHS ${arg_PATHS} PATH_SUFFIXES ${arg_SUFFIXES})
+    endif()
     mark_as_advanced(TESSERA_${x}_INCLUDE)
     if(TESSERA_${x}_INCLUDE)
       set(have TRUE)
@@ -40,8 +46,8 @@ function(tessera_find x)
 endfunction()
 
 tessera_find(ONEDNN HEADER dnnl.h DETAIL "matmul and convolution on the CPU")
-tessera_find(LLVM HEADER llvm-c/LLJIT.h
-  PATHS /usr/lib/llvm-19/include /usr/lib/llvm-18/include /usr/lib/llvm-17/include /usr/lib/llvm-16/include
+tessera_find(LLVM LIBRARY libLLVM.so.19.1 libLLVM-19.so.1 libLLVM-18.so.1 libLLVM-17.so.1 libLLVM-16.so.1
+  PATHS /usr/lib/x86_64-linux-gnu /usr/lib/aarch64-linux-gnu /usr/lib
   DETAIL "generated kernels on the CPU, through the C API")
 tessera_find(CUDA HEADER cuda.h PATHS /usr/local/cuda/include DETAIL "NVIDIA GPUs")
 tessera_find(ONNX HEADER onnx/onnx_pb.h DETAIL "model import")

@@ -6,8 +6,10 @@
 
 #include "tessera/tensor/create.h"
 #include "tessera/tensor/dlpack.h"
+#include "tessera/tensor/gradient.h"
 #include "tessera/tensor/graph.h"
 #include "tessera/tensor/io.h"
 #include "tessera/tensor/ops.h"
+#include "tessera/tensor/region.h"
 #include "tessera/tensor/scope.h"
 #include "tessera/tensor/tensor.h"

@@ -4,6 +4,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/engine/evaluation.h"
+#include "tessera/engine/record.h"
 #include "tessera/runtime/reference/reference_device.h"
 
 using namespace tessera;
@@ -40,8 +41,9 @@ void Engine::log(LogLevel level, std::string_view message) const {
 
 Engine::RandomState Engine::take_random(std::uint64_t count) {
   const std::lock_guard lock(mutex_);
-  const RandomState out = random_;
-  random_.offset += count;
+  RandomState& state = thread_state.replay != nullptr ? *thread_state.replay : random_;
+  const RandomState out = state;
+  state.offset += count;
   return out;
 }
 
@@ -72,7 +74,14 @@ std::string Engine::block_name(std::uint16_t block) const {
   return block < blocks_.size() ? blocks_[block] : "";
 }
 
-Result<void> Engine::evaluate(std::span<Node* const> nodes) { return Evaluation(*this).run(nodes); }
+Result<void> Engine::evaluate(std::span<Node* const> nodes) {
+  const bool all_stored =
+      std::all_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->is_stored(); });
+  if (thread_state.trace_depth > 0 && !all_stored)
+    return Error(ErrorCode::invalid_argument,
+                 "a value was asked for while a region is traced: it has none yet");
+  return Evaluation(*this).run(nodes);
+}
 
 GraphHandle::GraphHandle(NodeRef root) : root_(std::move(root)) {
   Engine& engine = *root_->component->engine();

@@ -1,10 +1,12 @@
 #include "tessera/engine/evaluation.h"
 
 #include <algorithm>
+#include <new>
 
 #include "tessera/base/text.h"
 #include "tessera/engine/record.h"
 #include "tessera/op/call_info.h"
+#include "tessera/op/interpreter.h"
 #include "tessera/op/wide.h"
 
 using namespace tessera;
@@ -49,6 +51,20 @@ class ScalarMemory {
   std::size_t count_ = 0;
 };
 
+/// What `work` returns, or what it throws as an error: what was claimed must be given back in any case.
+template <class F>
+Result<void> contained(F&& work) {
+  try {
+    return work();
+  } catch (const Exception& exception) {
+    return exception.error();
+  } catch (const std::bad_alloc&) {
+    return Error(ErrorCode::memory, "no memory for an evaluation");
+  } catch (const std::exception& exception) {
+    return Error(ErrorCode::internal, exception.what());
+  }
+}
+
 Extents extents_of(const Node& node) { return {node.shape().begin(), node.shape().end()}; }
 
 }  // namespace
@@ -62,7 +78,7 @@ Result<void> Evaluation::run(std::span<Node* const> asked) {
     } while (wait_for_others(lock));
     if (steps_.empty()) return {};
   }
-  auto computed = compute();
+  auto computed = contained([&] { return compute(); });
   const std::lock_guard lock(engine_.mutex_);
   if (computed) publish();
   unclaim();
@@ -170,12 +186,15 @@ Result<void> Evaluation::compute() {
 Result<void> Evaluation::compute(Step& step) {
   Node& node = *step.node;
   if (node.is(Node::is_result)) {
-    const auto& results = step.from[0] != stored ? steps_[step.from[0]].results : node.inputs[0]->extra->stored_results;
+    const auto& results =
+        step.from[0] != stored ? steps_[step.from[0]].results : node.inputs[0]->extra->stored_results;
     step.results.push_back(results[node.extra->result]);
     return {};
   }
+  if (node.is(Node::placeholder))
+    return Error(ErrorCode::invalid_argument, "a value of a traced region was asked for outside of it");
   if (node.card == nullptr) return Error(ErrorCode::internal, "a leaf without storage was asked for");
-  return compute_call(step);
+  return node.extra != nullptr && node.extra->function ? compute_function(step) : compute_call(step);
 }
 
 Result<void> Evaluation::compute_call(Step& step) {
@@ -200,6 +219,22 @@ Result<void> Evaluation::compute_call(Step& step) {
   TESSERA_TRY(allocate_results(step, results));
   ++done_.kernels;
   return engine_.device_->run(call, inputs, results);
+}
+
+Result<void> Evaluation::compute_function(Step& step) {
+  const Node& node = *step.node;
+  std::vector<op::HostTensor> inputs;
+  for (std::size_t i = 0; i < node.input_count; ++i) {
+    const op::Array from = operand(step, i).array(node.input(i)->dtype);
+    inputs.push_back(TESSERA_TRY(op::HostTensor::allocate(from.dtype, from.shape())));
+    op::copy_elements(from, inputs.back().array());
+  }
+  const auto values = TESSERA_TRY(op::interpret(*node.extra->function, inputs));
+  std::vector<op::Array> results;
+  TESSERA_TRY(allocate_results(step, results));
+  for (std::size_t i = 0; i < results.size(); ++i) op::copy_elements(values[i].array(), results[i]);
+  ++done_.kernels;
+  return {};
 }
 
 Result<void> Evaluation::allocate_results(Step& step, std::vector<op::Array>& arrays) {
@@ -240,7 +275,9 @@ void Evaluation::publish() {
     Node& node = *steps_[i].node;
     const bool watched = std::any_of(engine_.watched_.begin(), engine_.watched_.end(),
                                      [&](Component* c) { return c->root() == node.component->root(); });
-    if (node.is_stored() && !node.is(Node::tracks_gradient) && !watched) take_inputs(node, given_up_);
+    // A leaf of gradients ends the way back; what it was made from is not needed.
+    const bool way_back = node.is(Node::tracks_gradient) && !node.is(Node::needs_gradient);
+    if (node.is_stored() && !way_back && !watched) take_inputs(node, given_up_);
   }
   engine_.statistics_.kernels += done_.kernels;
   engine_.statistics_.views += done_.views;

@@ -48,6 +48,7 @@ class Evaluation {
   Result<void> compute();
   Result<void> compute(Step& step);
   Result<void> compute_call(Step& step);
+  Result<void> compute_function(Step& step);
   Result<void> allocate_results(Step& step, std::vector<op::Array>& arrays);
   [[nodiscard]] const Storage& operand(const Step& step, std::size_t i) const;
   [[nodiscard]] std::uint32_t step_of(const Node* node) const;

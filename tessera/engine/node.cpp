@@ -21,6 +21,7 @@ void for_each_input(Node& node, F&& f) {
 
 void destroy(Node* node) {
   delete node->storage.load(std::memory_order_relaxed);
+  if (node->extra != nullptr && node->extra->gradient != nullptr) release(node->extra->gradient);
   if (node->extra != nullptr)
     for (Storage* storage : node->extra->retired) delete storage;
   delete node->extra;

@@ -14,6 +14,7 @@
 
 #include "tessera/base/slot_memory.h"
 #include "tessera/engine/component.h"
+#include "tessera/ir/function.h"
 #include "tessera/op/card.h"
 #include "tessera/runtime/buffer.h"
 
@@ -47,6 +48,12 @@ struct Storage {
 
 struct Node;
 
+/// A gradient of the user's own, in the place of those of what was recorded. The tensors above know what it
+/// is.
+struct CustomGradient {
+  virtual ~CustomGradient() = default;
+};
+
 /// What few nodes have.
 struct Extra {
   op::Attributes attributes;            ///< complete
@@ -57,17 +64,23 @@ struct Extra {
   std::uint32_t result = 0;             ///< which result of its only input this node is
   std::vector<Storage> stored_results;  ///< of a call with several results that was computed
   std::vector<Storage*> retired;        ///< storages that were replaced; others may still read them
+  ir::FunctionRef function;             ///< of a call of a traced function
+  std::shared_ptr<const CustomGradient> custom;
+  Node* gradient = nullptr;  ///< what backward() found so far; counted
 };
 
 struct Node {
   static constexpr std::size_t inline_inputs = 3;
   static constexpr std::size_t inline_dims = 4;
   enum Flag : std::uint8_t {
-    tracks_gradient = 1,  ///< backward() may come here: inputs stay after evaluation
-    needs_gradient = 2,   ///< a leaf whose gradient is asked for
-    is_result = 4,        ///< one of several results of inputs[0]
-    is_constant = 8,      ///< never changes, may be folded
-    claimed = 16,         ///< an evaluation is computing it (under the engine's lock)
+    tracks_gradient = 1,    ///< backward() may come here: inputs stay after evaluation
+    needs_gradient = 2,     ///< a leaf whose gradient is asked for
+    is_result = 4,          ///< one of several results of inputs[0]
+    is_constant = 8,        ///< never changes, may be folded
+    claimed = 16,           ///< an evaluation is computing it (under the engine's lock)
+    traced = 32,            ///< recorded while a region was traced
+    placeholder = 64,       ///< a parameter of a traced region: has no value
+    gradient_source = 128,  ///< an argument whose gradient is being asked for
   };
 
   std::atomic<std::uint32_t> refs{1};     ///< handles and nodes that use it

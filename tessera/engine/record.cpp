@@ -26,15 +26,18 @@ Node* new_node(const op::Card* card, Component* component, Caller caller) {
   node->component = component;
   node->file = caller.file;
   node->line = caller.line;
-  node->block = current_block();
+  node->block = thread_state.block;
+  if (thread_state.trace_depth > 0) node->set(Node::traced);
   node->id = next_node_id();
   return node;
 }
 
-void track_gradient(Node& node, const Node* input) {
-  if (input->is(Node::tracks_gradient) && ir::is_float(node.dtype) && gradient_enabled())
+/// `any_float`: whether a result can have a gradient at all.
+void track_gradient(Node& node, const Node* input, bool any_float) {
+  if (any_float && input->is(Node::tracks_gradient) && thread_state.gradient_enabled)
     node.set(Node::tracks_gradient);
 }
+void track_gradient(Node& node, const Node* input) { track_gradient(node, input, ir::is_float(node.dtype)); }
 
 /// The component of a call: all graphs of its operands become one. Counted.
 Result<Component*> joined(std::span<const Operand> operands, const std::shared_ptr<Engine>& engine) {
@@ -69,6 +72,9 @@ class Recorder {
     Component* component = TESSERA_TRY(joined(operands_, engine));
     return nodes(component, std::move(complete), results);
   }
+
+  /// One node per result. Takes over a reference to `component`.
+  SmallVector<Node*, 2> nodes(Component* component, op::Attributes attributes, const op::ValueTypes& results);
 
  private:
   [[nodiscard]] const op::Input& spec(std::size_t i) const {
@@ -138,39 +144,14 @@ class Recorder {
     return ir::parse_dtype(spec(i).type).value_or(Dtype::i64);
   }
 
-  SmallVector<Node*, 2> nodes(Component* component, op::Attributes attributes,
-                              const op::ValueTypes& results) {
-    Node* call = new_node(&card_, component, caller_);
-    call->dtype = results[0].dtype;
-    call->set_shape(*ir::constant_shape(results[0].shape));
-    add_operands(*call);
-    if (!attributes.empty()) call->more().attributes = std::move(attributes);
-    SmallVector<Node*, 2> out{call};
-    if (results.size() > 1) call->more().results = results;
-    for (std::size_t k = 1; k < results.size(); ++k) {
-      component->retain();
-      Node* result = new_node(nullptr, component, caller_);
-      result->dtype = results[k].dtype;
-      result->set_shape(*ir::constant_shape(results[k].shape));
-      result->set(Node::is_result);
-      result->more().result = static_cast<std::uint32_t>(k);
-      result->input_count = 1;
-      result->inputs[0] = call;
-      retain(call);
-      track_gradient(*result, call);
-      out.push_back(result);
-    }
-    return out;
-  }
-
-  void add_operands(Node& call) {
+  void add_operands(Node& call, bool any_float) {
     call.input_count = static_cast<std::uint32_t>(operands_.size());
     std::size_t scalars = 0;
     for (std::size_t i = 0; i < operands_.size(); ++i) {
       Node* node = operands_[i].node;
       if (node != nullptr) {
         retain(node);
-        track_gradient(call, node);
+        track_gradient(call, node, any_float);
       } else {
         const ScalarBits value = as_dtype(operands_[i], scalar_dtype(i));
         if (scalars++ == 0)
@@ -205,6 +186,20 @@ class Recorder {
   Dtype dtype_ = Dtype::f32;
   std::vector<NodeRef> converted_;  ///< until the call holds them
 };
+
+SmallVector<Node*, 2> Recorder::nodes(Component* component, op::Attributes attributes,
+                                      const op::ValueTypes& results) {
+  Node* call = new_node(&card_, component, caller_);
+  call->dtype = results[0].dtype;
+  call->set_shape(*ir::constant_shape(results[0].shape));
+  add_operands(*call, std::any_of(results.begin(), results.end(),
+                                  [](const op::ValueType& type) { return ir::is_float(type.dtype); }));
+  if (!attributes.empty()) call->more().attributes = std::move(attributes);
+  SmallVector<Node*, 2> out{call};
+  if (results.size() > 1) call->more().results = results;
+  for (std::size_t k = 1; k < results.size(); ++k) out.push_back(record_result(call, k, caller_));
+  return out;
+}
 
 }  // namespace
 
@@ -274,12 +269,59 @@ Node* tessera::engine::make_leaf(const std::shared_ptr<Engine>& engine, Dtype dt
   return node;
 }
 
-std::uint16_t& tessera::engine::current_block() {
-  constinit thread_local std::uint16_t block = 0;
-  return block;
+SmallVector<Node*, 2> tessera::engine::record_plain(const op::Card& card, std::span<Node* const> inputs,
+                                                    const op::ValueTypes& results, Caller caller) {
+  std::vector<Operand> operands;
+  for (Node* input : inputs) operands.push_back(Operand::of(input));
+  Component* component = value_or_throw(joined(operands, nullptr));
+  return Recorder(card, operands, caller, std::nullopt).nodes(component, {}, results);
 }
 
-bool& tessera::engine::gradient_enabled() {
-  constinit thread_local bool enabled = true;
-  return enabled;
+SmallVector<Node*, 2> tessera::engine::record_function(ir::FunctionRef function,
+                                                       std::span<Node* const> inputs,
+                                                       const op::ValueTypes& results, Caller caller) {
+  static constexpr op::Input any[] = {{"inputs", "any", op::InputKind::variadic}};
+  static constexpr op::Card card{.name = "region", .summary = "a traced function", .inputs = any};
+  auto out = record_plain(card, inputs, results, caller);
+  out[0]->more().function = std::move(function);
+  return out;
+}
+
+Node* tessera::engine::record_custom(Node* y, std::span<Node* const> inputs,
+                                     std::shared_ptr<const CustomGradient> rule, Caller caller) {
+  static constexpr op::Input any[] = {{"inputs", "any", op::InputKind::variadic}};
+  static constexpr op::Card card{
+      .name = "custom_gradient",
+      .summary = "the first input, with a gradient of its own",
+      .inputs = any,
+      .view = [](const op::CallInfo&, const op::Layout& layout) { return std::optional(layout); }};
+  std::vector<Node*> all{y};
+  all.insert(all.end(), inputs.begin(), inputs.end());
+  Node* out = record_plain(card, all, {y->type()}, caller)[0];
+  out->more().custom = std::move(rule);
+  return out;
+}
+
+Node* tessera::engine::make_placeholder(const std::shared_ptr<Engine>& engine, const op::ValueType& type,
+                                        Caller caller) {
+  Node* node = new_node(nullptr, new Component(engine), caller);
+  node->dtype = type.dtype;
+  node->set_shape(*ir::constant_shape(type.shape));
+  node->set(Node::placeholder);
+  return node;
+}
+
+Node* tessera::engine::record_result(Node* call, std::size_t k, Caller caller) {
+  call->component->retain();
+  Node* result = new_node(nullptr, call->component, caller);
+  const op::ValueType& type = call->extra->results[k];
+  result->dtype = type.dtype;
+  result->set_shape(*ir::constant_shape(type.shape));
+  result->set(Node::is_result);
+  result->more().result = static_cast<std::uint32_t>(k);
+  result->input_count = 1;
+  result->inputs[0] = call;
+  retain(call);
+  track_gradient(*result, call);
+  return result;
 }

@@ -56,10 +56,28 @@ struct Operand {
 [[nodiscard]] Node* make_leaf(const std::shared_ptr<Engine>& engine, Dtype dtype,
                               std::span<const std::int64_t> shape, Storage storage, Caller caller);
 
-/// The named scope of this thread; what is recorded belongs to it.
-std::uint16_t& current_block();
+/// Records a call as it is, unchecked: for what no card of the catalogue describes. One node per result type.
+[[nodiscard]] SmallVector<Node*, 2> record_plain(const op::Card& card, std::span<Node* const> inputs,
+                                                 const op::ValueTypes& results, Caller caller);
+/// A call of a traced function; its inputs are the parameters.
+[[nodiscard]] SmallVector<Node*, 2> record_function(ir::FunctionRef function, std::span<Node* const> inputs,
+                                                    const op::ValueTypes& results, Caller caller);
+/// The value of `y`, whose gradient is `rule`'s affair; it depends on `inputs`.
+[[nodiscard]] Node* record_custom(Node* y, std::span<Node* const> inputs,
+                                  std::shared_ptr<const CustomGradient> rule, Caller caller);
+/// Result `k`, not the first, of a call with several.
+[[nodiscard]] Node* record_result(Node* call, std::size_t k, Caller caller);
+/// A parameter of a region that is being traced.
+[[nodiscard]] Node* make_placeholder(const std::shared_ptr<Engine>& engine, const op::ValueType& type,
+                                     Caller caller);
 
-/// Whether calls recorded on this thread track gradients.
-bool& gradient_enabled();
+/// How this thread records.
+struct ThreadState {
+  std::uint16_t block = 0;                ///< the named scope; what is recorded belongs to it
+  std::uint16_t trace_depth = 0;          ///< regions that are being traced
+  bool gradient_enabled = true;           ///< whether calls track gradients
+  Engine::RandomState* replay = nullptr;  ///< where random numbers are taken from, if not from the engine
+};
+inline constinit thread_local ThreadState thread_state;
 
 }  // namespace tessera::engine

@@ -16,4 +16,7 @@ using MayMerge = std::function<bool(const Expr& value)>;
 [[nodiscard]] FunctionRef eliminate_common_subexpressions(const FunctionRef& function,
                                                           const MayMerge& may_merge);
 
+/// The same for the statements of this function alone: functions below stay the objects they are.
+[[nodiscard]] FunctionRef merge_equal_statements(const FunctionRef& function, const MayMerge& may_merge);
+
 }  // namespace tessera::ir

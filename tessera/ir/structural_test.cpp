@@ -430,4 +430,35 @@ TEST(Cse, DropsWhatIsComputedTwice) {
   EXPECT_EQ(eliminate_common_subexpressions(out, may_merge), out);
 }
 
+TEST(Cse, KeepsScalarsThatTypesMention) {
+  const auto f = parsed(R"(func main(n: i64[]) {
+      rows: i64 = identity(n)
+      more: i64 = identity(n)
+      a: f32[rows] = full(0.0) {shape = shape[rows]}
+      b: f32[more] = full(0.0) {shape = shape[more]}
+      return a, b
+    })");
+  EXPECT_EQ(eliminate_common_subexpressions(f, [](const Expr&) { return true; }), f);
+}
+
+TEST(Cse, OfOneFunctionLeavesItsBodiesAlone) {
+  const auto f = parsed(R"(func main(n: i64[], x: f32[2]) {
+      a: f32[2] = relu(x)
+      b: f32[2] = relu(x)
+      y: f32[2] = for n (b) with (a) (i: i64[], c: f32[2], a: f32[2]) {
+        p: f32[2] = relu(a)
+        q: f32[2] = relu(a)
+        s: f32[2] = add(p, q)
+        return s
+      }
+      return y
+    })");
+  const auto out = merge_equal_statements(f, [](const Expr&) { return true; });
+  ASSERT_EQ(out->body.size(), 2u);
+  const auto* loop = as<ForRegion>(out->body[1]->value);
+  ASSERT_NE(loop, nullptr);
+  EXPECT_EQ(loop->inits[0], loop->captures[0]);
+  EXPECT_EQ(loop->body, as<ForRegion>(f->body[2]->value)->body);
+}
+
 }  // namespace

@@ -57,14 +57,14 @@ Values Builder::call_all(std::string_view op, std::span<const Value> inputs, Att
   if (card == nullptr) return {fail(Error(ErrorCode::not_found, cat("there is no op '", op, "'")))};
   for (Value input : inputs)
     if (!input) return {Value()};
-  Values all(inputs.begin(), inputs.end());
+  SmallVector<Value, 4> all(inputs.begin(), inputs.end());
   // Scalars left out at the end take their defaults.
   while (!all.empty() && all.size() < card->inputs.size() &&
          card->inputs[all.size()].kind == InputKind::scalar) {
     const Input& spec = card->inputs[all.size()];
     all.push_back(constant(spec.otherwise, default_dtype(*card, all, spec)));
   }
-  ValueTypes types;
+  SmallVector<ValueType, 4> types;
   for (Value input : all) types.push_back(input.type());
   auto complete = complete_attributes(*card, attributes);
   if (!complete) return {fail(std::move(complete).error())};
@@ -158,7 +158,9 @@ Value tessera::op::sum_to(Value x, const Shape& shape) {
   for (std::size_t i = 0; i < x.rank(); ++i)
     if (i < lead || (shape[i - lead] == Dim(1) && x.shape()[i] != Dim(1)))
       axes.push_back(static_cast<std::int64_t>(i));
-  return reshape(sum(x, std::move(axes), true), shape);
+  const bool keepdims =
+      axes.size() != lead || (lead != 0 && axes.back() != static_cast<std::int64_t>(lead) - 1);
+  return reshape(sum(x, std::move(axes), keepdims), shape);
 }
 
 Value GradientCall::dy(std::size_t i) const {

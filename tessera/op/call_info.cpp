@@ -211,22 +211,22 @@ Result<Shape> CallInfo::broadcast(const Shape& a, const Shape& b, std::string_vi
     } else if (y == Dim(1) || x == y) {
       out[i] = x;
     } else {
-      auto unified = unify(x, y, cat("axis ", i));
-      if (!unified)
-        return std::move(unified).error().note(
-            cat("broadcasting ", a_name, " of shape ", a, " and ", b_name, " of shape ", b));
-      out[i] = *std::move(unified);
+      out[i] = TESSERA_TRY(
+          unify(x, y, cat("axis ", i, " of ", a_name, " of shape ", a, " and ", b_name, " of shape ", b)));
     }
   }
   return out;
 }
 
 Result<Shape> CallInfo::broadcast_inputs() const {
-  Shape out;
-  for (std::size_t i = 0; i < inputs_.size(); ++i)
-    out = i == 0 ? inputs_[0].shape
-                 : TESSERA_TRY(broadcast(out, inputs_[i].shape, i == 1 ? input_name(0) : "the inputs before",
-                                         input_name(i)));
+  if (inputs_.empty()) return Shape();
+  Shape out = inputs_[0].shape;
+  for (std::size_t i = 1; i < inputs_.size(); ++i) {
+    // Nearly always there is nothing to do, and the names of the inputs are not needed.
+    if (inputs_[i].rank() == 0 || inputs_[i].shape == out) continue;
+    out = TESSERA_TRY(
+        broadcast(out, inputs_[i].shape, i == 1 ? input_name(0) : "the inputs before", input_name(i)));
+  }
   return out;
 }
 

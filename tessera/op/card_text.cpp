@@ -52,7 +52,9 @@ std::string input_text(const Input& input) {
     case InputKind::tensor:
       return cat(input.name, ": ", input.type);
     case InputKind::scalar:
-      return cat(input.name, ": scalar ", input.type, " = ", input.otherwise);
+      return input.type == "i64"
+                 ? cat(input.name, ": scalar i64 = ", static_cast<std::int64_t>(input.otherwise))
+                 : cat(input.name, ": scalar ", input.type, " = ", input.otherwise);
     case InputKind::optional:
       return cat(input.name, "?: ", input.type);
     case InputKind::variadic:

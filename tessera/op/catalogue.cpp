@@ -1,6 +1,7 @@
 #include "tessera/op/catalogue.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <vector>
 
 #include "tessera/base/check.h"
@@ -13,10 +14,11 @@ std::span<const Card* const> tessera::op::all_cards() {
   static const std::vector<const Card*> cards = [] {
     std::vector<const Card*> all;
     for (const auto& family :
-         {activation_cards(), arithmetic_cards(), attention_cards(), conv_cards(), create_cards(),
-          einsum_cards(), function_cards(), indexing_cards(), logic_cards(), matmul_cards(), norm_cards(),
-          pad_cards(), part_cards(), pool_cards(), random_cards(), reduction_cards(), scan_cards(),
-          scatter_cards(), shape_cards(), softmax_cards(), sort_cards()})
+         {activation_cards(), arithmetic_cards(), attention_cards(), conv_cards(),  create_cards(),
+          einsum_cards(),     function_cards(),   indexing_cards(),  logic_cards(), matmul_cards(),
+          norm_cards(),       pad_cards(),        part_cards(),      pool_cards(),  random_cards(),
+          reduction_cards(),  scan_cards(),       scatter_cards(),   shape_cards(), softmax_cards(),
+          sort_cards()})
       for (const Card& card : family) all.push_back(&card);
     std::sort(all.begin(), all.end(), [](const Card* a, const Card* b) { return a->name < b->name; });
     const auto twice = std::adjacent_find(all.begin(), all.end(),
@@ -28,9 +30,11 @@ std::span<const Card* const> tessera::op::all_cards() {
 }
 
 const Card* tessera::op::find_card(std::string_view name) {
-  const auto cards = all_cards();
-  const auto at =
-      std::lower_bound(cards.begin(), cards.end(), name,
-                       [](const Card* card, std::string_view wanted) { return card->name < wanted; });
-  return at != cards.end() && (*at)->name == name ? *at : nullptr;
+  static const auto by_name = [] {
+    std::unordered_map<std::string_view, const Card*> out;
+    for (const Card* card : all_cards()) out.emplace(card->name, card);
+    return out;
+  }();
+  const auto at = by_name.find(name);
+  return at == by_name.end() ? nullptr : at->second;
 }

@@ -47,11 +47,21 @@ Value IrBuilder::scalar_parameter(Dtype dtype, double value) {
   return add(ir::param(next_slot_++, dtype, value), {dtype, {}});
 }
 
+const ir::TypeRef& IrBuilder::shared_type(const ValueType& type) {
+  if (last_shared_ == nullptr || last_type_ != type) {
+    last_type_ = type;
+    last_shared_ = ir_type(type);
+  }
+  return last_shared_;
+}
+
 Values IrBuilder::append(ir::ExprRef value, const ValueTypes& types) {
   std::vector<Ref<ir::Var>> targets;
   Values out;
+  targets.reserve(types.size());
+  out.reserve(types.size());
   for (const ValueType& type : types) {
-    targets.push_back(ir::variable(cat("t", exprs_.size()), ir_type(type), span_));
+    targets.push_back(ir::variable(cat("t", exprs_.size()), shared_type(type), span_));
     out.push_back(add(targets.back(), type));
   }
   body_.push_back(ir::assign(std::move(targets), std::move(value), span_));
@@ -61,6 +71,7 @@ Values IrBuilder::append(ir::ExprRef value, const ValueTypes& types) {
 Result<Values> IrBuilder::emit(const Card& card, std::span<const Value> inputs, Attributes attributes,
                                ValueTypes types) {
   std::vector<ir::ExprRef> args;
+  args.reserve(inputs.size());
   for (Value input : inputs) {
     TESSERA_CHECK(input.builder == this, "a value of another builder");
     args.push_back(expr(input));

@@ -50,6 +50,7 @@ class IrBuilder : public Builder {
 
  private:
   Value add(ir::ExprRef expr, ValueType type);
+  const ir::TypeRef& shared_type(const ValueType& type);
 
   std::vector<ir::ExprRef> exprs_;
   std::vector<Ref<ir::Var>> dims_;
@@ -57,6 +58,8 @@ class IrBuilder : public Builder {
   std::vector<Ref<ir::Assign>> body_;
   Assumptions assumptions_;
   ir::Span span_;
+  ValueType last_type_;  ///< neighbours mostly have one type: they share its node
+  ir::TypeRef last_shared_;
   std::uint32_t next_slot_ = 0;
 };
 

@@ -1,7 +1,5 @@
 #include "tessera/runtime/memory_pool.h"
 
-#include <new>
-
 #include "tessera/base/large_pages.h"
 #include "tessera/base/text.h"
 
@@ -36,7 +34,7 @@ Result<Ref<Buffer>> MemoryPool::allocate(std::size_t bytes) {
     const std::size_t wanted = bytes == 0 ? 1 : bytes;
     memory = callbacks_.allocate ? static_cast<std::byte*>(callbacks_.allocate(wanted))
                                  : allocate_block(wanted).release();
-  } catch (const std::bad_alloc&) {
+  } catch (...) {  // functions of the embedding program may throw anything: they have no memory
     memory = nullptr;
   }
   if (memory == nullptr) {

@@ -14,8 +14,12 @@ void CallOperands::add(const Tensor& tensor, Here here) {
 
 CallOperands& CallOperands::add(const Operand& operand) {
   if (caller_.file == nullptr) caller_ = caller_of(operand.here());
+  if (skipped_ && operand.kind() == Operand::Kind::tensor)
+    throw Exception(Error(ErrorCode::invalid_argument, "an input was given behind one that was left out",
+                          span_of(operand.here())));
   switch (operand.kind()) {
     case Operand::Kind::none:
+      skipped_ = true;
       break;
     case Operand::Kind::tensor:
       add(operand.tensor(), operand.here());
@@ -61,7 +65,8 @@ Tensor tessera::detail::unary(const op::Card& card, const Operand& x) {
 Tensor tessera::detail::binary(const op::Card& card, const Operand& a, const Operand& b) {
   if (a.kind() == Operand::Kind::tensor && b.kind() == Operand::Kind::tensor && !a.tensor().is_empty() &&
       !b.tensor().is_empty()) {
-    engine::Node* node = engine::record_simple(card, a.tensor().node(), b.tensor().node(), caller_of(a.here()));
+    engine::Node* node =
+        engine::record_simple(card, a.tensor().node(), b.tensor().node(), caller_of(a.here()));
     if (node != nullptr) return Tensor::adopt(node);
   }
   return call(card, CallOperands().add(a).add(b));

@@ -24,6 +24,7 @@ class CallOperands {
 
   std::vector<engine::Operand> operands_;
   engine::Caller caller_;
+  bool skipped_ = false;  ///< an input was left out
 };
 
 inline engine::Caller caller_of(Here here) { return {here.file, here.line}; }

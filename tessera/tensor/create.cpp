@@ -5,6 +5,7 @@
 #include "tessera/base/checked.h"
 #include "tessera/base/text.h"
 #include "tessera/engine/engine.h"
+#include "tessera/op/wide.h"
 #include "tessera/tensor/call.h"
 
 using namespace tessera;
@@ -125,7 +126,9 @@ Tensor tessera::from_memory(void* data, Shape shape, std::function<void()> relea
 }
 
 Tensor tessera::constant(double value, CreateOptions options, Here here) {
-  Tensor out = full({}, value, options, here).eval();
+  auto buffer = value_or_throw(engine_of(options, here)->allocate(ir::size_of(options.dtype)));
+  op::storer<double>(options.dtype)(buffer->data(), 0, 1, 1, &value);
+  Tensor out = leaf(options, {}, std::move(buffer), here);
   out.node()->set(engine::Node::is_constant);
   return out;
 }

@@ -17,7 +17,8 @@ TEST(Create, constants) {
   EXPECT_EQ(ones({2}, {.dtype = i8}).to_vector<int>(), (std::vector<int>{1, 1}));
   EXPECT_EQ(full({1}, 0.1, {.dtype = f64}).item<double>({0}), 0.1);
   EXPECT_EQ(arange(4).to_vector<int>(), (std::vector<int>{0, 1, 2, 3}));
-  EXPECT_EQ(arange(3, {.start = 1, .step = 0.5, .dtype = f32}).to_vector<float>(), (std::vector<float>{1, 1.5, 2}));
+  EXPECT_EQ(arange(3, {.start = 1, .step = 0.5, .dtype = f32}).to_vector<float>(),
+            (std::vector<float>{1, 1.5, 2}));
   EXPECT_EQ(eye(2).to_vector<float>(), (std::vector<float>{1, 0, 0, 1}));
   EXPECT_EQ(eye(2, {.columns = 3, .diagonal = 1}).to_vector<float>(), (std::vector<float>{0, 1, 0, 0, 0, 1}));
   EXPECT_TRUE(constant(3).is_evaluated());
@@ -57,14 +58,18 @@ TEST(Create, fill_leaves_memory_of_the_caller_alone) {
 
 TEST(Create, a_deleter_that_throws_stops_nothing) {
   float value = 1;
-  { const Tensor x = from_memory(&value, {1}, [] { throw std::runtime_error("no"); }); }
+  {
+    const Tensor x = from_memory(&value, {1}, [] { throw std::runtime_error("no"); });
+  }
   SUCCEED();
 }
 
 TEST(Create, random_numbers_depend_on_seed_and_count_alone) {
-  const auto first = Engine::create({.seed = 7}), second = Engine::create({.seed = 7}), other = Engine::create({.seed = 8});
+  const auto first = Engine::create({.seed = 7}), second = Engine::create({.seed = 7}),
+             other = Engine::create({.seed = 8});
   const auto a = rand({100}, {.engine = first}).to_vector<double>();
-  const auto b1 = rand({40}, {.engine = second}).to_vector<double>(), b2 = rand({60}, {.engine = second}).to_vector<double>();
+  const auto b1 = rand({40}, {.engine = second}).to_vector<double>(),
+             b2 = rand({60}, {.engine = second}).to_vector<double>();
   auto b = b1;
   b.insert(b.end(), b2.begin(), b2.end());
   EXPECT_EQ(a, b);
@@ -84,8 +89,15 @@ TEST(Create, random_numbers_have_the_right_moments) {
 TEST(Create, embedders_see_every_allocation) {
   std::size_t live = 0;
   {
-    const auto engine = Engine::create({.allocator = {.allocate = [&](std::size_t bytes) -> void* { ++live; return std::aligned_alloc(64, bytes); },
-                                                      .free = [&](void* memory, std::size_t) { --live; std::free(memory); }}});
+    const auto engine = Engine::create({.allocator = {.allocate = [&](std::size_t bytes) -> void* {
+                                                        ++live;
+                                                        return std::aligned_alloc(64, bytes);
+                                                      },
+                                                      .free =
+                                                          [&](void* memory, std::size_t) {
+                                                            --live;
+                                                            std::free(memory);
+                                                          }}});
     Tensor x = full({1000}, 1, {.engine = engine}) + 1;
     eval(x);
     EXPECT_GT(live, 0U);
@@ -94,10 +106,26 @@ TEST(Create, embedders_see_every_allocation) {
 }
 
 TEST(Create, an_allocator_that_fails_is_an_error) {
-  const auto engine = Engine::create({.allocator = {.allocate = [](std::size_t) -> void* { return nullptr; }, .free = [](void*, std::size_t) {}}});
+  const auto engine = Engine::create({.allocator = {.allocate = [](std::size_t) -> void* { return nullptr; },
+                                                    .free = [](void*, std::size_t) {}}});
   const Tensor x = full({10}, 1, {.engine = engine});
   EXPECT_THROW(eval(x), Exception);
   EXPECT_FALSE(x.is_evaluated());
+}
+
+TEST(Create, an_allocator_that_throws_is_an_error_and_may_recover) {
+  bool broken = true;
+  const auto engine =
+      Engine::create({.allocator = {.allocate = [&](std::size_t bytes) -> void* {
+                                      if (broken) throw std::runtime_error("broken");
+                                      return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+                                    },
+                                    .free = [](void* memory, std::size_t) { std::free(memory); }}});
+  const Tensor x = full({10}, 1, {.engine = engine});
+  EXPECT_THROW(eval(x), Exception);
+  EXPECT_EQ(engine->memory().used, 0U);
+  broken = false;
+  EXPECT_EQ(x.item<float>({9}), 1);
 }
 
 }  // namespace

@@ -111,26 +111,25 @@ std::string result_type(const Card& card) {
   return card.results.size() == 1 ? "std::vector<Tensor>" : pascal(card.name) + "Results";
 }
 
+/// Inputs that must be given, options that must be given, inputs that may be left out, options.
 std::string parameters(const Card& card, bool defaults) {
-  std::vector<std::string> out;
-  // Options stand after the inputs that must be given, before the scalars that have defaults.
-  std::vector<std::string> scalars;
+  std::vector<std::string> required, optional;
   for (const Input& input : card.inputs) {
-    if (input.kind == InputKind::variadic) {
-      out.push_back(cat("const OperandList& ", identifier(input.name)));
-    } else if (input.kind == InputKind::scalar) {
-      scalars.push_back(
-          cat("Operand ", identifier(input.name), defaults ? " = " + number_text(input.otherwise) : ""));
-    } else {
-      out.push_back(cat("Operand ", identifier(input.name),
-                        defaults && input.kind == InputKind::optional ? " = {}" : ""));
-    }
+    if (input.kind == InputKind::variadic)
+      required.push_back(cat("const OperandList& ", identifier(input.name)));
+    else if (input.kind == InputKind::tensor)
+      required.push_back(cat("Operand ", identifier(input.name)));
+    else
+      optional.push_back(cat("Operand ", identifier(input.name),
+                             !defaults                           ? ""
+                             : input.kind == InputKind::optional ? " = {}"
+                                                                 : " = " + number_text(input.otherwise)));
   }
-  if (needs_options(card)) out.push_back(cat("const ", options_name(card), "& options"));
-  out.insert(out.end(), scalars.begin(), scalars.end());
-  if (has_options(card) && !needs_options(card))
-    out.push_back(cat("const ", options_name(card), "& options", defaults ? " = {}" : ""));
-  return join(out, ", ");
+  const std::string options = cat("const ", options_name(card), "& options");
+  if (needs_options(card)) required.push_back(options);
+  required.insert(required.end(), optional.begin(), optional.end());
+  if (has_options(card) && !needs_options(card)) required.push_back(cat(options, defaults ? " = {}" : ""));
+  return join(required, ", ");
 }
 
 void write_options(std::string& out, const Card& card) {
@@ -197,11 +196,11 @@ std::string source() {
                  identifier(card->inputs[1].name), ");\n}\n\n");
       continue;
     }
-    out += "  detail::CallOperands operands;\n";
-    for (const Input& input : card->inputs) out += cat("  operands.add(", identifier(input.name), ");\n");
+    out += "  detail::CallOperands given;\n";
+    for (const Input& input : card->inputs) out += cat("  given.add(", identifier(input.name), ");\n");
     out += "  op::Attributes attributes;\n";
     write_attributes(out, *card);
-    const char* arguments = "(card, operands, std::move(attributes))";
+    const char* arguments = "(card, given, std::move(attributes))";
     if (card->results.empty()) {
       out += cat("  return detail::call", arguments, ";\n}\n\n");
     } else if (card->results.size() == 1) {

@@ -10,6 +10,7 @@
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
 #include "tessera/engine/engine.h"
+#include "tessera/engine/record.h"
 #include "tessera/ir/describe.h"
 
 using namespace tessera;
@@ -29,6 +30,12 @@ std::uint64_t process_id_half() {
 
 NodeId id_of(const Node& node) { return {process_id_half(), node.id}; }
 
+Tensor handle_to(Node& node) {
+  engine::retain(&node);
+  node.handles.fetch_add(1, std::memory_order_relaxed);
+  return Tensor::adopt(&node);
+}
+
 template <class F>
 void for_each_input(const Node& node, F&& f) {
   for (std::size_t i = 0; i < node.input_count; ++i)
@@ -36,18 +43,17 @@ void for_each_input(const Node& node, F&& f) {
 }
 
 std::string attribute_text(const Node& node) {
+  if (node.card == nullptr) return "";  // what an evaluated node was once is not said of the leaf it is now
   std::vector<std::string> parts;
   std::size_t scalars = 0;
-  if (node.card != nullptr)
-    for (std::size_t i = 0; i < node.input_count; ++i)
-      if (node.input(i) == nullptr) {
-        const auto bits = node.scalar_at(scalars++);
-        const auto& inputs = node.card->inputs;
-        const auto& spec = inputs[std::min(i, inputs.size() - 1)];
-        const bool is_float =
-            spec.type == "T" ? ir::is_float(node.dtype) || node.dtype == Dtype::boolean : false;
-        parts.push_back(cat(spec.name, "=", is_float ? cat(bits.as_float()) : cat(bits.as_integer())));
-      }
+  for (std::size_t i = 0; i < node.input_count; ++i)
+    if (node.input(i) == nullptr) {
+      const auto bits = node.scalar_at(scalars++);
+      const auto& inputs = node.card->inputs;
+      const auto& spec = inputs[std::min(i, inputs.size() - 1)];
+      const bool is_float = ir::is_float(engine::scalar_dtype_of(node, i));
+      parts.push_back(cat(spec.name, "=", is_float ? cat(bits.as_float()) : cat(bits.as_integer())));
+    }
   for (const auto& [name, value] : node.attributes().entries())
     parts.push_back(cat(name, "=", ir::describe(value)));
   return join(parts, ", ");
@@ -155,6 +161,8 @@ Graph Tensor::graph() const {
 
 bool Graph::same_as(const Graph& other) const { return state_->component() == other.state_->component(); }
 
+std::shared_ptr<engine::Engine> Graph::engine() const { return state_->root()->component->engine(); }
+
 void Graph::merge(const Graph& other) {
   if (&state_->engine() != &other.state_->engine())
     throw Exception(Error(ErrorCode::invalid_argument, "graphs of two engines cannot be merged"));
@@ -173,11 +181,19 @@ std::vector<NodeId> Graph::topological_order() const {
   return out;
 }
 
-NodeInfo Graph::node(NodeId id) const {
+NodeInfo Graph::node(NodeId id) const { return info_of(*tensor(id).node(), state_->engine()); }
+
+Tensor Graph::tensor(NodeId id) const {
   for (const auto& node : state_->order())
-    if (id_of(*node) == id) return info_of(*node, state_->engine());
+    if (id_of(*node) == id) return handle_to(*node);
   throw Exception(
       Error(ErrorCode::not_found, cat("the graph has no node ", Hash128{id.high, id.low}.to_hex())));
+}
+
+std::vector<Tensor> Graph::tensors() const {
+  std::vector<Tensor> out;
+  for (const auto& node : state_->order()) out.push_back(handle_to(*node));
+  return out;
 }
 
 std::vector<NodeId> Graph::outputs() const {

@@ -39,6 +39,7 @@ class Graph {
  public:
   /// Whether two graphs are one: something combined them.
   [[nodiscard]] bool same_as(const Graph& other) const;
+  [[nodiscard]] std::shared_ptr<engine::Engine> engine() const;
   /// Joins two graphs; both handles name the joined one. Joining twice changes nothing.
   void merge(const Graph& other);
 
@@ -48,6 +49,10 @@ class Graph {
   /// One node. Throws if there is none of that id.
   [[nodiscard]] NodeInfo node(NodeId id) const;
   [[nodiscard]] std::vector<NodeId> inputs(NodeId id) const { return node(id).inputs; }
+  /// The value of a node as a tensor. Throws if there is none of that id.
+  [[nodiscard]] Tensor tensor(NodeId id) const;
+  /// The values of all nodes, in topological order.
+  [[nodiscard]] std::vector<Tensor> tensors() const;
   /// The nodes no other node of the graph uses.
   [[nodiscard]] std::vector<NodeId> outputs() const;
   [[nodiscard]] std::size_t size() const;

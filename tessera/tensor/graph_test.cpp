@@ -57,8 +57,24 @@ TEST(Graph, merge_joins_both_handles) {
   EXPECT_EQ(node_id(a), id);
 }
 
-TEST(Graph, an_unknown_id_is_an_error) {
-  EXPECT_THROW((void)tensor({1}).graph().node({1, 2}), Exception);
+TEST(Graph, an_unknown_id_is_an_error) { EXPECT_THROW((void)tensor({1}).graph().node({1, 2}), Exception); }
+
+TEST(Graph, nodes_are_tensors) {
+  const Tensor x = tensor({1, 2}), y = exp(x + 1);
+  const Graph graph = y.graph();
+  const auto tensors = graph.tensors();
+  ASSERT_EQ(tensors.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(node_id(tensors[i]), graph.topological_order()[i]);
+  EXPECT_EQ(graph.tensor(node_id(y)).node(), y.node());
+  EXPECT_EQ(tensors[1].to_vector<float>(), (std::vector<float>{2, 3}));
+  EXPECT_EQ(graph.engine(), x.engine());
+}
+
+TEST(Graph, a_severed_node_says_nothing_of_its_past) {
+  const Tensor x = full({2}, 3);
+  x.eval();
+  EXPECT_EQ(x.graph().nodes()[0].op, "");
+  EXPECT_EQ(x.graph().nodes()[0].attributes, "");
 }
 
 TEST(Graph, graphviz_draws_it) {

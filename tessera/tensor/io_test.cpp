@@ -19,7 +19,9 @@ namespace {
 
 class Files : public testing::Test {
  protected:
-  Files() : folder_(fs::temp_directory_path() / ("tessera_io_test_" + std::to_string(::getpid()))) { fs::create_directories(folder_); }
+  Files() : folder_(fs::temp_directory_path() / ("tessera_io_test_" + std::to_string(::getpid()))) {
+    fs::create_directories(folder_);
+  }
   ~Files() override { fs::remove_all(folder_); }
 
   [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
@@ -47,15 +49,19 @@ std::string message_of(F&& f) {
 }
 
 std::vector<Tensor> samples() {
-  return {from_vector<float>({1, -2.5, 3, 4, 5, 6}, {2, 3}), from_vector<std::int64_t>({INT64_MIN, INT64_MAX}, {2}),
-          full({}, 2.5, {.dtype = f64}).eval(),              zeros({0, 4}, {.dtype = u8}).eval(),
-          (tensor({1, 2, 3}) > 1).eval(),                    full({3}, 0.1, {.dtype = f16}).eval()};
+  return {from_vector<float>({1, -2.5, 3, 4, 5, 6}, {2, 3}),
+          from_vector<std::int64_t>({INT64_MIN, INT64_MAX}, {2}),
+          full({}, 2.5, {.dtype = f64}).eval(),
+          zeros({0, 4}, {.dtype = u8}).eval(),
+          (tensor({1, 2, 3}) > 1).eval(),
+          full({3}, 0.1, {.dtype = f16}).eval()};
 }
 
 void expect_same(const Tensor& a, const Tensor& b) {
   EXPECT_EQ(a.dtype(), b.dtype());
   EXPECT_EQ(a.shape(), b.shape());
-  EXPECT_EQ(std::vector<std::byte>(a.bytes().begin(), a.bytes().end()), std::vector<std::byte>(b.bytes().begin(), b.bytes().end()));
+  EXPECT_EQ(std::vector<std::byte>(a.bytes().begin(), a.bytes().end()),
+            std::vector<std::byte>(b.bytes().begin(), b.bytes().end()));
 }
 
 NamedTensors named_samples() {
@@ -108,7 +114,8 @@ TEST_F(Files, columns_first_and_the_other_byte_order) {
 TEST_F(Files, a_wrong_npy_header_is_an_error) {
   const auto npy = [&](std::string head) {
     head += std::string(117 - head.size(), ' ') + '\n';
-    const std::string file = write("bad.npy", std::string("\x93NUMPY\1\0\x76\0", 10) + head + std::string(64, 'x'));
+    const std::string file =
+        write("bad.npy", std::string("\x93NUMPY\1\0\x76\0", 10) + head + std::string(64, 'x'));
     const std::string message = message_of([&] { (void)load_npy(file); });
     EXPECT_NE(message.find("bad.npy"), std::string::npos) << head << "\n" << message;
   };
@@ -125,7 +132,8 @@ TEST_F(Files, a_wrong_npy_header_is_an_error) {
 }
 
 TEST_F(Files, a_wrong_safetensors_header_is_an_error) {
-  const auto file = [&](const std::string& head, std::uint64_t length, const std::string& body = std::string(16, 'x')) {
+  const auto file = [&](const std::string& head, std::uint64_t length,
+                        const std::string& body = std::string(16, 'x')) {
     std::string content(8, '\0');
     std::memcpy(content.data(), &length, 8);
     const std::string at = write("bad.safetensors", content + head + body);
@@ -138,7 +146,8 @@ TEST_F(Files, a_wrong_safetensors_header_is_an_error) {
   json(R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,17]}})");
   json(R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[8,0]}})");
   json(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,16]}})");
-  json(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[3],"data_offsets":[4,16]}})");
+  json(
+      R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[3],"data_offsets":[4,16]}})");
   json(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296,4],"data_offsets":[0,16]}})");
   json(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,16]}})");
   json(R"({"a":{"dtype":"F4","shape":[4],"data_offsets":[0,16]}})");
@@ -147,14 +156,16 @@ TEST_F(Files, a_wrong_safetensors_header_is_an_error) {
   json(R"({"a":7})");
   json("[");
   json(std::string(100'000, '['));
-  json(R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]},"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})");
+  json(
+      R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]},"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})");
 }
 
 TEST_F(Files, what_is_no_file_is_an_error) {
   EXPECT_NE(message_of([&] { (void)load_npy(path("none.npy")); }).find("none.npy"), std::string::npos);
   EXPECT_NE(message_of([&] { (void)load_npz("/"); }), "");
   EXPECT_NE(message_of([&] { (void)load_safetensors("/dev/null"); }), "");
-  EXPECT_NE(message_of([&] { save_npy(path("no/such/folder.npy"), zeros({1})); }).find("folder.npy"), std::string::npos);
+  EXPECT_NE(message_of([&] { save_npy(path("no/such/folder.npy"), zeros({1})); }).find("folder.npy"),
+            std::string::npos);
 }
 
 /// Cut files and flipped bytes: an answer or an error, never a crash (the sanitizers watch).
@@ -178,27 +189,35 @@ TEST_F(Files, damaged_files_do_no_harm) {
   save_npz(path("a.npz"), all);
   damage(read(path("a.npz")), path("bad.npz"), [](const std::string& p) { (void)load_npz(p); });
   save_safetensors(path("a.safetensors"), all);
-  damage(read(path("a.safetensors")), path("bad.safetensors"), [](const std::string& p) { (void)load_safetensors(p); });
+  damage(read(path("a.safetensors")), path("bad.safetensors"),
+         [](const std::string& p) { (void)load_safetensors(p); });
   save_npy(path("a.npy"), samples()[0]);
   damage(read(path("a.npy")), path("bad.npy"), [](const std::string& p) { (void)load_npy(p); });
 }
 
 TEST_F(Files, numpy_reads_and_writes_the_same) {
-  if (std::system("/usr/bin/python3 -c 'import numpy' 2>/dev/null") != 0) GTEST_SKIP() << "NumPy is not installed";
-  save_npz(path("ours.npz"), {{"a", from_vector<float>({1, 2, 3, 4}, {2, 2})}, {"b", from_vector<std::int32_t>({7}, {1})}});
-  std::ofstream(path("check.py")) << "import numpy, sys\n"
-                                     "x = numpy.load(sys.argv[1])\n"
-                                     "assert x['a'].tolist() == [[1, 2], [3, 4]] and x['b'].dtype == numpy.int32 and x['b'][0] == 7\n"
-                                     "r = numpy.arange(10000, dtype=numpy.float64).reshape(100, 100)\n"
-                                     "numpy.savez_compressed(sys.argv[2], a=r, t=r.T, e=numpy.zeros((0, 3)), s=numpy.float16(1.5))\n";
-  ASSERT_EQ(std::system(("/usr/bin/python3 " + path("check.py") + " " + path("ours.npz") + " " + path("theirs.npz")).c_str()), 0);
+  if (std::system("/usr/bin/python3 -c 'import numpy' 2>/dev/null") != 0)
+    GTEST_SKIP() << "NumPy is not installed";
+  save_npz(path("ours.npz"),
+           {{"a", from_vector<float>({1, 2, 3, 4}, {2, 2})}, {"b", from_vector<std::int32_t>({7}, {1})}});
+  std::ofstream(path("check.py"))
+      << "import numpy, sys\n"
+         "x = numpy.load(sys.argv[1])\n"
+         "assert x['a'].tolist() == [[1, 2], [3, 4]] and x['b'].dtype == numpy.int32 and x['b'][0] == 7\n"
+         "r = numpy.arange(10000, dtype=numpy.float64).reshape(100, 100)\n"
+         "numpy.savez_compressed(sys.argv[2], a=r, t=r.T, e=numpy.zeros((0, 3)), s=numpy.float16(1.5))\n";
+  ASSERT_EQ(
+      std::system(("/usr/bin/python3 " + path("check.py") + " " + path("ours.npz") + " " + path("theirs.npz"))
+                      .c_str()),
+      0);
   const NamedTensors theirs = load_npz(path("theirs.npz"));
   EXPECT_EQ(theirs.at("a").item<int>({99, 98}), 9998);
   EXPECT_EQ(theirs.at("t").item<int>({99, 98}), 9899);
   EXPECT_EQ(theirs.at("e").shape(), (Shape{0, 3}));
   EXPECT_EQ(theirs.at("s").item<double>(), 1.5);
   std::string content = read(path("theirs.npz"));
-  damage(content.substr(0, std::min<std::size_t>(content.size(), 40'000)), path("bad.npz"), [](const std::string& p) { (void)load_npz(p); });
+  damage(content.substr(0, std::min<std::size_t>(content.size(), 40'000)), path("bad.npz"),
+         [](const std::string& p) { (void)load_npz(p); });
 }
 
 }  // namespace

@@ -4,11 +4,12 @@
 
 using namespace tessera;
 
-Block::Block(std::string_view name, const std::shared_ptr<Engine>& engine) : outer_(engine::current_block()) {
+Block::Block(std::string_view name, const std::shared_ptr<Engine>& engine)
+    : outer_(engine::thread_state.block) {
   Engine& owner = engine != nullptr ? *engine : *Engine::default_engine();
-  engine::current_block() = owner.block(outer_, name);
+  engine::thread_state.block = owner.block(outer_, name);
 }
-Block::~Block() { engine::current_block() = outer_; }
+Block::~Block() { engine::thread_state.block = outer_; }
 
 MemoryFigures tessera::memory() { return Engine::default_engine()->memory(); }
 void tessera::set_memory_limit(std::uint64_t bytes) { Engine::default_engine()->set_memory_limit(bytes); }

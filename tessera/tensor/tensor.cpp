@@ -215,7 +215,9 @@ void Tensor::assign(const Tensor& other, Here here) {
   const Node &mine = checked(node_, here), &theirs = checked(other.node_, here);
   if (mine.dtype != theirs.dtype || shape() != other.shape())
     fail(here, ErrorCode::shape, cat("assign: a ", mine.type(), " cannot be assigned a ", theirs.type()));
+  const bool needs_gradient = mine.is(Node::needs_gradient);
   *this = other;
+  if (needs_gradient) requires_grad(here);
 }
 
 void Tensor::update_slice(const Shape& starts, const Tensor& update, const Shape& steps, Here here) {

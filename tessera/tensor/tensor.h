@@ -109,6 +109,19 @@ class Tensor {
   /// Index `i` of the first axis.
   [[nodiscard]] Tensor operator[](std::int64_t i) const;
 
+  /// From now on what is recorded with this handle leads back to it: backward() leaves a gradient here.
+  /// Values it is assigned later require gradients too.
+  Tensor& requires_grad(Here here = {});
+  /// Whether it depends on a tensor whose gradient is asked for.
+  [[nodiscard]] bool is_tracked() const;
+  /// Adds the gradients of sum(this * dy) to those of all tensors that require one; `dy` may be left out if
+  /// this has one element.
+  void backward(Here here = {}) const;
+  void backward(const Tensor& dy, Here here = {}) const;
+  /// What backward() found so far: zeros at first.
+  [[nodiscard]] Tensor grad(Here here = {}) const;
+  void zero_grad();
+
   /// What was recorded for this value. While the graph lives, evaluation does not forget it.
   [[nodiscard]] Graph graph() const;
   [[nodiscard]] std::shared_ptr<engine::Engine> engine() const;

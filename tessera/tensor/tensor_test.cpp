@@ -212,7 +212,9 @@ TEST(Tensor, data_is_contiguous_and_stays_where_it_is) {
 // ---- dtypes
 
 TEST(Tensor, promotion) {
-  const auto of = [](Dtype a, Dtype b) { return (zeros({1}, {.dtype = a}) + zeros({1}, {.dtype = b})).dtype(); };
+  const auto of = [](Dtype a, Dtype b) {
+    return (zeros({1}, {.dtype = a}) + zeros({1}, {.dtype = b})).dtype();
+  };
   EXPECT_EQ(of(f32, f64), f64);
   EXPECT_EQ(of(f16, bf16), f32);
   EXPECT_EQ(of(i64, f16), f16);

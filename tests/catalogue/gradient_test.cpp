@@ -5,15 +5,15 @@
 #include <set>
 
 #include "tessera/autodiff/gradient.h"
-#include "tessera/ir/print.h"
-#include "tessera/op/interpreter.h"
 #include "tessera/op/ir_builder.h"
-#include "tests/support/compare.h"
+#include "tests/support/finite_differences.h"
 #include "tests/support/op_samples.h"
 
 using namespace tessera;
 using namespace tessera::op;
+using tessera::fixture::check_gradient;
 using tessera::fixture::op_samples;
+using tessera::fixture::random_like;
 using tessera::fixture::Sample;
 
 namespace {
@@ -27,62 +27,6 @@ Result<ir::FunctionRef> function_of(const Sample& sample, const Sample::Sizes* s
   for (std::size_t i = 0; i < types.size(); ++i) inputs.push_back(builder.parameter(cat("x", i), types[i]));
   const Values results = builder.call_all(sample.card->name, inputs, sample.attributes_with(sizes));
   return builder.function("f", results);
-}
-
-HostTensor random_like(const HostTensor& tensor, std::mt19937_64& random) {
-  HostTensor out = value_or_throw(HostTensor::allocate(Dtype::f64, tensor.shape()));
-  for (double& v : out.values<double>()) v = std::uniform_real_distribution<double>(-1, 1)(random);
-  return out;
-}
-
-/// The sum over all float results of results * weights.
-double weighted(const ir::Function& function, const std::vector<HostTensor>& inputs,
-                const std::vector<HostTensor>& weights) {
-  const auto results = value_or_throw(interpret(function, inputs));
-  double total = 0;
-  std::size_t k = 0;
-  for (const HostTensor& result : results) {
-    if (result.dtype() != Dtype::f64) continue;
-    const auto values = result.values<double>();
-    const auto w = weights[k++].values<double>();
-    for (std::size_t i = 0; i < values.size(); ++i) total += values[i] * w[i];
-  }
-  return total;
-}
-
-/// Compares the derivative along a random direction of the parameters `wrt` with its central difference.
-void check(const ir::FunctionRef& function, const std::vector<HostTensor>& inputs,
-           std::span<const std::size_t> wrt, double tolerance, const std::string& what) {
-  std::mt19937_64 random(11);
-  const auto gradient = autodiff::vjp(function, wrt);
-  ASSERT_TRUE(gradient) << what << ": " << gradient.error().to_text();
-  std::vector<HostTensor> weights;
-  for (const HostTensor& result : value_or_throw(interpret(*function, inputs)))
-    if (result.dtype() == Dtype::f64) weights.push_back(random_like(result, random));
-  std::vector<HostTensor> arguments = inputs;
-  arguments.insert(arguments.end(), weights.begin(), weights.end());
-  const auto gradients = interpret(**gradient, arguments);
-  ASSERT_TRUE(gradients) << what << ": " << gradients.error().to_text() << "\n" << ir::print(**gradient);
-  for (int round = 0; round < 2; ++round) {
-    constexpr double h = 1e-5;
-    std::vector<HostTensor> plus = inputs, minus = inputs;
-    double expected = 0;
-    for (std::size_t k = 0; k < wrt.size(); ++k) {
-      ASSERT_EQ((*gradients)[k].shape(), inputs[wrt[k]].shape()) << what;
-      const HostTensor direction = random_like(inputs[wrt[k]], random);
-      plus[wrt[k]] = fixture::converted(inputs[wrt[k]], Dtype::f64);
-      minus[wrt[k]] = fixture::converted(inputs[wrt[k]], Dtype::f64);
-      for (std::size_t i = 0; i < direction.values<double>().size(); ++i) {
-        const double d = direction.values<double>()[i];
-        plus[wrt[k]].values<double>()[i] += h * d;
-        minus[wrt[k]].values<double>()[i] -= h * d;
-        expected += (*gradients)[k].values<double>()[i] * d;
-      }
-    }
-    const double measured =
-        (weighted(*function, plus, weights) - weighted(*function, minus, weights)) / (2 * h);
-    EXPECT_NEAR(expected, measured, tolerance * std::max(1.0, std::abs(measured))) << what;
-  }
 }
 
 /// Parameters of kind scalar have no gradient: they are settings.
@@ -102,7 +46,7 @@ TEST(Gradients, AgreeWithFiniteDifferences) {
     const auto function = function_of(sample, &sample.sizes);
     ASSERT_TRUE(function) << sample.text << ": " << function.error().to_text();
     const auto inputs = sample.values(Dtype::f64, sample.sizes, 7);
-    check(*function, inputs, differentiable(sample), 1e-6, sample.text);
+    check_gradient(*function, inputs, differentiable(sample), 1e-6, sample.text);
     checked.insert(sample.card->name);
   }
   EXPECT_GE(checked.size(), 60u);
@@ -121,7 +65,7 @@ TEST(Gradients, OfGradientsAgreeWithFiniteDifferences) {
       if (result.dtype() == Dtype::f64) inputs.push_back(random_like(result, random));
     std::vector<std::size_t> all = wrt;
     for (std::size_t i = sample.inputs.size(); i < inputs.size(); ++i) all.push_back(i);
-    check(*first, inputs, all, 1e-5, sample.text + " (second order)");
+    check_gradient(*first, inputs, all, 1e-5, sample.text + " (second order)");
   }
 }
 

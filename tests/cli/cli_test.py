@@ -34,7 +34,7 @@ class Program(unittest.TestCase):
         self.assertRegex(tessera("--version").out, r"^tessera \d+\.\d+\.\d+\n$")
         self.assertEqual(tessera("--help").returncode, 0)
         self.assertIn("Exit codes", tessera("--help").out)
-        for command in ["demo", "print", "equal", "hash", "ops", "bench"]:
+        for command in ["demo", "print", "equal", "hash", "signature", "hot", "ops", "tile", "bench"]:
             result = tessera(command, "--help")
             self.assertEqual(result.returncode, 0)
             self.assertIn("Examples:", result.out)
@@ -131,6 +131,137 @@ class Hash(Files):
         self.assertRegex(tessera("hash", a).out, r"^[0-9a-f]{32}\n$")
         self.assertEqual(tessera("hash", a).out, tessera("hash", b).out)
         self.assertEqual(json.loads(tessera("hash", "--json", a).out)["hash"], tessera("hash", a).out.strip())
+
+
+def instruction(op, inputs, output, **more):
+    return {"op": op, "inputs": inputs, "output": output, **more}
+
+
+class Signature(Files):
+    def signature(self, stream, **more):
+        result = tessera("signature", "--json", "-", stdin=json.dumps({"stream": stream, **more}))
+        self.assertEqual(result.returncode, 0, result.err)
+        return json.loads(result.out)
+
+    def test_the_seeds_example(self):
+        answer = self.signature([instruction("matmul", ["x", "W"], "a"), instruction("relu", ["a"], "b")])
+        self.assertEqual(answer["canonical"], ["t0=matmul(in0,in1)", "t1=relu(t0)"])
+        self.assertRegex(answer["signature"], r"^[0-9a-f]{32}$")
+        self.assertEqual(answer["components"], [{"signature": answer["signature"], "ops": [0, 1]}])
+
+    def test_two_graphs(self):
+        answer = json.loads(tessera("signature", "--json", ROOT / "examples/stream/two_graphs.json").out)
+        self.assertEqual([part["ops"] for part in answer["components"]], [[0, 2], [1, 3]])
+        first = self.signature([instruction("f", ["p"], "q"), instruction("h", ["q"], "r")])
+        self.assertEqual(answer["components"][0]["signature"], first["signature"])
+
+    def test_text(self):
+        lines = tessera("signature", ROOT / "examples/stream/mlp.json").out.splitlines()
+        self.assertEqual(lines[0], "t0:f32[d0,128]=matmul(in0:f32[d0,784],in1:f32[784,128])")
+        self.assertEqual(lines[1], "t1=relu(t0) live")
+        self.assertEqual(lines[4], "t4=softmax(t3){axis=1}")
+        self.assertRegex(lines[5], "^signature [0-9a-f]{32}$")
+        self.assertRegex(lines[6], "^component [0-9a-f]{32} ops 0 1 2 3 4$")
+
+    def test_what_counts_and_what_does_not(self):
+        stream = [instruction("mul", ["x", 0.5], "a"), instruction("add", ["a", "y"], "b")]
+        base = self.signature(stream)["signature"]
+        same = [[instruction("mul", ["p", 7], "q"), instruction("add", ["q", "r"], "s")],
+                [{"op": "mul", "inputs": ["x", 1e30], "outputs": ["a"], "attrs": {}, "types": {}}, stream[1]]]
+        other = [[instruction("mul", [0.5, "x"], "a"), stream[1]],
+                 [stream[0], instruction("add", ["y", "a"], "b")],
+                 [stream[0], instruction("add", ["a", "x"], "b")],
+                 [stream[0], instruction("add", ["a", "y"], "b", effect="read")],
+                 [stream[0], instruction("add", ["a", "y"], "b", types={"b": "f32[2]"})],
+                 [stream[0], instruction("add", ["a", "y"], "b", attrs={"alpha": 1})],
+                 stream + [instruction("add", ["a", "y"], "c")]]
+        for changed in same:
+            self.assertEqual(self.signature(changed)["signature"], base, changed)
+        for changed in other:
+            self.assertNotEqual(self.signature(changed)["signature"], base, changed)
+        self.assertNotEqual(self.signature(stream, live=["a", "b"])["signature"], base)
+        self.assertEqual(self.signature(stream, live=["b"])["signature"], base)
+
+    def test_wrong_fields(self):
+        for text, message in [
+                ("[", "2:1: expected a value"), ("{}", "1:1: missing field"), ("3", "1:1: expected an object"),
+                ('{"stream":{}}', "1:11: stream: expected an array, got an object"),
+                ('{"stream":[{"op":3}]}', '1:18: stream[0].op: expected a string, got a number'),
+                ('{"stream":[{"op":"f","inputs":["x",null]}]}', "1:36: stream[0].inputs[1]: expected the name of a value or a number"),
+                ('{"stream":[{"op":"f","effect":"boom"}]}', '1:31: stream[0].effect: expected "write", "random", "read"'),
+                ('{"stream":[{"op":"f","output":"a","outputs":["b"]}]}', "expected either 'output' or 'outputs', got both"),
+                ('{"stream":[{"op":"f","outputs":["b","b"]}]}', 'expected different outputs, got "b" twice'),
+                ('{"stream":[{"op":"f","inputs":["x"],"types":{"x":"f32[2"}}]}', 'expected a type such as'),
+                ('{"stream":[{"op":"f","inputs":["x"],"types":{"x":"q7[2]"}}]}', 'expected a type such as'),
+                ('{"stream":[{"op":"f","types":{"q":"f32[2]"}}]}', 'expected types of inputs and outputs'),
+                ('{"stream":[{"op":"f","attrs":{"a":null}}]}', "1:35: stream[0].attrs.a: expected a boolean, a number"),
+                ('{"stream":[{"op":"f","attr":{}}]}', '1:22: stream[0]: unknown field "attr", expected one of op'),
+                ('{"stream":[],"live":["q"]}', '1:22: live[0]: expected a value of the stream, got "q"')]:
+            result = tessera("signature", "-", stdin=text + "\n")
+            self.assertEqual(result.returncode, 2, text)
+            self.assertIn("tessera: <stdin>:", result.err)
+            self.assertIn(message, result.err)
+
+    def test_hostile_input_ends_in_a_message(self):
+        for text in ["", b"\x00\xff\xfe" * 1000, "[" * 1000000, '{"stream":' * 100000, '{"stream":[{"op":"\\ud800"}]}',
+                     '{"stream":[{"op":"f","op":"g"}]}', '{"stream":[{"op":"f","inputs":["x"],"types":{"x":"' + "(" * 3000 + '"}}]}',
+                     '{"stream":[{"op":"f","inputs":["x"],"types":{"x":"' + "f" * 100000 + '"}}]}']:
+            result = tessera("signature", "-", stdin=text)
+            self.assertEqual(result.returncode, 2, text[:40])
+            self.assertIn("tessera: <stdin>:", result.err)
+            self.assertLess(len(result.err), 2000)
+
+    def test_a_long_stream(self):
+        stream = [instruction("f", ["t"], "t") for _ in range(50000)]
+        self.assertEqual(len(self.signature(stream)["canonical"]), 50000)
+
+
+class Hot(Files):
+    def hot(self, instructions, *arguments):
+        text = "".join(json.dumps(one) + "\n" for one in instructions)
+        result = tessera("hot", "--json", *arguments, "-", stdin=text)
+        self.assertEqual(result.returncode, 0, result.err)
+        return json.loads(result.out)
+
+    layer = [instruction("matmul", ["x", "w"], "a"), instruction("relu", ["a"], "b"), instruction("add", ["b", "y"], "c")]
+
+    def test_three_ops_fifty_times(self):
+        answer = self.hot(self.layer * 50)
+        signature = json.loads(tessera("signature", "--json", "-", stdin=json.dumps({"stream": self.layer})).out)["signature"]
+        self.assertEqual(answer, {"instructions": 150, "hot_instructions": 120, "units": [
+            {"signature": signature, "length": 3, "count": 50, "first_hot_at": 30}]})
+
+    def test_threshold(self):
+        answer = self.hot(self.layer * 5, "--threshold", "2")
+        self.assertEqual((answer["hot_instructions"], answer["units"][0]["first_hot_at"]), (9, 6))
+        self.assertEqual(self.hot(self.layer * 5)["units"], [])
+        for threshold in ["0", "-1", "x"]:
+            self.assertEqual(tessera("hot", "--threshold", threshold, "-").returncode, 2)
+
+    def test_examples(self):
+        result = tessera("hot", ROOT / "examples/stream/training.jsonl")
+        self.assertRegex(result.out, r"^108 instructions, 18 of them hot\nunit [0-9a-f]{32} length 9 count 12 hot at 90\n$")
+        answer = json.loads(tessera("hot", "--json", ROOT / "examples/stream/interleaved.jsonl").out)
+        self.assertEqual([(unit["length"], unit["count"]) for unit in answer["units"]], [(2, 12), (3, 12)])
+
+    def test_one_result_is_enough_for_many_spellings_and_blank_lines(self):
+        text = "\n".join(json.dumps(one) for one in self.layer * 11).replace('"relu"', '"torch.relu"', 3) + "\r\n\n   \n"
+        answer = json.loads(tessera("hot", "--json", "-", stdin=text).out)
+        self.assertEqual([(unit["length"], unit["count"]) for unit in answer["units"]], [(3, 11)])
+
+    def test_errors_have_the_line_of_the_file(self):
+        path = self.file("bad.jsonl", json.dumps(self.layer[0]) + "\n\n" + '{"op":"f","inputs":3}\n')
+        result = tessera("hot", path)
+        self.assertEqual(result.returncode, 2)
+        self.assertEqual(result.err.splitlines()[0], f"tessera: {path}:3:20: inputs: expected an array, got a number")
+        for text in ["[1]", "{", '{"op":"f"} x', "nonsense", b"\xff\xfe", "[" * 100000]:
+            result = tessera("hot", "-", stdin=text)
+            self.assertEqual(result.returncode, 2, text[:20])
+            self.assertIn("tessera: <stdin>:1:", result.err)
+        self.assertEqual(tessera("hot", "/nonexistent").returncode, 2)
+
+    def test_nothing_is_not_hot(self):
+        self.assertEqual(self.hot([]), {"instructions": 0, "hot_instructions": 0, "units": []})
 
 
 unittest.main(argv=sys.argv[:1])

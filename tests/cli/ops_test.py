@@ -89,7 +89,7 @@ class Json(unittest.TestCase):
                 self.assertIn(given["kind"], {"tensor", "scalar", "optional", "variadic"})
             for attribute in card["attributes"]:
                 self.assertIn(attribute["kind"],
-                              {"boolean", "integer", "number", "text", "dtype", "integers", "numbers", "shape"})
+                              {"boolean", "integer", "number", "text", "dtype", "integers", "numbers", "shape", "size"})
 
     def test_one_op(self):
         listed = json.loads(ops("clip", "--json").out)["ops"]

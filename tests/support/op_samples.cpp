@@ -11,6 +11,7 @@
 #include "tessera/base/text.h"
 #include "tessera/ir/parse.h"
 #include "tessera/op/catalogue.h"
+#include "tessera/op/reference.h"
 #include "tessera/op/wide.h"
 
 using namespace tessera;
@@ -182,6 +183,14 @@ const std::vector<Sample>& tessera::fixture::op_samples() {
     return out;
   }();
   return samples;
+}
+
+Result<std::vector<op::HostTensor>> tessera::fixture::run(const Sample& sample,
+                                                          const std::vector<op::HostTensor>& inputs,
+                                                          const Sample::Sizes& sizes) {
+  std::vector<op::Array> arrays;
+  for (const op::HostTensor& input : inputs) arrays.push_back(input.array());
+  return op::run_reference(*sample.card, arrays, sample.attributes_with(&sizes));
 }
 
 std::vector<ir::Dtype> tessera::fixture::dtypes_of(const op::Card& card) {

@@ -43,6 +43,10 @@ struct Sample {
 /// All rows, in the order of the file. Aborts the test program with a message if a row is wrong.
 const std::vector<Sample>& op_samples();
 
+/// The results of the call by the reference.
+Result<std::vector<op::HostTensor>> run(const Sample& sample, const std::vector<op::HostTensor>& inputs,
+                                        const Sample::Sizes& sizes);
+
 /// The dtypes a card's T can be.
 std::vector<ir::Dtype> dtypes_of(const op::Card& card);
 

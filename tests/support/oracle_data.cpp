@@ -18,10 +18,11 @@ namespace {
 /// Reads the file of one op line by line.
 class Reader {
  public:
-  explicit Reader(const op::Card& card) : card_(card), file_(cat(card.name, ".txt")) {}
+  Reader(std::string path, const op::Card& card)
+      : card_(card), path_(std::move(path)), file_(path_.substr(path_.rfind('/') + 1)) {}
 
   std::vector<OracleSample> read() {
-    std::ifstream stream(cat(TESSERA_SOURCE_DIR "/tests/data/oracle/", file_));
+    std::ifstream stream(path_);
     for (std::string line; std::getline(stream, line);) {
       ++line_;
       if (line.empty() || line[0] == '#') continue;
@@ -34,7 +35,7 @@ class Reader {
 
  private:
   [[noreturn]] void wrong(std::string_view why) const {
-    std::fprintf(stderr, "tests/data/oracle/%s:%zu: %s\n", file_.c_str(), line_, std::string(why).c_str());
+    std::fprintf(stderr, "%s:%zu: %s\n", path_.c_str(), line_, std::string(why).c_str());
     std::exit(1);
   }
 
@@ -119,7 +120,7 @@ class Reader {
   }
 
   const op::Card& card_;
-  std::string file_;
+  std::string path_, file_;
   std::size_t line_ = 0;
   std::vector<OracleSample> samples_;
 };
@@ -133,5 +134,9 @@ std::vector<op::Array> OracleSample::arrays() const {
 }
 
 std::vector<OracleSample> tessera::fixture::oracle_samples(const op::Card& card) {
-  return Reader(card).read();
+  return samples_in(cat(TESSERA_SOURCE_DIR "/tests/data/oracle/", card.name, ".txt"), card);
+}
+
+std::vector<OracleSample> tessera::fixture::samples_in(const std::string& path, const op::Card& card) {
+  return Reader(path, card).read();
 }

@@ -31,5 +31,7 @@ struct OracleSample {
 
 /// The calls of one op; empty if there is no file. Aborts the test program with a message if a file is wrong.
 std::vector<OracleSample> oracle_samples(const op::Card& card);
+/// The calls of `card` in one file of the same format.
+std::vector<OracleSample> samples_in(const std::string& path, const op::Card& card);
 
 }  // namespace tessera::fixture

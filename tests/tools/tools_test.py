@@ -43,4 +43,12 @@ class LayerCheck(unittest.TestCase):
         self.assertEqual(self.plant("utils/bad.h", "").returncode, 1)
 
 
+class Readme(unittest.TestCase):
+    def test_its_example_is_the_one_that_is_compiled(self):
+        block = (ROOT / "README.md").read_text().split("```cpp\n")[1].split("```")[0]
+        hello = [line.strip() for line in (ROOT / "examples/hello.cpp").read_text().splitlines()]
+        for line in filter(None, (line.strip() for line in block.splitlines())):
+            self.assertIn(line, hello)
+
+
 unittest.main(argv=sys.argv[:1])

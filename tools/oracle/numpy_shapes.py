@@ -223,7 +223,7 @@ def places(random, name):
             yield made([(x, name)], {}, find, ["i64", "i64"])
 
 
-# ---- what has no inputs, and orders of unsigned numbers
+# ---- what has no inputs; orders and scans that torch has not
 
 
 def eyes(random, name):
@@ -239,6 +239,35 @@ def unsigned_sorts(name):
     yield made([(x, name)], {}, lambda v: [numpy.sort(v), numpy.argsort(v, kind="stable")], [name, "i64"])
 
 
+def sorts_of_specials(name):
+    nan, inf = math.nan, math.inf
+    x = numpy.array([[nan, 1, inf, nan, -inf, 0], [0, -1, -inf, 2, nan, 2], [inf, inf, 3, 3, -inf, -inf]])
+    yield made([(x, name)], {"axis": 1}, lambda v: [numpy.sort(v), numpy.argsort(v, kind="stable")], [name, "i64"])
+    yield made([(x, name)], {"axis": 0}, lambda v: [numpy.sort(v, 0), numpy.argsort(v, 0, kind="stable")], [name, "i64"])
+
+
+SCANS = {"cumsum": (numpy.cumsum, 0), "cumprod": (numpy.cumprod, 1)}
+
+
+def scans(card, name):
+    """What torch has no word for: from the end, and without the element itself."""
+    function, neutral = SCANS[card["name"]]
+
+    def scan(x, axis, exclusive, reverse):
+        x = numpy.flip(x, axis) if reverse else x
+        if exclusive and x.shape[axis] > 0:
+            begin = numpy.full_like(numpy.take(x, [0], axis), neutral)
+            x = numpy.concatenate([begin, numpy.delete(x, -1, axis)], axis)
+        out = function(x, axis, dtype=x.dtype)
+        return numpy.flip(out, axis) if reverse else out
+    random = generator(card["name"], name)
+    for shape, axis in [((5,), 0), ((3, 4), 0), ((3, 4), -1), ((2, 3, 2), 1), ((0, 2), 0), ((2, 0), 0)]:
+        for exclusive, reverse in [(True, False), (False, True), (True, True)]:
+            attributes = {"axis": axis, "exclusive": exclusive, "reverse": reverse}
+            yield made([(random_array(random, shape, name, -3, 3), name)], attributes,
+                       lambda v, a=axis, e=exclusive, r=reverse: [scan(v, a, e, r)], [name])
+
+
 BY_OP = {"eye": thinned(eyes), "gather": thinned(takes), "gather_nd": thinned(gathers), "nonzero": thinned(places),
          "pad": thinned(pads), "scatter_nd": thinned(scatters), "slice": thinned(slices), "squeeze": thinned(squeezes),
          "update_slice": thinned(updates)}
@@ -251,4 +280,8 @@ def entries(card):
             out += BY_OP[card["name"]](card, name)
         elif card["name"] == "sort" and name in values.UNSIGNED:
             out += unsigned_sorts(name)
+        elif card["name"] == "sort" and name in values.FLOATS:
+            out += sorts_of_specials(name)
+        elif card["name"] in SCANS and name in MANY:
+            out += scans(card, name)
     return out

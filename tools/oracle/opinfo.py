@@ -41,6 +41,10 @@ for module in (database, core, _masked, linalg, special):
         if hasattr(module, name):
             setattr(module, name, size)
 
+# torch 1.13 draws from sets, which Python 3.11 no longer does.
+draw = random.sample
+random.sample = lambda population, k: draw(sorted(population) if isinstance(population, set) else population, k)
+
 OPS = {}
 for info in database.op_db:
     OPS.setdefault((info.name, info.variant_test_name), info)

@@ -13,7 +13,8 @@ ELEMENTS = 260  # of all inputs and results of one sample
 ELEMENTWISE = 40  # of one input of an element-wise op
 ALIKE = 2  # samples that differ in values only
 ERRORS = 12
-TORCH_ERRORS = (RuntimeError, IndexError, ValueError, NotImplementedError)
+ERROR_ELEMENTS = 1000  # of all inputs of one wrong call
+TORCH_ERRORS = (RuntimeError, IndexError, ValueError, NotImplementedError, ZeroDivisionError)
 
 
 def tensors_of(result):
@@ -226,7 +227,9 @@ def error_entries(card, info, mapper, dtype_name, counts):
     found = {}
     for given in opinfo.error_samples(info):
         one = rejected(card, info, mapper, given, dtype, counts)
-        if one is not None:
+        if one is not None and one.elements > ERROR_ELEMENTS:
+            counts["error input: too large"] += 1
+        elif one is not None:
             found.setdefault(one.text, one)
     for one in dtype_errors(card, info, mapper, dtype_name, counts):
         found.setdefault(one.text, one)

@@ -2,11 +2,12 @@
 import numpy
 import torch
 
-from . import elementwise, indexing, numpy_samples, numpy_shapes, opinfo, record, reductions, shapes, values
+from . import elementwise, indexing, made, networks, numpy_samples, numpy_shapes, opinfo, record, reductions, shapes, values
 from .call import Counts
 
-MAPPERS = {**elementwise.TABLE, **indexing.TABLE, **reductions.TABLE, **shapes.TABLE}
-SOURCES = {**indexing.SOURCES, **shapes.SOURCES}
+MAPPERS = {**elementwise.TABLE, **indexing.TABLE, **networks.TABLE, **reductions.TABLE, **shapes.TABLE}
+SOURCES = {**indexing.SOURCES, **networks.SOURCES, **shapes.SOURCES}
+opinfo.OPS.update(made.OPS)
 opinfo.MADE.update(indexing.MADE)
 MOST_ERRORS = 40  # of one op, before messages that are alike are left out
 ERRORS_ALIKE = 4

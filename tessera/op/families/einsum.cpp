@@ -207,7 +207,9 @@ Labels kept_after(const std::vector<Labelled>& operands, std::size_t next, const
 }
 
 Values decompose_einsum(Builder& b, const CallInfo& call, std::span<const Value> inputs) {
-  const Equation equation = value_or_throw(read_equation(call));
+  Assumptions assumed;  // the call was checked: what it assumed about symbols holds
+  const CallInfo checked(call.card(), call.inputs(), call.attributes(), &assumed);
+  const Equation equation = value_or_throw(read_equation(checked));
   std::vector<Labelled> operands;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     operands.push_back(without_ones(diagonal(b, {inputs[i], equation.operands[i]}), equation));

@@ -132,6 +132,8 @@ constexpr Input clip_inputs[] = {
     {"x"}, {"low", "T", InputKind::scalar, -infinity}, {"high", "T", InputKind::scalar, infinity}};
 constexpr AttributeSpec cast_attributes[] = {{"dtype", AttributeKind::dtype, true}};
 
+std::optional<Layout> view_same(const CallInfo&, const Layout& layout) { return layout; }
+
 constexpr Card cards[] = {
     bits<BitAnd>({.name = "bit_and",
                   .summary = "bitwise and",
@@ -170,8 +172,13 @@ constexpr Card cards[] = {
                     .oracle = "torch:eq"}),
     comparison<Ge>({.name = "ge", .summary = "a >= b", .onnx = {"GreaterOrEqual"}, .oracle = "torch:ge"}),
     comparison<Gt>({.name = "gt", .summary = "a > b", .onnx = {"Greater"}, .oracle = "torch:gt"}),
-    elementwise<Identity, 1, Domain::numbers>(
-        {.name = "identity", .summary = "x", .T = all_dtypes, .onnx = {"Identity"}, .oracle = "numpy:copy"}),
+    elementwise<Identity, 1, Domain::numbers>({.name = "identity",
+                                               .summary = "x",
+                                               .T = all_dtypes,
+                                               .traits = {.view = true},
+                                               .onnx = {"Identity"},
+                                               .oracle = "numpy:copy",
+                                               .view = view_same}),
     test<IsFinite>({.name = "isfinite", .summary = "neither NaN nor infinite", .oracle = "torch:isfinite"}),
     test<IsInf>({.name = "isinf", .summary = "plus or minus infinity", .oracle = "torch:isinf"}),
     test<IsNan>({.name = "isnan", .summary = "not a number", .onnx = {"IsNaN"}, .oracle = "torch:isnan"}),
@@ -211,8 +218,10 @@ constexpr Card cards[] = {
     elementwise<Same, 1, Domain::numbers>({.name = "stop_gradient",
                                            .summary = "x, through which no gradient flows",
                                            .T = all_dtypes,
+                                           .traits = {.view = true},
                                            .oracle = "numpy:copy",
-                                           .no_gradient = "that is its purpose"}),
+                                           .no_gradient = "that is its purpose",
+                                           .view = view_same}),
     elementwise<Where, 3, Domain::numbers>({.name = "where",
                                             .summary = "a where the condition holds, else b",
                                             .inputs = where_inputs,

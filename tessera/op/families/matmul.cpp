@@ -25,9 +25,10 @@ Result<Shape> product_shape(const CallInfo& call) {
     return call.error("'", a.rank() == 0 ? "a" : "b", "' has rank 0, expected at least 1 (a is ", a,
                       ", b is ", b, ")");
   const Shape left = matrix_shape(a.shape, true), right = matrix_shape(b.shape, false);
-  TESSERA_TRY(call.unify(left[left.size() - 1], right[right.size() - 2],
-                         cat("axis ", a.rank() - 1, " of 'a' (", a, ") and axis ",
-                             b.rank() < 2 ? 0 : b.rank() - 2, " of 'b' (", b, ")")));
+  if (const Dim& m = left[left.size() - 1], &n = right[right.size() - 2]; m != n)
+    TESSERA_TRY(call.unify(m, n,
+                           cat("axis ", a.rank() - 1, " of 'a' (", a, ") and axis ",
+                               b.rank() < 2 ? 0 : b.rank() - 2, " of 'b' (", b, ")")));
   const Shape left_batch = batch_of(left), right_batch = batch_of(right);
   auto batch = call.broadcast(left_batch, right_batch, "the batch of 'a'", "the batch of 'b'");
   if (!batch)

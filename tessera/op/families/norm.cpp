@@ -340,7 +340,7 @@ constexpr Card cards[] = {
      .attributes = last_axes_attributes,
      .traits = {.composite = true},
      .onnx = {"RMSNormalization"},
-     .oracle = "numpy:formula",
+     .oracle = "torch:x * rsqrt(mean(x * x) + epsilon)",
      .infer = infer_last_axes,
      .reference = run_last_axes<false>,
      .gradient = gradient_by_parts,

@@ -85,12 +85,12 @@ auto log_of_fraction(const Word& k) {
   const auto m = real_of_bits((bits & Word(4503599627370495.0)) | Word(4607182418800017408.0));  // in [1, 2)
   const auto is_large = m > 1.4142135623730951;
   const auto near_one = f::select(is_large, m * 0.5, m);
-  const auto exponent = as_real(f::shift_right(bits, Word(52))) - f::select(is_large, 1075.0, 1076.0);
+  const auto exponent = as_real(f::shift_right(bits, Word(52))) - 1076.0;
   const auto s = (near_one - 1.0) / (near_one + 1.0);
   static constexpr double odd[] = {1.0,      1.0 / 3,  1.0 / 5,  1.0 / 7,  1.0 / 9, 1.0 / 11,
                                    1.0 / 13, 1.0 / 15, 1.0 / 17, 1.0 / 19, 1.0 / 21};
-  return f::fma(exponent, std::remove_const_t<decltype(s)>(0.6931471805599453),
-                2.0 * s * polynomial(s * s, odd));
+  return f::fma(f::select(is_large, exponent + 1.0, exponent),
+                std::remove_const_t<decltype(s)>(0.6931471805599453), 2.0 * s * polynomial(s * s, odd));
 }
 
 /// cos(2 pi k / 2^53) for an integer k in 0 .. 2^53 - 1: in the nearest quarter of the circle, by the series

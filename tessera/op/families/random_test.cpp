@@ -91,6 +91,21 @@ TEST(Random, FirstNumbersAreThoseOfTheKnownAnswer) {
   EXPECT_NEAR(random("random_normal", 3, 2, 0, 0, {1}).values<double>()[0], 2 * z + 3, 1e-14);
 }
 
+TEST(Random, BitsAreTheSameEverywhere) {
+  // Computed apart from this code, in Python; the last bits of the normal ones are those of the fixed
+  // formulas.
+  const double uniform[] = {0x1.be5b11c962984p-2, 0x1.93caddb26899p-5, 0x1.ed97815ea82a8p-2,
+                            0x1.c4b507dc13246p-2, 0x1.fab261861b26p-2, 0x1.9e3e1a7bff83ep-2};
+  const double normal[] = {-0x1.41774f55eb259p+0, 0x1.19b274ea5c3c2p+1, -0x1.9ec94d676f14cp-8,
+                           0x1.795961934e7ccp-1,  0x1.2c3ab7428170ap+0, -0x1.3ec0d06356a16p+0};
+  const HostTensor u = random("random_uniform", 0, 1, 2024, 1, {6}),
+                   n = random("random_normal", 0, 1, 2024, 1, {6});
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(u.values<double>()[i], uniform[i]) << i;
+    EXPECT_EQ(n.values<double>()[i], normal[i]) << i;
+  }
+}
+
 TEST(Random, CountersWrapAroundTheEndOf64Bits) {
   constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
   constexpr std::int64_t highest = std::numeric_limits<std::int64_t>::max();

@@ -1,0 +1,30 @@
+// The instances of the tiler's figures, as graphs and targets.
+#pragma once
+
+#include <cstdint>
+
+#include "tessera/cover/cover.h"
+#include "tessera/pattern/graph.h"
+#include "tessera/pattern/target.h"
+
+namespace tessera::bench {
+
+struct TileInstance {
+  pattern::Graph graph;
+  pattern::Target target;
+};
+
+/// A decoder, op by op: norms, projections, rotary positions, capped attention, a tanh GELU; 93 nodes a
+/// layer. 40 patterns, and all generated regions.
+[[nodiscard]] TileInstance transformer(std::uint32_t layers);
+
+/// a-b-c-d-e-a-b-…, with overlapping patterns of one to five ops.
+[[nodiscard]] TileInstance chain(std::uint32_t nodes);
+
+/// Disjoint chains a-b-c with the patterns ab, bc and a.
+[[nodiscard]] TileInstance copies(std::uint32_t count);
+
+/// The problem as a graph whose nodes all have ops of their own, and one pattern for each candidate.
+[[nodiscard]] TileInstance from_problem(const cover::Problem& problem);
+
+}  // namespace tessera::bench

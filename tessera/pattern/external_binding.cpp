@@ -1,0 +1,163 @@
+#include "tessera/pattern/external_binding.h"
+
+#include <algorithm>
+
+using namespace tessera::pattern;
+
+using Kind = PatternInput::Kind;
+
+ExternalBinding::ExternalBinding(const Graph& graph, const Pattern& pattern, const Variant& variant,
+                                 const std::vector<std::uint32_t>& owner)
+    : graph_(graph),
+      pattern_(pattern),
+      variant_(variant),
+      owner_(owner),
+      values_(pattern.parts().externals.size(), none),
+      trails_(variant.nodes.size()) {}
+
+bool ExternalBinding::admits(const PatternExternal& external, ValueId value) const {
+  if (!external.dtypes.empty()) {
+    const auto dtype = graph_.type(value).dtype;
+    if (!dtype || std::ranges::find(external.dtypes, *dtype) == external.dtypes.end()) return false;
+  }
+  if (!external.is_constant) return true;
+  if (graph_.producer(value) != none || graph_.external(value).kind != External::Kind::constant) return false;
+  const auto& constant = graph_.external(value).constant;
+  return constant ? external.value.admits(*constant) : external.value == ValueCondition{};
+}
+
+bool ExternalBinding::is_outside(ValueId value) const {
+  return graph_.producer(value) == none || owner_[graph_.producer(value)] == 0;
+}
+
+bool ExternalBinding::set(std::uint32_t external, ValueId value, std::vector<std::uint32_t>& trail) {
+  if (values_[external] != none) return values_[external] == value;
+  if (!admits(pattern_.parts().externals[external], value)) return false;
+  values_[external] = value;
+  trail.push_back(external);
+  return true;
+}
+
+bool ExternalBinding::bind_slots(std::uint32_t i, NodeId node) {
+  const auto& wanted = variant_.nodes[i].inputs;
+  for (std::size_t slot = 0; slot < wanted.size(); ++slot)
+    if (wanted[slot].kind == Kind::external &&
+        !set(wanted[slot].index, graph_.inputs(node)[slot], trails_[i]))
+      return false;
+  return true;
+}
+
+void ExternalBinding::release(std::uint32_t i) {
+  for (std::uint32_t external : trails_[i]) values_[external] = none;
+  trails_[i].clear();
+}
+
+/// Finds what is left to hand out. False if a slot that counts holds a value from inside the match, or a node
+/// has inputs that nothing in the pattern can take.
+bool ExternalBinding::prepare(std::span<const NodeId> images) {
+  slots_.clear();
+  loose_.clear();
+  for (std::uint32_t i = 0; i < images.size(); ++i) {
+    if (variant_.nodes[i].repeat.most != 1) continue;  // what a chain takes is not named
+    if (graph_.is_commutative(graph_.op(images[i]))) {
+      if (!prepare_commutative(i, images[i])) return false;
+      continue;
+    }
+    const auto& wanted = variant_.nodes[i].inputs;
+    for (std::size_t slot = 0; slot < wanted.size(); ++slot)
+      if (wanted[slot].kind != Kind::node && !is_outside(graph_.inputs(images[i])[slot])) return false;
+  }
+  is_taken_.assign(loose_.size(), false);
+  choices_.assign(slots_.size(), 0);
+  slot_trails_.resize(std::max(slot_trails_.size(), slots_.size()));
+  return true;
+}
+
+bool ExternalBinding::prepare_commutative(std::uint32_t i, NodeId image) {
+  const PatternNode& wanted = variant_.nodes[i];
+  const std::size_t begin = loose_.size();
+  const std::size_t first_slot = slots_.size();
+  for (const PatternInput& input : wanted.inputs)
+    if (input.kind != Kind::node) slots_.push_back({i, input, begin, begin});
+  for (ValueId value : graph_.inputs(image))
+    if (is_outside(value)) loose_.push_back(value);
+  // The edges of the pattern were found among the inputs; if the inputs are complete, those from inside are
+  // exactly the ones the pattern draws, so that the others are as many as the slots.
+  if (wanted.lists_inputs && loose_.size() - begin != slots_.size() - first_slot) return false;
+  if (loose_.size() - begin < slots_.size() - first_slot) return false;
+  for (std::size_t slot = first_slot; slot < slots_.size(); ++slot) slots_[slot].end = loose_.size();
+  return true;
+}
+
+bool ExternalBinding::for_each_binding(std::span<const NodeId> images, std::span<const OrderRule> rules,
+                                       const Visitor& visit) {
+  if (!prepare(images)) return true;
+  rules_ = rules;
+  seen_.clear();
+  if (slots_.empty()) return keeps_order() ? visit(values_) : true;
+  return hand_out(visit);
+}
+
+bool ExternalBinding::hand_out(const Visitor& visit) {
+  std::size_t depth = 0;
+  bool goes_on = true;
+  choices_[0] = slots_[0].begin;
+  while (goes_on) {
+    if (depth == slots_.size()) {
+      goes_on = is_seen() ? true : visit(values_);
+    } else if (advance(depth)) {
+      if (++depth < slots_.size()) choices_[depth] = slots_[depth].begin;
+      continue;
+    }
+    if (depth == 0) break;
+    retreat(--depth);
+  }
+  while (depth > 0) retreat(--depth);
+  return goes_on;
+}
+
+/// Takes the next loose value for a slot; choices_ stands one past it. False if there is none left.
+bool ExternalBinding::advance(std::size_t depth) {
+  const Slot& slot = slots_[depth];
+  std::size_t& choice = choices_[depth];
+  while (choice < slot.end) {
+    const std::size_t at = choice++;
+    if (is_taken_[at]) continue;
+    const auto is_same_and_free = [&](std::size_t other) {
+      return !is_taken_[other] && loose_[other] == loose_[at];
+    };
+    bool is_repeat = false;  // an equal value that is free was tried before
+    for (std::size_t other = slot.begin; other < at; ++other)
+      is_repeat = is_repeat || is_same_and_free(other);
+    if (is_repeat) continue;
+    is_taken_[at] = true;
+    const bool is_set =
+        slot.input.kind == Kind::any || set(slot.input.index, loose_[at], slot_trails_[depth]);
+    if (is_set && keeps_order()) return true;
+    retreat(depth);
+  }
+  return false;
+}
+
+void ExternalBinding::retreat(std::size_t depth) {
+  is_taken_[choices_[depth] - 1] = false;
+  for (std::uint32_t external : slot_trails_[depth]) values_[external] = none;
+  slot_trails_[depth].clear();
+}
+
+bool ExternalBinding::keeps_order() const {
+  return std::ranges::all_of(rules_, [&](const OrderRule& rule) {
+    const ValueId smaller = values_[rule.smaller];
+    const ValueId larger = values_[rule.larger];
+    return smaller == none || larger == none || smaller <= larger;
+  });
+}
+
+/// Whether the same binding was met before. Only slots without a name can differ without a difference.
+bool ExternalBinding::is_seen() {
+  const auto is_any = [](const Slot& slot) { return slot.input.kind == Kind::any; };
+  if (std::ranges::none_of(slots_, is_any)) return false;
+  if (std::ranges::find(seen_, values_) != seen_.end()) return true;
+  seen_.push_back(values_);
+  return false;
+}

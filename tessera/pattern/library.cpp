@@ -1,0 +1,129 @@
+#include "tessera/pattern/library.h"
+
+#include <cmath>
+
+#include "tessera/base/text.h"
+#include "tessera/pattern/matcher.h"
+
+using namespace tessera;
+using namespace tessera::pattern;
+
+namespace {
+
+/// Lists the matches of one variant. The payload of a candidate: for each node its image, or for a chain the
+/// number of its ops and those; then the externals.
+class VariantLister {
+ public:
+  VariantLister(const Graph& graph, const Pattern& pattern, const Variant& variant, std::uint32_t kind,
+                CandidateList& out)
+      : graph_(graph), pattern_(pattern), variant_(variant), kind_(kind), out_(out) {}
+
+  Result<void> run(MatchSpace& space) {
+    const auto visit = [&](const Match& match) { return add(match); };
+    const auto should_stop = [&] { return out_.out_of_time(); };
+    const SearchEnd end = find_matches(graph_, pattern_, variant_, space, visit, should_stop);
+    if (error_) return *std::move(error_);
+    const std::string name = quote(pattern_.name());
+    if (end == SearchEnd::chains_missing)
+      out_.set_incomplete(
+          cat("pattern ", name, ": some chains of more than ", longest_full_chain(graph_), " ops"));
+    else if (end == SearchEnd::stopped && out_.out_of_time())
+      out_.set_out_of_time(cat("pattern ", name, ": the time was over"));
+    else if (end == SearchEnd::stopped)
+      out_.set_incomplete(cat("pattern ", name, ": there are too many candidates"));
+    return {};
+  }
+
+ private:
+  bool add(const Match& match) {
+    write_payload(match);
+    const PatternCost& cost = pattern_.parts().cost;
+    double total = cost.base + cost.per_node * static_cast<double>(match.nodes.size());
+    if (cost.compute != nullptr || pattern_.parts().where != nullptr) {
+      const Tile tile = read_tile(graph_, pattern_, variant_, match.nodes, payload_);
+      if (pattern_.parts().where != nullptr && !pattern_.parts().where(graph_, tile)) return true;
+      if (cost.compute != nullptr) total = cost.compute(graph_, tile);
+    }
+    if (!std::isfinite(total) || total < 0) {
+      error_ = Error(ErrorCode::invalid_argument, cat("pattern ", quote(pattern_.name()), ": cost ", total,
+                                                      " is not a finite number of at least 0"));
+      return false;
+    }
+    return out_.add(match.nodes, total, kind_, payload_);
+  }
+
+  void write_payload(const Match& match) {
+    payload_.clear();
+    for (std::uint32_t i = 0; i < variant_.nodes.size(); ++i) {
+      if (variant_.nodes[i].repeat.most == 1) {
+        payload_.push_back(match.images[i]);
+        continue;
+      }
+      payload_.push_back(static_cast<std::uint32_t>(match.chains[i].size()));
+      payload_.insert(payload_.end(), match.chains[i].begin(), match.chains[i].end());
+    }
+    payload_.insert(payload_.end(), match.externals.begin(), match.externals.end());
+  }
+
+ public:
+  /// The inverse of write_payload.
+  static Tile read_tile(const Graph& graph, const Pattern& pattern, const Variant& variant,
+                        std::span<const NodeId> nodes, std::span<const std::uint32_t> payload) {
+    Tile tile{.name = pattern.name(), .kernel = pattern.kernel(), .nodes = {nodes.begin(), nodes.end()}};
+    std::vector<NodeId> images;
+    for (const PatternNode& node : variant.nodes) {
+      const bool is_chain = node.repeat.most != 1;
+      const std::size_t count = is_chain ? payload[0] : 1;
+      if (is_chain) payload = payload.subspan(1);
+      tile.images.push_back(
+          {node.id, {payload.begin(), payload.begin() + static_cast<std::ptrdiff_t>(count)}, is_chain});
+      images.push_back(payload[count - 1]);
+      payload = payload.subspan(count);
+    }
+    const auto& externals = pattern.parts().externals;
+    for (std::size_t i = 0; i < externals.size(); ++i)
+      if (!externals[i].name.empty() && payload[i] != none)
+        tile.externals.push_back({externals[i].name, payload[i]});
+    tile.captures = captures_of(graph, pattern, variant, images, payload);
+    find_boundary(graph, tile);
+    return tile;
+  }
+
+ private:
+  const Graph& graph_;
+  const Pattern& pattern_;
+  const Variant& variant_;
+  std::uint32_t kind_;
+  CandidateList& out_;
+  std::vector<std::uint32_t> payload_;
+  std::optional<Error> error_;
+};
+
+}  // namespace
+
+PatternLibrary::PatternLibrary(std::vector<Pattern> patterns, std::string name)
+    : name_(std::move(name)), patterns_(std::move(patterns)) {
+  for (std::uint32_t p = 0; p < patterns_.size(); ++p)
+    for (std::uint32_t v = 0; v < patterns_[p].variants().size(); ++v) kinds_.push_back({p, v});
+}
+
+Result<void> PatternLibrary::list(const Graph& graph, CandidateList& out) const {
+  MatchSpace space(graph);
+  for (std::uint32_t kind = 0; kind < kinds_.size(); ++kind) {
+    const Pattern& pattern = patterns_[kinds_[kind].pattern];
+    TESSERA_TRY(
+        VariantLister(graph, pattern, pattern.variants()[kinds_[kind].variant], kind, out).run(space));
+  }
+  return {};
+}
+
+Tile PatternLibrary::describe(const Graph& graph, const CandidateList& list, std::size_t i) const {
+  const KindRow& kind = kinds_[list.kind(i)];
+  const Pattern& pattern = patterns_[kind.pattern];
+  return VariantLister::read_tile(graph, pattern, pattern.variants()[kind.variant], list.nodes(i),
+                                  list.payload(i));
+}
+
+std::string PatternLibrary::name_of(const CandidateList& list, std::size_t i) const {
+  return patterns_[kinds_[list.kind(i)].pattern].name();
+}

@@ -1,0 +1,23 @@
+// What the tiler chooses from, and at what prices. A device gives its own.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/pattern/tile_source.h"
+
+namespace tessera::pattern {
+
+struct Target {
+  std::string name = {};
+  std::vector<std::shared_ptr<const TileSource>> sources = {};
+  /// What a node costs that is in no tile. Without it, more than any tiling, so that as much as possible is
+  /// covered.
+  std::function<double(const Graph&, NodeId)> uncovered_cost = {};
+  ListLimits limits = {};
+};
+
+}  // namespace tessera::pattern

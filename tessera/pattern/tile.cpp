@@ -1,0 +1,26 @@
+#include "tessera/pattern/tile.h"
+
+#include <algorithm>
+
+using namespace tessera::pattern;
+
+void tessera::pattern::find_boundary(const Graph& graph, Tile& tile) {
+  const auto is_inside = [&](NodeId node) { return std::ranges::binary_search(tile.nodes, node); };
+  std::vector<ValueId> known;  // the inputs so far, ascending
+  for (NodeId node : tile.nodes)
+    for (const auto values : {graph.inputs(node), graph.reads(node)})
+      for (ValueId value : values) {
+        if (graph.producer(value) != none && is_inside(graph.producer(value))) continue;
+        const auto at = std::ranges::lower_bound(known, value);
+        if (at != known.end() && *at == value) continue;
+        known.insert(at, value);
+        tile.inputs.push_back(value);
+      }
+  for (NodeId node : tile.nodes)
+    for (std::uint32_t k = 0; k < graph.result_count(node); ++k) {
+      const ValueId value = graph.result(node, k);
+      const auto consumers = graph.consumers(value);
+      if (graph.is_output(value) || !std::ranges::all_of(consumers, is_inside)) tile.outputs.push_back(value);
+    }
+  std::ranges::sort(tile.outputs);
+}

@@ -1,0 +1,28 @@
+#include "tessera/pattern/tile_source.h"
+
+#include <algorithm>
+
+using namespace tessera::pattern;
+
+bool CandidateList::add(std::span<const NodeId> nodes, double cost, std::uint32_t kind,
+                        std::span<const std::uint32_t> payload) {
+  if (sets_.size() >= limits_.candidates || covered_nodes_ + nodes.size() > limits_.covered_nodes)
+    return false;
+  covered_nodes_ += nodes.size();
+  sets_.push_back({.nodes = SmallVector<std::uint32_t, 8>(nodes), .cost = cost});
+  origins_.push_back({kind, payload_.size()});
+  payload_.insert(payload_.end(), payload.begin(), payload.end());
+  return true;
+}
+
+void CandidateList::set_incomplete(std::string why) { gaps_.push_back(std::move(why)); }
+
+void CandidateList::set_out_of_time(std::string why) {
+  was_cut_ = true;
+  set_incomplete(std::move(why));
+}
+
+std::uint32_t CandidateList::source(std::size_t i) const {
+  const auto after = std::ranges::upper_bound(source_begin_, i);
+  return static_cast<std::uint32_t>(after - source_begin_.begin() - 1);
+}

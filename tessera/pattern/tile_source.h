@@ -1,0 +1,88 @@
+// Where tiles come from. A library of patterns is one source, a grower of fusion regions another; the tiler
+// does not know the difference.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/base/result.h"
+#include "tessera/cover/cover.h"
+#include "tessera/pattern/graph.h"
+#include "tessera/pattern/tile.h"
+
+namespace tessera::pattern {
+
+/// How much may be listed. Beyond a limit the listing stops and says that it is not complete.
+struct ListLimits {
+  std::size_t candidates = 8'000'000;
+  std::size_t covered_nodes = 64'000'000;  ///< sum of the sizes of all candidates
+};
+
+/// The tiles that could be chosen, of all sources. Compact: there may be millions, and few are chosen.
+class CandidateList {
+ public:
+  explicit CandidateList(ListLimits limits = {},
+                         std::optional<std::chrono::steady_clock::time_point> end = {})
+      : limits_(limits), end_(end) {}
+
+  /// Adds a candidate of the current source. `kind` and `payload` mean something to the source only. `nodes`
+  /// is ascending without repeats. False if a limit is reached: then nothing was added.
+  bool add(std::span<const NodeId> nodes, double cost, std::uint32_t kind,
+           std::span<const std::uint32_t> payload);
+  /// Whether the time is over. Looks at the clock.
+  [[nodiscard]] bool out_of_time() const { return end_ && std::chrono::steady_clock::now() >= *end_; }
+  /// Notes that the current source could have listed more, and why.
+  void set_incomplete(std::string why);
+  /// Notes that time ended the listing: what would have come is not known.
+  void set_out_of_time(std::string why);
+  [[nodiscard]] bool was_cut() const { return was_cut_; }
+
+  [[nodiscard]] std::size_t size() const { return sets_.size(); }
+  [[nodiscard]] std::span<const NodeId> nodes(std::size_t i) const { return sets_[i].nodes; }
+  [[nodiscard]] double cost(std::size_t i) const { return sets_[i].cost; }
+  [[nodiscard]] std::uint32_t source(std::size_t i) const;
+  [[nodiscard]] std::uint32_t kind(std::size_t i) const { return origins_[i].kind; }
+  [[nodiscard]] std::span<const std::uint32_t> payload(std::size_t i) const {
+    const std::size_t end = i + 1 < origins_.size() ? origins_[i + 1].payload : payload_.size();
+    return {payload_.data() + origins_[i].payload, end - origins_[i].payload};
+  }
+  /// What set_incomplete was told, in order; empty if every source listed everything.
+  [[nodiscard]] const std::vector<std::string>& gaps() const { return gaps_; }
+
+ private:
+  friend class Tiler;
+  struct Origin {
+    std::uint32_t kind = 0;
+    std::size_t payload = 0;  ///< where it begins in payload_
+  };
+
+  ListLimits limits_;
+  std::optional<std::chrono::steady_clock::time_point> end_;
+  std::vector<cover::Candidate> sets_;
+  std::vector<Origin> origins_;
+  std::vector<std::uint32_t> payload_;
+  std::vector<std::size_t> source_begin_;  ///< where the candidates of each source begin
+  std::size_t covered_nodes_ = 0;
+  std::vector<std::string> gaps_;
+  bool was_cut_ = false;
+};
+
+/// Thread-safe once built.
+class TileSource {
+ public:
+  virtual ~TileSource() = default;
+  /// A word for messages and traces.
+  [[nodiscard]] virtual std::string name() const = 0;
+  /// Lists all tiles it offers for `graph`: convex, with everything that escapes declared. An error only if
+  /// the source itself is broken (a cost that is no cost).
+  [[nodiscard]] virtual Result<void> list(const Graph& graph, CandidateList& out) const = 0;
+  /// What candidate i of the list, one of its own, is. Everything but `source` and `cost` is filled in.
+  [[nodiscard]] virtual Tile describe(const Graph& graph, const CandidateList& list, std::size_t i) const = 0;
+  /// The name of candidate i alone.
+  [[nodiscard]] virtual std::string name_of(const CandidateList& list, std::size_t i) const = 0;
+};
+
+}  // namespace tessera::pattern

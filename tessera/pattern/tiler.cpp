@@ -1,0 +1,146 @@
+#include "tessera/pattern/tiler.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tessera/base/text.h"
+
+using namespace tessera;
+using namespace tessera::pattern;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+namespace tessera::pattern {
+
+class Tiler {
+ public:
+  Tiler(const Graph& graph, const Target& target, const TileOptions& options)
+      : graph_(graph), target_(target), options_(options), start_(Clock::now()) {
+    if (options.budget) end_ = start_ + *options.budget;
+  }
+
+  Result<Tiling> run() {
+    CandidateList list(target_.limits, end_);
+    TESSERA_TRY(list_candidates(list));
+    out_.list_ms = milliseconds_since(start_);
+    const auto solving = Clock::now();
+    cover::Problem problem = TESSERA_TRY(make_problem(list));
+    cover::Solution solution = TESSERA_TRY(cover::solve(problem, solver_options()));
+    list.sets_ = std::move(problem.candidates);
+    take(std::move(solution), list);
+    if (list.was_cut()) {
+      out_.optimal = false;
+      out_.bound = 0;
+      out_.gap = out_.cost > 0 ? 1 : 0;
+    }
+    out_.solve_ms = milliseconds_since(solving);
+    if (options_.keep_candidates) out_.list = std::move(list);
+    return std::move(out_);
+  }
+
+ private:
+  Result<void> list_candidates(CandidateList& list) const {
+    for (const auto& source : target_.sources) {
+      list.source_begin_.push_back(list.size());
+      TESSERA_TRY(source->list(graph_, list));
+    }
+    return {};
+  }
+
+  [[nodiscard]] cover::Options solver_options() const {
+    cover::Options options = options_.solver;
+    if (end_) {
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*end_ - Clock::now());
+      options.budget = std::max(left, std::chrono::milliseconds(0));
+    }
+    return options;
+  }
+
+  Result<cover::Problem> make_problem(CandidateList& list) {
+    cover::Problem problem{.node_count = graph_.node_count()};
+    for (NodeId node = 0; node < graph_.node_count(); ++node)
+      for (NodeId before : graph_.predecessors(node)) problem.edges.push_back({before, node});
+    problem.candidates = std::move(list.sets_);
+    if (options_.objective == Objective::coverage)
+      for (cover::Candidate& candidate : problem.candidates) candidate.cost = 1;
+    problem.uncovered_cost = TESSERA_TRY(uncovered_costs(problem));
+    out_.candidates = problem.candidates.size();
+    for (double cost : problem.uncovered_cost) out_.uncovered_cost = std::max(out_.uncovered_cost, cost);
+    return problem;
+  }
+
+  Result<std::vector<double>> uncovered_costs(const cover::Problem& problem) const {
+    std::vector<double> costs;
+    if (options_.objective == Objective::coverage) {
+      costs.assign(graph_.node_count(), graph_.node_count() + 1.0);
+    } else if (options_.uncovered_cost) {
+      costs.assign(graph_.node_count(), *options_.uncovered_cost);
+    } else if (target_.uncovered_cost != nullptr) {
+      for (NodeId node = 0; node < graph_.node_count(); ++node)
+        costs.push_back(target_.uncovered_cost(graph_, node));
+    } else {
+      costs.assign(graph_.node_count(), more_than_any_tiling(problem));
+    }
+    for (NodeId node = 0; node < graph_.node_count(); ++node) {
+      if (graph_.is_opaque(node)) costs[node] = 0;  // no tile can cover it: it is run by other means anyway
+      if (!std::isfinite(costs[node]) || costs[node] < 0)
+        return Error(ErrorCode::invalid_argument,
+                     cat("the cost of leaving node ", quote(graph_.id(node)), " uncovered is ", costs[node],
+                         ", expected a finite number of at least 0"));
+    }
+    return costs;
+  }
+  /// Tiles do not overlap, so each has a node of its own to be counted at.
+  [[nodiscard]] double more_than_any_tiling(const cover::Problem& problem) const {
+    std::vector<double> dearest(graph_.node_count(), 0);
+    for (const cover::Candidate& candidate : problem.candidates)
+      for (std::uint32_t node : candidate.nodes) dearest[node] = std::max(dearest[node], candidate.cost);
+    double sum = 1;
+    for (double cost : dearest) sum += cost;
+    return sum;
+  }
+
+  void take(cover::Solution solution, const CandidateList& list) {
+    out_.cost = solution.cost;
+    out_.bound = solution.bound;
+    out_.optimal = solution.optimal;
+    out_.gap = solution.gap();
+    out_.uncovered = std::move(solution.uncovered);
+    out_.subproblems = std::move(solution.subproblems);
+    out_.gaps = list.gaps();
+    out_.tiles.reserve(solution.chosen.size());
+    for (const cover::Step& step : solution.order) {
+      if (step.kind == cover::Step::Kind::node) {
+        out_.order.push_back({TilingStep::Kind::node, step.index});
+        continue;
+      }
+      out_.order.push_back({TilingStep::Kind::tile, static_cast<std::uint32_t>(out_.tiles.size())});
+      const std::uint32_t source = list.source(step.index);
+      Tile tile = target_.sources[source]->describe(graph_, list, step.index);
+      tile.source = source;
+      tile.cost = list.cost(step.index);
+      out_.tiles.push_back(std::move(tile));
+    }
+  }
+
+  const Graph& graph_;
+  const Target& target_;
+  const TileOptions& options_;
+  Clock::time_point start_;
+  std::optional<Clock::time_point> end_;
+  Tiling out_;
+};
+
+}  // namespace tessera::pattern
+
+Result<Tiling> tessera::pattern::tile(const Graph& graph, const Target& target, const TileOptions& options) {
+  return Tiler(graph, target, options).run();
+}

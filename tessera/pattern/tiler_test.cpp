@@ -1,0 +1,118 @@
+#include "tessera/pattern/tiler.h"
+
+#include <gtest/gtest.h>
+
+#include "tessera/base/text.h"
+#include "tessera/pattern/match_listing.h"
+
+using namespace tessera;
+using namespace tessera::pattern;
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+TEST(Tile, TheCheapestTilingWinsNotTheLargestTile) {
+  const Graph graph = graph_from("1:mm->2:relu");
+  const Tiling tiling = tiling_of(graph, {pattern_from("1:mm->2:relu @cost=5"), pattern_from("1:mm @cost=2"),
+                                          pattern_from("1:relu @cost=2")});
+  EXPECT_EQ(tiling.cost, 4);
+  EXPECT_EQ(tiling.bound, 4);
+  EXPECT_EQ(tiling.tiles.size(), 2U);
+}
+
+TEST(Tile, UncoveredNodesCostWhatIsSaid) {
+  const Graph graph = graph_from("1:mm->2:relu");
+  const std::vector<Pattern> library{pattern_from("1:mm @cost=5")};
+  EXPECT_EQ(tiling_of(graph, library, {.uncovered_cost = 1}).cost, 2) << "leaving both is cheaper";
+  EXPECT_EQ(tiling_of(graph, library, {.uncovered_cost = 10}).cost, 15);
+  const Tiling by_default = tiling_of(graph, library);
+  EXPECT_EQ(by_default.uncovered, std::vector<NodeId>{1}) << "covering as much as possible comes first";
+}
+
+TEST(Tile, CoverageCountsNodesThenTiles) {
+  const Graph graph = graph_from("1:mm->2:relu->3:mm");
+  const Tiling tiling =
+      tiling_of(graph, {pattern_from("1:mm @cost=1"), pattern_from("1:mm->2:relu @cost=100")},
+                {.objective = Objective::coverage});
+  EXPECT_EQ(tiles_of(graph, tiling), (Lines{"p: 1 2", "p: 3"}));
+}
+
+TEST(Tile, TilesComeInAnOrderInWhichTheyCanRun) {
+  // Numbered against the order.
+  const Graph graph =
+      graph_from(R"({"nodes":[{"id":"c","op":"c","inputs":["b"]},{"id":"b","op":"b","inputs":["a"]},
+      {"id":"a","op":"a","inputs":["x"]}]})");
+  const Tiling tiling = tiling_of(graph, {pattern_from("1:a"), pattern_from("1:b->2:c")});
+  EXPECT_EQ(tiles_of(graph, tiling), (Lines{"p: a", "p: c b"}));
+}
+
+TEST(Tile, ATileKnowsItsBoundary) {
+  const Graph graph =
+      graph_from(R"({"nodes":[{"id":"1","op":"neg","inputs":["x"]},{"id":"2","op":"sub","inputs":["1","y"]},
+      {"id":"3","op":"exp","inputs":["2"]}],"outputs":["3","1"]})");
+  const Tiling tiling = tiling_of(graph, {pattern_from("1:neg->2:sub @out=1,2"), pattern_from("1:exp")});
+  ASSERT_EQ(tiling.tiles.size(), 2U);
+  const Tile& tile = tiling.tiles[0];
+  ASSERT_EQ(tile.inputs.size(), 2U);
+  EXPECT_EQ(graph.value_name(tile.inputs[0]), "x");
+  EXPECT_EQ(graph.value_name(tile.inputs[1]), "y");
+  ASSERT_EQ(tile.outputs.size(), 2U);
+  EXPECT_EQ(graph.value_name(tile.outputs[0]), "1");
+  EXPECT_EQ(graph.value_name(tile.outputs[1]), "2");
+}
+
+TEST(Tile, EqualTilesOfTwoPatternsCompeteByCost) {
+  const Graph graph = graph_from("1:mm->2:relu");
+  std::vector<Pattern> library;
+  for (const char* text :
+       {"1:mm->2:relu @cost=3", "1:mm->2:relu @cost=2 @kernel=fast", "1:mm->2:relu @cost=4"})
+    library.push_back(pattern_from(text));
+  const Tiling tiling = tiling_of(graph, library);
+  EXPECT_EQ(tiling.cost, 2);
+  EXPECT_EQ(tiling.tiles[0].kernel, "fast");
+}
+
+TEST(Tile, ALimitOnCandidatesIsReported) {
+  Target target = target_of({pattern_from("1:a")});
+  target.limits.candidates = 2;
+  const Tiling tiling = value_or_throw(tile(graph_from("1:a->2:a->3:a"), target, {.uncovered_cost = 4}));
+  EXPECT_EQ(tiling.candidates, 2U);
+  EXPECT_EQ(tiling.gaps, Lines{"pattern \"p\": there are too many candidates"});
+  EXPECT_EQ(tiling.cost, 6);
+}
+
+TEST(Tile, WithoutTimeTheAnswerIsValidAndClaimsNothing) {
+  std::string text = "0:a";
+  for (int i = 1; i < 20'000; ++i) text += cat("->", i, ":a");
+  const Graph graph = graph_from(text);
+  const Tiling tiling = tiling_of(graph, {pattern_from("1:a->2:a"), pattern_from("1:a")},
+                                  {.budget = std::chrono::milliseconds(0), .uncovered_cost = 2});
+  EXPECT_FALSE(tiling.optimal);
+  EXPECT_EQ(tiling.bound, 0);
+  EXPECT_EQ(tiling.gap, 1);
+  EXPECT_FALSE(tiling.gaps.empty());
+  std::size_t covered = 0;
+  for (const Tile& tile : tiling.tiles) covered += tile.nodes.size();
+  EXPECT_EQ(covered + tiling.uncovered.size(), graph.node_count());
+}
+
+TEST(Tile, AValueMayHaveVeryManyReaders) {
+  constexpr std::size_t readers = 20'000;
+  std::string text = "p:p";
+  for (std::size_t i = 0; i < readers; ++i) text += cat(";p->a", i, ":a->b", i, ":b");
+  const auto start = std::chrono::steady_clock::now();
+  const Tiling tiling =
+      tiling_of(graph_from(text), {pattern_from("1:p->2:a->3:b @out=1,3"), pattern_from("1:a->2:b")});
+  EXPECT_EQ(tiling.candidates, 2 * readers);
+  EXPECT_EQ(tiling.tiles.size(), readers);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+}
+
+TEST(Tile, AnEmptyGraphIsCovered) {
+  const Tiling tiling = tiling_of(graph_from(R"({"nodes":[]})"), {pattern_from("1:a")});
+  EXPECT_TRUE(tiling.optimal);
+  EXPECT_EQ(tiling.cost, 0);
+}
+
+}  // namespace

@@ -1,0 +1,75 @@
+// Reads instructions from JSON:
+//
+//   {"op": "matmul", "inputs": ["x", "w"], "output": "a", "attrs": {"axis": 0}}
+//
+// Also: `outputs` (several), `types` ({"x": "f32[2,N]"}: a name among the dimensions is a size symbol, the
+// same one wherever it stands), numbers among `inputs` (parameters, whose values do not count), `effect`
+// ("write", "random", "read") and `free` (values that die with the instruction).
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tessera/base/json.h"
+#include "tessera/ir/parse.h"
+#include "tessera/stream/instruction.h"
+
+namespace tessera::stream {
+
+/// An instruction that owns what it names.
+struct OwnedInstruction {
+  std::string op;
+  ir::Attributes attributes;
+  Effect effect = Effect::none;
+  std::vector<Input> inputs;
+  std::vector<Output> outputs;
+  std::vector<ValueId> frees;
+
+  /// Valid as long as this object is and does not change.
+  [[nodiscard]] Instruction view() const {
+    return {.op = op,
+            .attributes = attributes.empty() ? nullptr : &attributes,
+            .effect = effect,
+            .inputs = inputs,
+            .outputs = outputs,
+            .frees = frees};
+  }
+};
+
+/// A whole stream: what `tessera signature` reads.
+struct StreamFile {
+  std::vector<OwnedInstruction> instructions;
+  bool has_live = false;
+  std::vector<ValueId> live;
+};
+
+/// Gives names ids and types their symbols; all instructions of one stream go through one reader.
+class InstructionReader {
+ public:
+  /// One instruction. Errors have line, column and what was expected.
+  [[nodiscard]] Result<OwnedInstruction> instruction(const JsonCursor& json);
+  /// {"stream": [instruction, …], "live": [name, …]}
+  [[nodiscard]] Result<StreamFile> stream(const JsonCursor& json);
+
+ private:
+  using Types = std::unordered_map<std::string, ir::TypeRef>;
+
+  [[nodiscard]] Result<ValueId> value(const JsonCursor& json);
+  [[nodiscard]] Result<std::vector<ValueId>> values(const JsonCursor& json);
+  [[nodiscard]] Result<ir::TypeRef> type(const JsonCursor& json);
+  [[nodiscard]] Result<Types> types(const JsonCursor& instruction);
+  [[nodiscard]] Result<void> read_inputs(const JsonCursor& json, Types& types, OwnedInstruction& out);
+  [[nodiscard]] Result<void> read_outputs(const JsonCursor& json, Types& types, OwnedInstruction& out);
+  [[nodiscard]] Result<void> check_types_used(const JsonCursor& json, const Types& types,
+                                              const OwnedInstruction& out) const;
+
+  std::unordered_map<std::string, ValueId> ids_;
+  std::unordered_map<std::string, ir::TypeRef> types_;  // by text
+  ir::FreeVariables symbols_;
+};
+
+/// The value of an attribute: a boolean, a number, a text, or a list of numbers or of texts.
+[[nodiscard]] Result<ir::AttributeValue> attribute_from_json(const JsonCursor& json);
+
+}  // namespace tessera::stream

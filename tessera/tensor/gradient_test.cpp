@@ -1,0 +1,242 @@
+#include "tessera/tensor/gradient.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tessera/tensor/create.h"
+#include "tessera/tensor/graph.h"
+#include "tessera/tensor/ops.h"
+#include "tessera/tensor/scope.h"
+
+using namespace tessera;
+
+namespace {
+
+using Floats = std::vector<float>;
+Floats values(const Tensor& tensor) { return tensor.to_vector<float>(); }
+
+template <class F>
+std::string message_of(F&& f) {
+  try {
+    f();
+  } catch (const Exception& e) {
+    return e.error().to_text();
+  }
+  return "";
+}
+
+TEST(Gradient, L11_backward_twice_accumulates_once_per_call) {
+  Tensor x = tensor({1, 2, 3});
+  x.requires_grad();
+  const Tensor loss = sum(x * x);
+  EXPECT_EQ(values(x.grad()), (Floats{0, 0, 0}));
+  loss.backward();
+  EXPECT_EQ(values(x.grad()), (Floats{2, 4, 6}));
+  loss.backward();
+  EXPECT_EQ(values(x.grad()), (Floats{4, 8, 12}));
+  x.zero_grad();
+  EXPECT_EQ(values(x.grad()), (Floats{0, 0, 0}));
+}
+
+TEST(Gradient, L12_broadcasts_are_summed) {
+  Tensor x = ones({2, 1}), y = ones({2, 3});
+  x.requires_grad();
+  y.requires_grad();
+  sum(x + y).backward();
+  EXPECT_EQ(x.grad().shape(), (Shape{2, 1}));
+  EXPECT_EQ(values(x.grad()), (Floats{3, 3}));
+  EXPECT_EQ(values(y.grad()), (Floats(6, 1)));
+}
+
+TEST(Gradient, of_products) {
+  const auto g = grad([](const std::vector<Tensor>& xs) { return sum(matmul(xs[0], xs[1])); });
+  const auto got = g({ones({1, 2, 3}), ones({2, 3, 2})});
+  EXPECT_EQ(got[0].shape(), (Shape{1, 2, 3}));
+  EXPECT_EQ(values(got[0]), Floats(6, 4));
+  EXPECT_EQ(values(got[1]), Floats(12, 2));
+}
+
+TEST(Gradient, of_gradients) {
+  const auto cube = [](const Tensor& x) { return x * x * x; };
+  const Tensor two = full({}, 2, {.dtype = f64});
+  EXPECT_EQ(grad(cube)(two).item<double>(), 12);
+  EXPECT_EQ(grad(grad(cube))(two).item<double>(), 12);
+  EXPECT_EQ(grad(grad(grad(cube)))(two).item<double>(), 6);
+}
+
+TEST(Gradient, inner_and_outer_do_not_mix) {
+  // d/dx (x * d/dy (x + y)) = d/dx x = 1
+  const auto f = [](const Tensor& x) {
+    return x * grad([&](const Tensor& y) { return x + y; })(full({}, 1));
+  };
+  EXPECT_EQ(grad(f)(full({}, 5)).item<float>(), 1);
+}
+
+TEST(Gradient, of_what_is_not_used_is_zero) {
+  const auto got = grad([](const std::vector<Tensor>& xs) { return sum(xs[0]); })({ones({2}), ones({3})});
+  EXPECT_EQ(values(got[1]), (Floats{0, 0, 0}));
+}
+
+TEST(Gradient, through_views_and_updates) {
+  const auto f = [](const Tensor& x) {
+    Tensor y = x.transpose().reshape({6}).slice({{1, 5}});
+    y.update_slice({0}, tensor({7}));
+    return sum(y * y);
+  };
+  // x = [[0,1,2],[3,4,5]]: transposed 0 3 1 4 2 5; y = (3→7) 1 4 2
+  const Tensor x = arange(6, {.dtype = f32}).reshape({2, 3});
+  EXPECT_EQ(values(grad(f)(x)), (Floats{0, 2, 4, 0, 8, 0}));
+}
+
+TEST(Gradient, through_gather_and_scatter) {
+  const Tensor index = from_vector<std::int64_t>({2, 0, 2}, {3});
+  EXPECT_EQ(values(grad([&](const Tensor& x) { return sum(gather(x, index)); })(ones({3}))),
+            (Floats{1, 0, 2}));
+}
+
+TEST(Gradient, stops_where_it_is_told_to) {
+  EXPECT_EQ(grad([](const Tensor& x) { return x * stop_gradient(x); })(full({}, 3)).item<float>(), 3);
+  Tensor x = full({}, 3);
+  x.requires_grad();
+  Tensor y;
+  {
+    const auto scope = no_grad();
+    y = x * x;
+  }
+  EXPECT_FALSE(y.is_tracked());
+  EXPECT_NE(message_of([&] { y.backward(); }).find("requires_grad"), std::string::npos);
+}
+
+TEST(Gradient, of_several_results) {
+  const Tensor x = from_vector<float>({3, 9, 5, 1}, {4});
+  const auto f = [](const Tensor& t) {
+    const auto best = topk(t, {.k = 2});
+    return sum(best.values * tensor({1, 10}));
+  };
+  EXPECT_EQ(values(grad(f)(x)), (Floats{0, 1, 10, 0}));
+  const auto parts = [](const Tensor& t) { return sum(split(t, {.sizes = {1, 3}})[1] * 2); };
+  EXPECT_EQ(values(grad(parts)(x)), (Floats{0, 2, 2, 2}));
+}
+
+TEST(Gradient, evaluation_in_between_changes_nothing) {
+  const auto f = [](const Tensor& x) {
+    const Tensor y = exp(x);
+    eval(y);
+    return sum(y * y);
+  };
+  EXPECT_NEAR(grad(f)(full({1}, 1, {.dtype = f64})).item<double>({0}), 2 * std::exp(2.0), 1e-12);
+}
+
+TEST(Gradient, vjp_and_jvp_agree) {
+  const TensorFunction f = [](const std::vector<Tensor>& xs) { return sin(xs[0]) * xs[1]; };
+  const std::vector<Tensor> xs{full({3}, 0.5, {.dtype = f64}), full({3}, 2, {.dtype = f64})};
+  const std::vector<Tensor> dxs{full({3}, 0.25, {.dtype = f64}), full({3}, -1, {.dtype = f64})};
+  const Tensor dy = arange(3, {.dtype = f64});
+  const auto back = vjp(f, xs, dy);
+  const auto forward = jvp(f, xs, dxs);
+  const double there = sum(forward.tangent * dy).item<double>();
+  const double and_back = (sum(back.gradients[0] * dxs[0]) + sum(back.gradients[1] * dxs[1])).item<double>();
+  EXPECT_NEAR(there, and_back, 1e-12);
+  EXPECT_NEAR(forward.tangent.item<double>({1}), std::cos(0.5) * 0.25 * 2 - std::sin(0.5), 1e-12);
+}
+
+TEST(Gradient, custom) {
+  const auto clipped = custom_gradient([](const std::vector<Tensor>& xs) { return xs[0] * 1; },
+                                       [](const std::vector<Tensor>&, const Tensor&, const Tensor& dy) {
+                                         return std::vector{clip(dy, -1, 1)};
+                                       });
+  EXPECT_EQ(grad([&](const Tensor& x) { return clipped({x}) * 5; })(full({}, 3)).item<float>(), 1);
+  const auto wrong = custom_gradient(
+      [](const std::vector<Tensor>& xs) { return xs[0]; },
+      [](const std::vector<Tensor>&, const Tensor&, const Tensor&) { return std::vector<Tensor>{}; });
+  EXPECT_NE(message_of([&] {
+              (void)grad([&](const Tensor& x) { return wrong({x}); })(full({}, 3));
+            }).find("0 gradients for 1"),
+            std::string::npos);
+}
+
+TEST(Gradient, checkpoints_compute_again) {
+  const auto engine = Engine::create();
+  const TensorFunction f = [](const std::vector<Tensor>& xs) {
+    Tensor x = xs[0];
+    for (int i = 0; i < 8; ++i) x = sin(x) * 1.5;
+    return sum(x);
+  };
+  const Tensor x = full({1000}, 0.3, {.dtype = f64, .engine = engine}).eval();
+  const auto run = [&](const TensorFunction& g) {
+    const auto before = engine->statistics().kernels;
+    const auto got = value_and_grad(g)({x});
+    eval({got.value, got.gradients[0]});
+    return std::pair{got.gradients[0].item<double>({7}), engine->statistics().kernels - before};
+  };
+  const auto plain = run(f), again = run(checkpoint(f));
+  EXPECT_EQ(plain.first, again.first);
+  EXPECT_GT(again.second, plain.second + 8);
+}
+
+TEST(Gradient, checkpoints_keep_their_random_numbers) {
+  const auto engine = Engine::create({.seed = 3});
+  const TensorFunction f = [&](const std::vector<Tensor>& xs) {
+    return sum(xs[0] * rand({4}, {.engine = engine}));
+  };
+  const auto got = value_and_grad(checkpoint(f))({ones({4}, {.engine = engine})});
+  EXPECT_NEAR(sum(got.gradients[0]).item<float>(), got.value.item<float>(), 1e-6);
+}
+
+TEST(Gradient, L15_training_has_constant_memory) {
+  const auto engine = Engine::create({.seed = 1});
+  const CreateOptions options{.engine = engine};
+  const Tensor x = rand({16, 4}, options).eval(),
+               target = matmul(x, from_vector<float>({1, -2, 3, 0.5}, {4, 1}, options)).eval();
+  Tensor w = zeros({4, 1}, options);
+  const auto loss = [&](const std::vector<Tensor>& ws) {
+    const Tensor error = matmul(x, ws[0]) - target;
+    return mean(error * error);
+  };
+  std::uint64_t peak = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    const auto [value, gradients] = value_and_grad(loss)({w});
+    w = w - 0.3 * gradients[0];
+    eval({w, value});
+    if (i == 100) peak = engine->memory().peak;
+  }
+  EXPECT_EQ(engine->memory().peak, peak);
+  EXPECT_EQ(w.graph().size(), 1U);
+  EXPECT_NEAR(w.item<float>({1, 0}), -2, 1e-3);
+}
+
+TEST(Gradient, backward_in_a_loop_has_constant_memory) {
+  const auto engine = Engine::create();
+  Tensor w = full({2}, 5, {.engine = engine});
+  w.requires_grad();
+  std::uint64_t used = 0;
+  for (int i = 0; i < 2000; ++i) {
+    w.zero_grad();
+    const Tensor loss = sum(w * w);
+    loss.backward();
+    const auto scope = no_grad();
+    w.assign(w - 0.1 * w.grad());
+    eval(w);
+    if (i == 100) used = engine->memory().used;
+    if (i > 100) ASSERT_LE(engine->memory().used, used);
+  }
+  EXPECT_NEAR(w.item<float>({0}), 0, 1e-3);
+}
+
+TEST(Gradient, wrong_calls) {
+  const Tensor x = ones({2});
+  EXPECT_NE(message_of([&] { (void)gradients(x, {x}); }).find("not tracked"), std::string::npos);
+  EXPECT_NE(message_of([&] { (void)grad([](const Tensor& t) { return t * 2; })(x); }).find("more than one"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { (void)grad([](const Tensor& t) { return t; })(arange(1)); }).find("no float"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] {
+              (void)jvp([](const std::vector<Tensor>& xs) { return xs[0]; }, {x}, {});
+            }).find("0 tangents"),
+            std::string::npos);
+  Tensor i = arange(3);
+  EXPECT_NE(message_of([&] { i.requires_grad(); }).find("gradient_test.cpp"), std::string::npos);
+}
+
+}  // namespace

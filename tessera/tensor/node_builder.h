@@ -1,0 +1,40 @@
+// Writes the calls of a builder as recorded nodes: gradients of tensors are tensors.
+#pragma once
+
+#include <vector>
+
+#include "tessera/engine/record.h"
+#include "tessera/op/builder.h"
+
+namespace tessera::detail {
+
+class NodeBuilder : public op::Builder {
+ public:
+  /// What is recorded belongs to this caller.
+  explicit NodeBuilder(std::shared_ptr<engine::Engine> engine, engine::Caller caller = {})
+      : engine_(std::move(engine)), caller_(caller) {}
+
+  /// A value that is there. Null: a scalar operand, `scalar`.
+  op::Value import(engine::NodeRef node);
+  op::Value import_scalar(engine::ScalarBits scalar, ir::Dtype dtype);
+  /// The node of a value; a number becomes one.
+  [[nodiscard]] engine::NodeRef node(op::Value value);
+
+ protected:
+  Result<op::Values> emit(const op::Card& card, std::span<const op::Value> inputs, op::Attributes attributes,
+                          op::ValueTypes types) override;
+  op::Value emit_constant(double value, ir::Dtype dtype) override;
+  op::Value emit_extent(const op::Dim& size) override;
+
+ private:
+  struct Known {
+    engine::NodeRef node;  ///< empty: a number
+    engine::Operand number;
+  };
+
+  std::shared_ptr<engine::Engine> engine_;
+  engine::Caller caller_;
+  std::vector<Known> known_;
+};
+
+}  // namespace tessera::detail

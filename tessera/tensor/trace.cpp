@@ -1,0 +1,154 @@
+#include "tessera/tensor/trace.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "tessera/base/text.h"
+#include "tessera/ir/seal.h"
+#include "tessera/op/ir_builder.h"
+#include "tessera/tensor/call.h"
+
+using namespace tessera;
+using namespace tessera::detail;
+using engine::Node;
+using engine::NodeRef;
+using op::Value;
+using op::Values;
+
+namespace {
+
+struct TraceScope {
+  TraceScope() { ++engine::thread_state.trace_depth; }
+  ~TraceScope() { --engine::thread_state.trace_depth; }
+  TraceScope(const TraceScope&) = delete;
+  TraceScope& operator=(const TraceScope&) = delete;
+};
+
+ir::ExprRef number(engine::ScalarBits bits, Dtype dtype) {
+  if (ir::is_float(dtype)) return ir::float_const(bits.as_float(), dtype);
+  if (dtype == Dtype::boolean) return ir::bool_const(bits.as_integer() != 0);
+  return ir::int_const(bits.as_integer(), dtype);
+}
+
+/// Writes recorded nodes as statements.
+class NodeWriter {
+ public:
+  explicit NodeWriter(op::IrBuilder& builder) : builder_(builder) {}
+
+  void bind(const Node* node, Value value) { values_[node] = {value}; }
+
+  void write(const Node& node) {
+    if (node.is(Node::is_result)) {
+      values_[&node] = {values_.at(node.inputs[0])[node.extra->result]};
+      return;
+    }
+    builder_.at(span_of_node(node));
+    Values inputs;
+    std::size_t scalars = 0;
+    for (std::size_t i = 0; i < node.input_count; ++i) {
+      if (const Node* input = node.input(i)) {
+        inputs.push_back(value(input));
+        continue;
+      }
+      const Dtype dtype = engine::scalar_dtype_of(node, i);
+      inputs.push_back(builder_.import(number(node.scalar_at(scalars++), dtype), {dtype, {}}));
+    }
+    values_[&node] = call(node, inputs);
+    if (auto status = builder_.status(); !status) throw Exception(std::move(status).error());
+  }
+
+  [[nodiscard]] Value value(const Node* node) const { return values_.at(node)[0]; }
+
+ private:
+  Values call(const Node& node, const Values& inputs) {
+    if (node.extra != nullptr && node.extra->function) return invoke(node, inputs);
+    if (node.extra != nullptr && node.extra->custom)
+      throw Exception(Error(ErrorCode::unsupported,
+                            "custom gradients and checkpoints inside a region are not supported"));
+    return builder_.call_all(node.card->name, inputs, node.attributes());
+  }
+
+  Values invoke(const Node& node, const Values& inputs) {
+    auto draft = std::make_unique<ir::Invoke>();
+    draft->callee = node.extra->function;
+    for (Value input : inputs) draft->args.push_back(builder_.expr(input));
+    const auto& results = node.extra->results;
+    return builder_.append(ir::seal(std::move(draft)), results.empty()
+                                                           ? op::ValueTypes{node.type()}
+                                                           : op::ValueTypes(results.begin(), results.end()));
+  }
+
+  static ir::Span span_of_node(const Node& node) {
+    if (node.file == nullptr) return {};
+    return {ir::SourceFile::create(node.file), node.line, 0};
+  }
+
+  op::IrBuilder& builder_;
+  std::unordered_map<const Node*, Values> values_;
+};
+
+}  // namespace
+
+Trace::Trace(const std::shared_ptr<engine::Engine>& engine, const op::ValueTypes& parameters,
+             const Body& body, Here here)
+    : first_id_(engine::next_node_id()) {
+  const TraceScope scope;
+  for (const op::ValueType& type : parameters)
+    parameters_.push_back(Tensor::adopt(engine::make_placeholder(engine, type, caller_of(here))));
+  results_ = body(parameters_);
+  for (std::size_t i = 0; i < results_.size(); ++i)
+    if (results_[i].is_empty())
+      throw Exception(Error(ErrorCode::invalid_argument, cat("result ", i, " of a region is an empty tensor"),
+                            span_of(here)));
+}
+
+/// Ids grow with time on one thread, and only this thread traces what its body records. A stored tensor is a
+/// capture, wherever it was made.
+bool Trace::is_inside(const Node* node) const {
+  return node->is(Node::traced) && node->id >= first_id_ && !node->is_stored();
+}
+
+std::vector<Node*> Trace::order() const {
+  std::vector<Node*> out;
+  std::unordered_set<const Node*> seen;
+  std::vector<std::pair<Node*, bool>> stack;
+  for (const Tensor& result : results_) stack.emplace_back(result.node(), false);
+  while (!stack.empty()) {
+    auto [node, below_done] = stack.back();
+    stack.pop_back();
+    if (below_done) {
+      out.push_back(node);
+      continue;
+    }
+    if (!seen.insert(node).second) continue;
+    stack.emplace_back(node, true);
+    if (!is_inside(node)) continue;
+    for (std::size_t i = node->input_count; i-- > 0;)
+      if (Node* input = node->input(i)) stack.emplace_back(input, false);
+  }
+  return out;
+}
+
+void Trace::add_captures(std::vector<NodeRef>& captures) const {
+  for (Node* node : order()) {
+    if (is_inside(node)) continue;
+    const bool known =
+        std::any_of(captures.begin(), captures.end(), [&](const NodeRef& c) { return c.get() == node; });
+    if (!known) captures.push_back(NodeRef::share(node));
+  }
+}
+
+ir::FunctionRef Trace::function(std::string name, std::span<const NodeRef> captures) const {
+  op::IrBuilder builder;
+  NodeWriter writer(builder);
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    writer.bind(parameters_[i].node(), builder.parameter(cat("x", i), parameters_[i].node()->type()));
+  for (std::size_t i = 0; i < captures.size(); ++i)
+    writer.bind(captures[i].get(), builder.parameter(cat("c", i), captures[i]->type()));
+  for (const Node* node : order())
+    if (is_inside(node) && !node->is(Node::placeholder)) writer.write(*node);
+  Values results;
+  for (const Tensor& result : results_) results.push_back(writer.value(result.node()));
+  return value_or_throw(builder.function(std::move(name), results));
+}

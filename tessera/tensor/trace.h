@@ -1,0 +1,40 @@
+// Tracing: a body runs once on tensors without values; what it recorded becomes a function of the IR, and the
+// tensors from outside that it used become its captures.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/engine/record.h"
+#include "tessera/ir/function.h"
+#include "tessera/tensor/tensor.h"
+
+namespace tessera::detail {
+
+class Trace {
+ public:
+  using Body = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+
+  /// Runs `body` on parameters of these types. What it throws goes through.
+  Trace(const std::shared_ptr<engine::Engine>& engine, const op::ValueTypes& parameters, const Body& body,
+        Here here);
+
+  [[nodiscard]] const std::vector<Tensor>& results() const { return results_; }
+  /// Adds what the results depend on and was recorded before, if it is not among them.
+  void add_captures(std::vector<engine::NodeRef>& captures) const;
+  /// The function of the parameters and then the captures.
+  [[nodiscard]] ir::FunctionRef function(std::string name, std::span<const engine::NodeRef> captures) const;
+
+ private:
+  [[nodiscard]] bool is_inside(const engine::Node* node) const;
+  /// Everything inside that the results depend on, inputs first.
+  [[nodiscard]] std::vector<engine::Node*> order() const;
+
+  std::uint64_t first_id_;
+  std::vector<Tensor> parameters_;
+  std::vector<Tensor> results_;
+};
+
+}  // namespace tessera::detail
