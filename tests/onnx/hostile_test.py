@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Hostile ONNX files: each must end with exit code 2 and one message that names the file and what is wrong, within a
-budget of time and memory. Models that only look hostile must work. hostile_test.py TESSERA [NAME…]"""
+budget of time and memory. Models that only look hostile must work. hostile_test.py TESSERA [--sanitized] [NAME…]
+--sanitized: the program is instrumented, which takes more time and address space than the budget."""
 import os
 import pathlib
 import resource
@@ -272,9 +273,13 @@ HARMLESS = {
 }
 
 
+IS_SANITIZED = "--sanitized" in sys.argv
+
+
 def limit():
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+    if not IS_SANITIZED:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
@@ -303,7 +308,7 @@ def complaint(program, folder, name, data, expected, is_hostile):
         return f"the message is not one for users: {errors.strip()[:400]!r}"
     if len(errors) > 4000:
         return f"the message has {len(errors)} characters"
-    if seconds > SECONDS:
+    if seconds > SECONDS and not IS_SANITIZED:
         return f"took {seconds:.2f} s"
     return None
 
@@ -321,7 +326,11 @@ def make_files(folder):
 
 
 def main():
-    program, names = sys.argv[1], sys.argv[2:]
+    program, names = sys.argv[1], [name for name in sys.argv[2:] if name != "--sanitized"]
+    unknown = [name for name in names if name not in HOSTILE and name not in HARMLESS]
+    if unknown:
+        print(f"there is no case {unknown[0]!r}")
+        return 2
     failures = 0
     with tempfile.TemporaryDirectory() as folder:
         make_files(folder)
