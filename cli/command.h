@@ -35,8 +35,11 @@ void add_demo(Commands& commands);
 void add_equal(Commands& commands);
 void add_hash(Commands& commands);
 void add_hot(Commands& commands);
+void add_onnx(Commands& commands);
+void add_onnx_test(Commands& commands);
 void add_ops(Commands& commands);
 void add_print(Commands& commands);
+void add_run(Commands& commands);
 void add_signature(Commands& commands);
 void add_tile(Commands& commands);
 

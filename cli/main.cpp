@@ -33,6 +33,9 @@ int run(int argc, char** argv) {
   add_hot(commands);
   add_ops(commands);
   add_tile(commands);
+  add_onnx(commands);
+  add_onnx_test(commands);
+  add_run(commands);
   add_bench(commands);
 
   try {

@@ -51,6 +51,20 @@ tessera_find(LLVM LIBRARY libLLVM.so.19.1 libLLVM-19.so.1 libLLVM-18.so.1 libLLV
   DETAIL "generated kernels on the CPU, through the C API")
 tessera_find(CUDA HEADER cuda.h PATHS /usr/local/cuda/include DETAIL "NVIDIA GPUs")
 tessera_find(ONNX HEADER onnx/onnx_pb.h DETAIL "model import")
+# The schema's classes need protobuf's own headers, which Debian has in another package.
+if(TESSERA_HAVE_ONNX)
+  find_path(TESSERA_PROTOBUF_INCLUDE google/protobuf/message_lite.h)
+  find_library(TESSERA_ONNX_LIBRARY onnx_proto)
+  find_library(TESSERA_PROTOBUF_LIBRARY protobuf)
+  mark_as_advanced(TESSERA_PROTOBUF_INCLUDE TESSERA_ONNX_LIBRARY TESSERA_PROTOBUF_LIBRARY)
+  if(NOT TESSERA_PROTOBUF_INCLUDE OR NOT TESSERA_ONNX_LIBRARY OR NOT TESSERA_PROTOBUF_LIBRARY)
+    if(TESSERA_ONNX STREQUAL "ON")
+      message(FATAL_ERROR "TESSERA_ONNX is ON but protobuf (headers, libprotobuf, libonnx_proto) was not found")
+    endif()
+    set(TESSERA_HAVE_ONNX FALSE)
+    set(TESSERA_ROW_ONNX "not found (google/protobuf, libprotobuf, libonnx_proto)")
+  endif()
+endif()
 tessera_find(MPI HEADER mpi.h
   PATHS /usr/lib/x86_64-linux-gnu/openmpi/include /usr/lib/aarch64-linux-gnu/openmpi/include
   DETAIL "several machines")

@@ -1,0 +1,23 @@
+// The ONNX commands of a build without ONNX: they say so.
+#include "cli/command.h"
+
+using namespace tessera;
+using namespace tessera::cli;
+
+namespace {
+
+void add_missing(Commands& commands, const std::string& name) {
+  CLI::App& command = commands.add(name, "not in this build: libonnx-dev and libprotobuf-dev were not found",
+                                   "", []() -> Result<Answer> {
+                                     return Error(ErrorCode::unsupported,
+                                                  "this build has no ONNX: install libonnx-dev and "
+                                                  "libprotobuf-dev, configure with TESSERA_ONNX=ON");
+                                   });
+  command.allow_extras();
+}
+
+}  // namespace
+
+void tessera::cli::add_onnx(Commands& commands) { add_missing(commands, "onnx"); }
+void tessera::cli::add_onnx_test(Commands& commands) { add_missing(commands, "onnx-test"); }
+void tessera::cli::add_run(Commands& commands) { add_missing(commands, "run"); }

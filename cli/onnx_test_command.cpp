@@ -1,0 +1,85 @@
+#include <cstdio>
+#include <filesystem>
+#include <regex>
+
+#include "cli/command.h"
+#include "tessera/base/json.h"
+#include "tessera/onnx/conformance.h"
+
+using namespace tessera;
+using namespace tessera::cli;
+
+namespace {
+
+struct Options {
+  std::vector<std::string> folders;
+  std::string filter;
+  bool json = false;
+  bool quiet = false;
+};
+
+struct Totals {
+  int passed = 0, failed = 0, skipped = 0;
+};
+
+std::string_view word(onnx::TestOutcome::Kind kind) {
+  constexpr std::string_view words[] = {"passed", "failed", "skipped"};
+  return words[static_cast<std::size_t>(kind)];
+}
+
+void count(Totals& totals, onnx::TestOutcome::Kind kind) {
+  int* const counters[] = {&totals.passed, &totals.failed, &totals.skipped};
+  ++*counters[static_cast<std::size_t>(kind)];
+}
+
+Result<std::vector<std::string>> chosen_tests(const Options& options) {
+  std::vector<std::string> out;
+  try {
+    const std::regex filter(options.filter);
+    for (const std::string& folder : options.folders)
+      for (const std::string& test : TESSERA_TRY(onnx::find_tests(folder)))
+        if (options.filter.empty() || std::regex_search(test, filter)) out.push_back(test);
+  } catch (const std::regex_error& e) {
+    return Error(ErrorCode::invalid_argument, cat("--filter ", quote(options.filter), ": ", e.what()));
+  }
+  return out;
+}
+
+Result<Answer> run_tests(const Options& options) {
+  Totals totals;
+  JsonWriter json(JsonWriter::Style::indented);
+  json.begin_object().key("tests").begin_array();
+  for (const std::string& test : TESSERA_TRY(chosen_tests(options))) {
+    const onnx::TestOutcome outcome = onnx::run_test(test);
+    count(totals, outcome.kind);
+    const std::string name = std::filesystem::path(test).filename().string();
+    json.begin_object().member("name", name).member("outcome", word(outcome.kind));
+    json.member("message", outcome.message).end_object();
+    if (!options.json && !options.quiet && outcome.kind != onnx::TestOutcome::Kind::passed)
+      std::printf("%s %s: %s\n", std::string(word(outcome.kind)).c_str(), printable(name).c_str(),
+                  outcome.message.c_str());
+  }
+  json.end_array().member("passed", totals.passed).member("failed", totals.failed);
+  json.member("skipped", totals.skipped).end_object();
+  if (options.json)
+    std::printf("%s\n", json.text().c_str());
+  else
+    std::printf("%d passed, %d failed, %d skipped\n", totals.passed, totals.failed, totals.skipped);
+  return totals.failed == 0 ? Answer::yes : Answer::no;
+}
+
+}  // namespace
+
+void tessera::cli::add_onnx_test(Commands& commands) {
+  auto options = std::make_shared<Options>();
+  CLI::App& command =
+      commands.add("onnx-test", "run tests in the layout of the ONNX backend tests",
+                   "  tessera onnx-test /usr/share/libonnx-testdata/data/node\n"
+                   "  tessera onnx-test --filter conv --json /usr/share/libonnx-testdata/data/node",
+                   [options] { return run_tests(*options); });
+  command.add_option("DIR", options->folders, "folders with tests, at any depth")->required();
+  command.add_option("--filter", options->filter,
+                     "run only tests whose path matches this regular expression");
+  command.add_flag("--json", options->json, "print all outcomes as JSON");
+  command.add_flag("--quiet", options->quiet, "print the totals only");
+}

@@ -1,0 +1,153 @@
+#include "tessera/onnx/conformance.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "tessera/onnx/value_target.h"
+#include "tessera/op/interpreter.h"
+
+using namespace tessera;
+using namespace tessera::onnx;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string text_of(const HostTensor& tensor) {
+  return cat(tensor.dtype(), "[", join(tensor.shape(), ", "), "]");
+}
+
+bool is_close(double got, double expected, Tolerance tolerance) {
+  if (std::isnan(expected) || std::isnan(got)) return std::isnan(expected) && std::isnan(got);
+  if (std::isinf(expected) || std::isinf(got)) return expected == got;
+  return std::abs(got - expected) <= tolerance.absolute + tolerance.relative * std::abs(expected);
+}
+
+std::string tensor_difference(const HostTensor& got, const HostTensor& expected, Tolerance tolerance) {
+  if (got.dtype() != expected.dtype() || !(got.shape() == expected.shape()))
+    return cat("got ", text_of(got), ", expected ", text_of(expected));
+  const auto a = numbers_of(got), b = numbers_of(expected);
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (!is_close(a[i], b[i], tolerance)) return cat("element ", i, " is ", a[i], ", expected ", b[i]);
+  return {};
+}
+
+/// The files input_0.pb, input_1.pb, … of a data set, as many as there are of these types.
+Result<std::vector<DataValue>> read_values(const fs::path& folder, std::string_view prefix,
+                                           std::span<const DeclaredType* const> types, const Limits& limits) {
+  std::vector<DataValue> out;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const fs::path file = folder / cat(prefix, "_", i, ".pb");
+    std::error_code error;
+    if (!fs::exists(file, error)) break;
+    out.push_back(TESSERA_TRY(read_value(file.string(), *types[i], limits)));
+  }
+  return out;
+}
+
+/// A data set has values for all inputs, or for those without an initializer.
+Result<std::vector<DataValue>> inputs_of(const Model& model, const fs::path& folder, const Limits& limits) {
+  std::vector<const DeclaredType*> all, required;
+  for (const ValueInfo& input : model.graph.inputs) all.push_back(&input.type);
+  for (const ValueInfo* input : required_inputs(model)) required.push_back(&input->type);
+  std::error_code error;
+  const bool has_all = all.empty() || fs::exists(folder / cat("input_", all.size() - 1, ".pb"), error);
+  return read_values(folder, "input", has_all ? all : required, limits);
+}
+
+/// The first difference, or nothing.
+std::string first_difference(std::span<const DataValue> got, std::span<const DataValue> expected,
+                             Tolerance tolerance) {
+  if (got.size() < expected.size()) return cat("got ", got.size(), " outputs, expected ", expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    if (const std::string why = difference(got[i], expected[i], tolerance); !why.empty())
+      return cat("output ", i, ": ", why);
+  return {};
+}
+
+TestOutcome outcome_of(const Error& error) {
+  const auto kind =
+      error.code() == ErrorCode::unsupported ? TestOutcome::Kind::unsupported : TestOutcome::Kind::failed;
+  return {kind, error.to_text(), false};
+}
+
+/// The results of an imported function, as the values of a model.
+Result<std::vector<DataValue>> interpret_function(const ir::Function& function,
+                                                  std::span<const DataValue> inputs) {
+  std::vector<HostTensor> tensors;
+  for (const DataValue& input : inputs) {
+    if (input.kind != DataValue::Kind::tensor)
+      return Error(ErrorCode::invalid_argument, "an input is no tensor");
+    tensors.push_back(input.tensors[0]);
+  }
+  std::vector<DataValue> out;
+  for (HostTensor& result : TESSERA_TRY(op::interpret(function, tensors)))
+    out.push_back({DataValue::Kind::tensor, {std::move(result)}});
+  return out;
+}
+
+Result<std::string> run_data_set(const Model& model, const ir::FunctionRef& function, const fs::path& folder,
+                                 const Limits& limits, Tolerance tolerance) {
+  const auto inputs = TESSERA_TRY(inputs_of(model, folder, limits));
+  std::vector<const DeclaredType*> types;
+  for (const ValueInfo& output : model.graph.outputs) types.push_back(&output.type);
+  const auto expected = TESSERA_TRY(read_values(folder, "output", types, limits));
+  if (expected.empty()) return Error(ErrorCode::io, "the data set has no outputs", {folder.string(), 0, 0});
+  const auto got = TESSERA_TRY(run(model, inputs, limits));
+  std::string why = first_difference(got, expected, tolerance);
+  if (!why.empty() || function == nullptr || inputs.size() != function->params.size()) return why;
+  why = first_difference(TESSERA_TRY(interpret_function(*function, inputs)), expected, tolerance);
+  return why.empty() ? why : cat("as a function: ", why);
+}
+
+std::vector<fs::path> data_sets(const fs::path& folder) {
+  std::vector<fs::path> out;
+  std::error_code error;
+  for (int i = 0; fs::is_directory(folder / cat("test_data_set_", i), error); ++i)
+    out.push_back(folder / cat("test_data_set_", i));
+  return out;
+}
+
+}  // namespace
+
+std::string tessera::onnx::difference(const DataValue& got, const DataValue& expected, Tolerance tolerance) {
+  constexpr std::string_view kinds[] = {"nothing", "a tensor", "a sequence"};
+  if (got.kind != expected.kind)
+    return cat("got ", kinds[static_cast<std::size_t>(got.kind)], ", expected ",
+               kinds[static_cast<std::size_t>(expected.kind)]);
+  if (got.tensors.size() != expected.tensors.size())
+    return cat("got ", got.tensors.size(), " tensors, expected ", expected.tensors.size());
+  for (std::size_t i = 0; i < expected.tensors.size(); ++i)
+    if (const std::string why = tensor_difference(got.tensors[i], expected.tensors[i], tolerance);
+        !why.empty())
+      return expected.kind == DataValue::Kind::sequence ? cat("tensor ", i, ": ", why) : why;
+  return {};
+}
+
+TestOutcome tessera::onnx::run_test(const std::string& folder, const Limits& limits, Tolerance tolerance) {
+  auto model = read_model((fs::path(folder) / "model.onnx").string(), limits);
+  if (!model) return outcome_of(model.error());
+  const auto sets = data_sets(folder);
+  if (sets.empty()) return {TestOutcome::Kind::failed, "the test has no test_data_set_0", false};
+  auto function = import_function(*model, limits);
+  if (!function && function.error().code() != ErrorCode::unsupported) return outcome_of(function.error());
+  const ir::FunctionRef imported = function ? *function : ir::FunctionRef();
+  for (const fs::path& set : sets) {
+    auto why = run_data_set(*model, imported, set, limits, tolerance);
+    if (!why) return outcome_of(why.error());
+    if (!why->empty()) return {TestOutcome::Kind::failed, cat(set.filename().string(), ": ", *why), false};
+  }
+  return {TestOutcome::Kind::passed, {}, imported != nullptr};
+}
+
+Result<std::vector<std::string>> tessera::onnx::find_tests(const std::string& root) {
+  std::error_code error;
+  std::vector<std::string> out;
+  if (fs::exists(fs::path(root) / "model.onnx", error)) return std::vector<std::string>{root};
+  for (fs::recursive_directory_iterator at(root, error), end; !error && at != end; at.increment(error))
+    if (at->path().filename() == "model.onnx") out.push_back(at->path().parent_path().string());
+  if (error) return Error(ErrorCode::io, error.message(), {printable(root), 0, 0});
+  std::sort(out.begin(), out.end());
+  return out;
+}

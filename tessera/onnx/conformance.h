@@ -1,0 +1,36 @@
+// Tests in the layout of the ONNX backend tests: a folder with model.onnx and
+// test_data_set_N/{input,output}_N.pb.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tessera/onnx/import.h"
+
+namespace tessera::onnx {
+
+/// The tolerance of the ONNX project's own runner.
+struct Tolerance {
+  double relative = 1e-3;
+  double absolute = 1e-7;
+};
+
+struct TestOutcome {
+  enum class Kind : std::uint8_t { passed, failed, unsupported };
+  Kind kind = Kind::failed;
+  std::string message;           ///< why it did not pass
+  bool ran_as_function = false;  ///< also as one imported function, with the same results
+};
+
+/// Runs one test. `unsupported` means that the model needs something that is not there; everything else that
+/// goes wrong is a failure.
+[[nodiscard]] TestOutcome run_test(const std::string& folder, const Limits& limits = {},
+                                   Tolerance tolerance = {});
+
+/// The folders below `root`, or below the folders in it, that hold a model.onnx; sorted.
+[[nodiscard]] Result<std::vector<std::string>> find_tests(const std::string& root);
+
+/// Why two values are not the same within the tolerance; empty if they are.
+[[nodiscard]] std::string difference(const DataValue& got, const DataValue& expected, Tolerance tolerance);
+
+}  // namespace tessera::onnx

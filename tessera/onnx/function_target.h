@@ -1,0 +1,51 @@
+// A target that writes an IR function for inputs of any size. It knows the elements of constants and what can
+// be folded from them, and of values that come from shapes it knows each element as an expression of sizes;
+// so the Shape, Gather, Concat, Reshape chains of exporters leave no trace but symbolic shapes.
+#pragma once
+
+#include <unordered_map>
+
+#include "tessera/onnx/target.h"
+#include "tessera/op/ir_builder.h"
+
+namespace tessera::onnx {
+
+class FunctionTarget final : public Target, public op::IrBuilder {
+ public:
+  /// `file` has one label per node of the model's graph.
+  explicit FunctionTarget(Ref<ir::SourceFile> file) : file_(std::move(file)) {}
+
+  op::Builder& builder() override { return *this; }
+  Value tensor(HostTensor elements) override;
+  Value sizes_vector(std::span<const Dim> sizes) override;
+  std::optional<HostTensor> elements(Value value) override;
+  std::optional<std::vector<Dim>> sizes(Value value) override;
+  void at_node(std::uint32_t line) override { at({file_, line, 0}); }
+  std::size_t mark() const override { return 0; }
+  void forget_since(std::size_t, std::span<const Value>) override {}
+
+ protected:
+  Result<op::Values> emit(const op::Card& card, std::span<const Value> inputs, op::Attributes attributes,
+                          op::ValueTypes types) override;
+  Value emit_constant(double value, Dtype dtype) override;
+  Value emit_extent(const Dim& size) override;
+
+ private:
+  using Sizes = std::vector<Dim>;
+
+  std::optional<std::vector<HostTensor>> folded(const op::Card& card, std::span<const Value> inputs,
+                                                const op::Attributes& attributes,
+                                                const op::ValueTypes& types);
+  std::optional<std::vector<Sizes>> symbolic(const op::Card& card, std::span<const Value> inputs,
+                                             const op::Attributes& attributes, const op::ValueTypes& types);
+  std::optional<std::vector<Sizes>> moved(const op::Card& card, std::span<const Value> inputs,
+                                          const op::Attributes& attributes);
+  std::optional<Sizes> combined(const op::Card& card, std::span<const Value> inputs,
+                                const op::ValueType& type);
+
+  Ref<ir::SourceFile> file_;
+  std::unordered_map<std::uint32_t, HostTensor> elements_;
+  std::unordered_map<std::uint32_t, Sizes> sizes_;
+};
+
+}  // namespace tessera::onnx

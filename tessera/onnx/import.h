@@ -1,0 +1,40 @@
+// ONNX models, imported and run.
+//
+// `run` goes node by node with the shapes that the inputs have: it can do whatever the operators can, also
+// where a shape depends on data. `import_function` writes the same program as one IR function for inputs of
+// any size; where that cannot be done, its error has code `unsupported` and says which node needs to know
+// what.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tessera/ir/function.h"
+#include "tessera/onnx/model.h"
+#include "tessera/onnx/read.h"
+
+namespace tessera::onnx {
+
+/// An operator that a model uses and that cannot be imported.
+struct Unsupported {
+  std::string node;  ///< "node 'x' (Op)"
+  std::string op;    ///< "Op", or "domain.Op"
+  std::int64_t opset = 0;
+};
+
+/// All nodes whose operators are not there, also those in bodies and functions, in the order of the file.
+[[nodiscard]] std::vector<Unsupported> unsupported_nodes(const Model& model);
+/// An error that lists them all, if there are any.
+[[nodiscard]] Result<void> check_operators(const Model& model);
+
+/// The inputs that a caller must give: those without an initializer of the same name.
+[[nodiscard]] std::vector<const ValueInfo*> required_inputs(const Model& model);
+
+/// The outputs of the model for these inputs: those of required_inputs, or all inputs of the graph.
+[[nodiscard]] Result<std::vector<DataValue>> run(const Model& model, std::span<const DataValue> inputs,
+                                                 const Limits& limits = {});
+
+/// The model as a function: one parameter per required input, dimensions with a name as size symbols.
+[[nodiscard]] Result<ir::FunctionRef> import_function(const Model& model, const Limits& limits = {});
+
+}  // namespace tessera::onnx

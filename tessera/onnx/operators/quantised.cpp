@@ -1,0 +1,150 @@
+// Quantised operators: integers with a scale and a zero point stand for real numbers.
+#include "tessera/onnx/operators/window_attributes.h"
+
+using namespace tessera;
+using namespace tessera::onnx;
+
+namespace {
+
+/// Scales and zero points of rank 1 are per index of an axis.
+Value along_axis(Value v, std::size_t rank, std::int64_t axis) {
+  if (static_cast<std::int64_t>(rank) <= axis) return v;  // broadcasting says what is wrong
+  if (!v || v.rank() != 1 || v.shape()[0] == Dim(1)) return v && v.rank() == 1 ? reshape(v, {}) : v;
+  Shape shape(rank - static_cast<std::size_t>(axis), Dim(1));
+  shape[0] = v.shape()[0];
+  return reshape(v, shape);
+}
+
+/// round(x / scale) + zero, saturated to `dtype`. Halves round to even before the zero point is added.
+Value quantised(Value x, Value scale, Value zero, Dtype dtype) {
+  if (!x || !scale) return {};
+  op::Builder& b = *x.builder;
+  Value steps = unary("round", x / scale);
+  if (zero && steps) steps = steps + cast(zero, steps.dtype());
+  if (!steps) return {};
+  const bool is_signed = ir::is_signed_integer(dtype);
+  const int bits = 8 * static_cast<int>(ir::size_of(dtype));
+  const double high = static_cast<double>((std::int64_t{1} << (is_signed ? bits - 1 : bits)) - 1);
+  const double low = is_signed ? -high - 1 : 0;
+  steps = b.call("minimum", {b.call("maximum", {steps, b.constant(low, steps.dtype())}),
+                             b.constant(high, steps.dtype())});
+  return cast(steps, dtype);
+}
+
+Result<std::int64_t> quantised_axis(NodeCall& node, Value x) {
+  const std::int64_t axis = node.integer("axis", 1), rank = static_cast<std::int64_t>(x.rank());
+  // The default means nothing where the scale is one number, whatever the rank.
+  if (node.attribute("axis") == nullptr && axis >= rank) return 0;
+  return node.axis(axis, x.rank());
+}
+
+Result<Items> map_quantize(NodeCall& node) {
+  const Value x = node.in(0), scale = node.in(1), zero = node.has(2) ? node.in(2) : Value();
+  TESSERA_TRY(node.status());
+  const std::int64_t axis = TESSERA_TRY(quantised_axis(node, x));
+  return Items{quantised(cast(x, scale.dtype()), along_axis(scale, x.rank(), axis),
+                         along_axis(zero, x.rank(), axis), zero ? zero.dtype() : Dtype::u8)};
+}
+
+Result<Items> map_dequantize(NodeCall& node) {
+  const Value x = node.in(0), scale = node.in(1), zero = node.has(2) ? node.in(2) : Value();
+  TESSERA_TRY(node.status());
+  const std::int64_t axis = TESSERA_TRY(quantised_axis(node, x));
+  Value steps = cast(x, Dtype::i32);
+  if (zero) steps = steps - cast(along_axis(zero, x.rank(), axis), Dtype::i32);
+  return Items{cast(steps, scale.dtype()) * along_axis(scale, x.rank(), axis)};
+}
+
+Result<Items> map_dynamic_quantize(NodeCall& node) {
+  const Value x = node.in(0);
+  TESSERA_TRY(node.status());
+  const auto number = [&](double value) { return node.b.constant(value, x.dtype()); };
+  const Value low = node.b.call("minimum", {number(0), node.b.call("min", {x})});
+  const Value high = node.b.call("maximum", {number(0), node.b.call("max", {x})});
+  const Value range = (high - low) / 255.0;
+  // A tensor of zeros has no range; its scale does not matter then.
+  const Value scale = where(node.b.call("eq", {range, number(0)}), number(1), range);
+  const Value zero =
+      cast(node.b.call("clip", {unary("round", -low / scale), number(0), number(255)}), Dtype::u8);
+  return Items{quantised(x, scale, zero, Dtype::u8), range, zero};
+}
+
+/// Integers minus their zero point, in i32. `axis` is where a zero point of rank 1 goes, counted from the
+/// end.
+Value centred(Value x, Value zero, std::size_t from_end) {
+  const Value wide = cast(x, Dtype::i32);
+  if (!zero || !x) return wide;
+  if (zero.rank() == 1) zero = along_axis(zero, x.rank(), static_cast<std::int64_t>(x.rank() - from_end));
+  return wide - cast(zero, Dtype::i32);
+}
+
+Value optional_input(NodeCall& node, std::size_t i) { return node.has(i) ? node.in(i) : Value(); }
+
+Result<void> check_operands(NodeCall& node, Value a, Value b) {
+  TESSERA_TRY(node.status());
+  if (a.rank() == 0 || b.rank() == 0) return node.error("the operands are ", a.type(), " and ", b.type());
+  return {};
+}
+
+Result<Items> map_matmul_integer(NodeCall& node) {
+  const Value a = node.in(0), b = node.in(1);
+  TESSERA_TRY(check_operands(node, a, b));
+  return Items{matmul(centred(a, optional_input(node, 2), std::min<std::size_t>(2, a.rank())),
+                      centred(b, optional_input(node, 3), 1))};
+}
+
+Result<Items> map_qlinear_matmul(NodeCall& node) {
+  const Value a = node.in(0), b = node.in(3), y_zero = node.in(7);
+  TESSERA_TRY(check_operands(node, a, b));
+  const Value product =
+      matmul(centred(a, node.in(2), std::min<std::size_t>(2, a.rank())), centred(b, node.in(5), 1));
+  const Value scale_a = along_axis(node.in(1), a.rank(), static_cast<std::int64_t>(a.rank()) - 2);
+  const Value real = cast(product, Dtype::f32) * scale_a * node.in(4);
+  return Items{quantised(real, node.in(6), y_zero, y_zero.dtype())};
+}
+
+Result<Value> integer_convolution(NodeCall& node, Value x, Value w, Value bias) {
+  TESSERA_TRY(node.status());
+  auto kernel = TESSERA_TRY(node.numbers_of_shape(w));
+  if (kernel.size() < 3) return node.error("the weights are ", w.type(), ", expected rank 3 or more");
+  kernel.erase(kernel.begin(), kernel.begin() + 2);
+  const auto window = TESSERA_TRY(window_attributes(node, x, std::move(kernel)));
+  Values inputs{x, w};
+  if (bias) inputs.push_back(bias);
+  return node.b.call("conv", inputs,
+                     {{"strides", window.strides},
+                      {"pads", window.pads},
+                      {"dilations", window.dilations},
+                      {"groups", node.integer("group", 1)}});
+}
+
+Result<Items> map_conv_integer(NodeCall& node) {
+  const Value x = node.in(0), w = node.in(1);
+  TESSERA_TRY(node.status());
+  return Items{TESSERA_TRY(integer_convolution(node, centred(x, optional_input(node, 2), x.rank()),
+                                               centred(w, optional_input(node, 3), w.rank()), {}))};
+}
+
+Result<Items> map_qlinear_conv(NodeCall& node) {
+  const Value x = node.in(0), w = node.in(3), y_zero = node.in(7);
+  TESSERA_TRY(node.status());
+  const Value sums = TESSERA_TRY(integer_convolution(
+      node, centred(x, node.in(2), x.rank()), centred(w, node.in(5), w.rank()), optional_input(node, 8)));
+  const Value w_scale = along_axis(node.in(4), x.rank(), 1);
+  const Value real = cast(sums, Dtype::f32) * reshape(node.in(1), {}) * w_scale;
+  return Items{quantised(real, reshape(node.in(6), {}), reshape(y_zero, {}), y_zero.dtype())};
+}
+
+constexpr Mapping table[] = {
+    {"ConvInteger", map_conv_integer},
+    {"DequantizeLinear", map_dequantize},
+    {"DynamicQuantizeLinear", map_dynamic_quantize},
+    {"MatMulInteger", map_matmul_integer},
+    {"QLinearConv", map_qlinear_conv},
+    {"QLinearMatMul", map_qlinear_matmul},
+    {"QuantizeLinear", map_quantize},
+};
+
+}  // namespace
+
+std::span<const Mapping> tessera::onnx::quantised_mappings() { return table; }

@@ -1,0 +1,43 @@
+// Where an imported model is written: into an IR function (function_target.h), or straight into values, each
+// call run by the reference as it comes (value_target.h). Mappings of operators (mapping.h) are written once
+// and do not know which; they may ask for the elements of a value, which the first knows only of constants
+// and of what follows from shapes.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "tessera/onnx/model.h"
+#include "tessera/op/builder.h"
+
+namespace tessera::onnx {
+
+using op::Dim;
+using op::Shape;
+using op::Value;
+
+class Target {
+ public:
+  virtual ~Target() = default;
+
+  [[nodiscard]] virtual op::Builder& builder() = 0;
+  /// A value of known elements.
+  virtual Value tensor(HostTensor elements) = 0;
+  /// An i64 vector of sizes, which may be symbolic.
+  virtual Value sizes_vector(std::span<const Dim> sizes) = 0;
+
+  /// The elements of a value, if they are known.
+  [[nodiscard]] virtual std::optional<HostTensor> elements(Value value) = 0;
+  /// The elements of an i64 or i32 value in row-major order, if each is a number or an expression of sizes.
+  [[nodiscard]] virtual std::optional<std::vector<Dim>> sizes(Value value) = 0;
+
+  /// Where what is written next comes from: line `line` of the model, a node.
+  virtual void at_node(std::uint32_t line) = 0;
+  /// A mark of everything written so far.
+  [[nodiscard]] virtual std::size_t mark() const = 0;
+  /// Values written since `mark` that are not in `kept` will not be used again.
+  virtual void forget_since(std::size_t mark, std::span<const Value> kept) = 0;
+};
+
+}  // namespace tessera::onnx

@@ -1,0 +1,112 @@
+// Runs the ONNX project's own backend tests (Debian: libonnx-testdata) and compares the outcome with the list
+// of those that are known not to pass: a test outside the list that fails, and one in it that passes, are
+// both failures. Prints a table by reason, the same that docs/onnx.md has.
+//
+//   conformance DATA SKIPS DOCS [--update]     --update writes the table into DOCS
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "tessera/base/text.h"
+#include "tessera/onnx/conformance.h"
+
+using namespace tessera;
+
+namespace {
+
+using Skips = std::map<std::string, std::string>;  ///< test, reason
+
+std::string read(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+/// Lines "name: reason"; those that begin with # say something to people.
+Skips read_skips(const std::string& path) {
+  Skips out;
+  std::istringstream in(read(path));
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t colon = line.find(": ");
+    if (!line.empty() && line[0] != '#' && colon != std::string::npos)
+      out[line.substr(0, colon)] = line.substr(colon + 2);
+  }
+  return out;
+}
+
+struct Report {
+  int tests = 0, passed = 0, as_functions = 0, wrong = 0;
+  std::map<std::string, std::vector<std::string>> skipped;  ///< by reason
+};
+
+void run_one(const std::string& folder, const Skips& skips, Report& report) {
+  const std::string name = std::filesystem::path(folder).filename().string();
+  const onnx::TestOutcome outcome = onnx::run_test(folder);
+  const bool is_passed = outcome.kind == onnx::TestOutcome::Kind::passed;
+  const auto skip = skips.find(name);
+  ++report.tests;
+  report.passed += is_passed ? 1 : 0;
+  report.as_functions += outcome.ran_as_function ? 1 : 0;
+  if (skip != skips.end()) report.skipped[skip->second].push_back(name);
+  if (is_passed == (skip == skips.end())) return;
+  ++report.wrong;
+  std::printf("%s: %s\n", name.c_str(),
+              is_passed ? "passes, and is in the list of skips" : outcome.message.c_str());
+}
+
+std::string table_of(const Report& report) {
+  std::string out = cat("| | tests |\n| --- | --- |\n| passed | ", report.passed, " of ", report.tests,
+                        " |\n| of these also as one IR function | ", report.as_functions, " |\n\n");
+  out += "| why a test is skipped | tests | which |\n| --- | --- | --- |\n";
+  for (const auto& [reason, tests] : report.skipped) {
+    std::vector<std::string> names;
+    for (const std::string& test : tests) names.push_back(cat("`", test, "`"));
+    out += cat("| ", reason, " | ", tests.size(), " | ", join(names, ", "), " |\n");
+  }
+  return out;
+}
+
+constexpr std::string_view begin_mark = "<!-- conformance -->\n", end_mark = "<!-- end -->\n";
+
+/// The page with the table between its marks; empty if it has no marks.
+std::string with_table(const std::string& page, const std::string& table) {
+  const std::size_t begin = page.find(begin_mark), end = page.find(end_mark);
+  if (begin == std::string::npos || end == std::string::npos || end < begin) return {};
+  return cat(page.substr(0, begin + begin_mark.size()), table, page.substr(end));
+}
+
+int finish(const Report& report, const std::string& docs, bool is_update) {
+  const std::string table = table_of(report), page = read(docs), wanted = with_table(page, table);
+  std::printf("%s", table.c_str());
+  if (is_update) std::ofstream(docs, std::ios::binary) << wanted;
+  const bool is_current = is_update || page == wanted;
+  if (!is_current) std::printf("\n%s does not have this table: run with --update\n", docs.c_str());
+  if (report.wrong > 0) std::printf("\n%d tests have another outcome than the list says\n", report.wrong);
+  return report.wrong == 0 && is_current && report.tests > 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 4) {
+    std::fprintf(stderr, "usage: conformance DATA SKIPS DOCS [--update]\n");
+    return 2;
+  }
+  const Skips skips = read_skips(argv[2]);
+  Report report;
+  for (const std::string_view group : {"node", "simple", "pytorch-converted", "pytorch-operator"})
+    for (const std::string& test : value_or_throw(onnx::find_tests(cat(argv[1], "/", group))))
+      run_one(test, skips, report);
+  for (const auto& [name, reason] : skips) {
+    const auto& tests = report.skipped[reason];
+    if (std::find(tests.begin(), tests.end(), name) == tests.end()) {
+      std::printf("%s: in the list of skips, but there is no such test\n", name.c_str());
+      ++report.wrong;
+    }
+  }
+  return finish(report, argv[3], argc > 4 && std::string_view(argv[4]) == "--update");
+}
