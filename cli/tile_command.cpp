@@ -5,6 +5,7 @@
 #include "cli/files.h"
 #include "cli/tile_report.h"
 #include "tessera/base/json.h"
+#include "tessera/op/catalogue.h"
 #include "tessera/pattern/graph_json.h"
 #include "tessera/pattern/graph_text.h"
 #include "tessera/pattern/library.h"
@@ -32,8 +33,26 @@ struct Options {
   bool json = false;
 };
 
-/// The catalogue's traits come in here.
-pattern::TraitsRef traits() { return pattern::default_traits(); }
+/// What the cards say; of other ops, what the table of spellings says.
+class CatalogueTraits final : public pattern::Traits {
+ public:
+  [[nodiscard]] bool has(std::string_view op, std::string_view trait) const override {
+    const op::Card* card = op::find_card(op);
+    if (card == nullptr) return others_->has(op, trait);
+    if (trait == pattern::trait::commutative) return card->traits.commutative;
+    if (trait == pattern::trait::elementwise) return card->traits.elementwise;
+    if (trait == pattern::trait::reduction) return card->traits.reduction;
+    return others_->has(op, trait);
+  }
+
+ private:
+  pattern::TraitsRef others_ = pattern::default_traits();
+};
+
+pattern::TraitsRef traits() {
+  static const auto all = std::make_shared<const CatalogueTraits>();
+  return all;
+}
 
 Error wrong_use(std::string message) { return Error(ErrorCode::invalid_argument, std::move(message)); }
 

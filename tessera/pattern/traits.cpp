@@ -34,13 +34,14 @@ constexpr TraitRow rows[] = {
      "div elu eq erf erfc exp exp2 expm1 floor floor_div fmod ge gelu gelu_tanh gt hard_sigmoid hard_swish "
      "identity isfinite isinf isnan le leaky_relu log log10 log1p log2 logical_and logical_not logical_or "
      "logical_xor lt maximum minimum mish mod mul ne neg pow prelu reciprocal relu round rsqrt selu "
-     "shift_left shift_right sigmoid sign silu sin sinh softplus softsign sqrt square sub tan tanh trunc "
+     "shift_left shift_right sigmoid sign silu sin sinh softplus softsign sqrt square stop_gradient sub tan "
+     "tanh trunc "
      "where"},
     {trait::reduction, "all any l1_norm l2_norm logsumexp max mean min prod sum"},
     {trait::broadcast, "broadcast_to"},
     // An overwriting op behind one of these overwrites what stands before it; see in_place.h.
     {trait::view,
-     "broadcast_to chunk flatten getitem identity reshape select slice split squeeze stop_gradient "
+     "broadcast_to chunk flatten flip getitem identity reshape select slice split squeeze stop_gradient "
      "transpose unbind unsqueeze"},
 };
 
