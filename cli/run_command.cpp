@@ -17,18 +17,39 @@ struct Options {
   bool json = false;
 };
 
-/// The value of a required input: from "name=file.pb", or the next "file.pb" without a name.
-Result<std::string> file_of(const Options& options, const std::string& name, std::size_t& next_unnamed) {
-  std::vector<std::string> unnamed;
+/// The files of the model's inputs, in their order: those with a name first, the others in the order they are
+/// given.
+Result<std::vector<std::string>> files_of(const Options& options,
+                                          const std::vector<const onnx::ValueInfo*>& inputs) {
+  std::vector<std::string> out(inputs.size()), unnamed;
   for (const std::string& given : options.inputs) {
     const std::size_t equals = given.find('=');
-    if (equals == std::string::npos)
+    if (equals == std::string::npos) {
       unnamed.push_back(given);
-    else if (given.substr(0, equals) == name)
-      return given.substr(equals + 1);
+      continue;
+    }
+    const std::string name = given.substr(0, equals);
+    const auto found =
+        std::find_if(inputs.begin(), inputs.end(), [&](const auto* input) { return input->name == name; });
+    if (found == inputs.end())
+      return Error(ErrorCode::invalid_argument, cat("--input: the model has no input ", onnx::shown(name)));
+    std::string& file = out[static_cast<std::size_t>(found - inputs.begin())];
+    if (!file.empty())
+      return Error(ErrorCode::invalid_argument, cat("--input: ", onnx::shown(name), " is given twice"));
+    file = given.substr(equals + 1);
   }
-  if (next_unnamed < unnamed.size()) return unnamed[next_unnamed++];
-  return Error(ErrorCode::invalid_argument, cat("there is no --input for ", onnx::shown(name)));
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (!out[i].empty()) continue;
+    if (next == unnamed.size())
+      return Error(ErrorCode::invalid_argument,
+                   cat("there is no --input for ", onnx::shown(inputs[i]->name)));
+    out[i] = unnamed[next++];
+  }
+  if (next < unnamed.size())
+    return Error(ErrorCode::invalid_argument, cat("--input is given ", options.inputs.size(),
+                                                  " times, the model has ", inputs.size(), " inputs"));
+  return out;
 }
 
 std::string type_text(const op::HostTensor& tensor) {
@@ -62,11 +83,10 @@ Result<Answer> run_model(const Options& options) {
   const onnx::Model model = TESSERA_TRY(onnx::read_model(options.file));
   TESSERA_TRY(onnx::check_operators(model));
   std::vector<onnx::DataValue> inputs;
-  std::size_t next_unnamed = 0;
-  for (const onnx::ValueInfo* input : onnx::required_inputs(model)) {
-    const std::string file = TESSERA_TRY(file_of(options, input->name, next_unnamed));
-    inputs.push_back(TESSERA_TRY(onnx::read_value(file, input->type)));
-  }
+  const auto required = onnx::required_inputs(model);
+  const auto files = TESSERA_TRY(files_of(options, {required.begin(), required.end()}));
+  for (std::size_t i = 0; i < files.size(); ++i)
+    inputs.push_back(TESSERA_TRY(onnx::read_value(files[i], required[i]->type)));
   const auto outputs = TESSERA_TRY(onnx::run(model, inputs));
   JsonWriter json(JsonWriter::Style::indented);
   json.begin_array();

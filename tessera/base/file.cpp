@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 
 #include "tessera/base/text.h"
 
@@ -64,13 +66,22 @@ Result<Bytes> tessera::map_file(const std::string& path) {
 }
 
 Result<void> tessera::write_file(const std::string& path, std::span<const std::span<const std::byte>> parts) {
-  const std::string temporary = cat(path, ".", getpid(), ".tmp");
-  Descriptor file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  struct stat old {};
+  const bool exists = stat(path.c_str(), &old) == 0;
+  if (exists && !S_ISREG(old.st_mode))
+    return failed("write", path, "there is something that is no regular file");
+  // What a link points to is replaced, not the link.
+  const std::unique_ptr<char, void (*)(void*)> real(realpath(path.c_str(), nullptr), &std::free);
+  const std::string target = real != nullptr ? std::string(real.get()) : path;
+  std::string temporary = cat(target, ".XXXXXX");
+  Descriptor file(mkostemp(temporary.data(), O_CLOEXEC));
   if (file.get() < 0) return failed("write", path, std::strerror(errno));
-  bool ok = true;
+  const mode_t mask = umask(0);
+  umask(mask);
+  bool ok = fchmod(file.get(), exists ? old.st_mode & 07777 : 0666 & ~mask) == 0;
   for (const auto& part : parts) ok = ok && write_all(file.get(), part);
   ok = file.close_now() && ok;
-  ok = ok && rename(temporary.c_str(), path.c_str()) == 0;
+  ok = ok && rename(temporary.c_str(), target.c_str()) == 0;
   if (ok) return {};
   const int why = errno;
   unlink(temporary.c_str());

@@ -7,6 +7,7 @@
 #include "tessera/base/text.h"
 #include "tessera/op/call_info.h"
 #include "tessera/op/catalogue.h"
+#include "tessera/op/wide.h"
 
 using namespace tessera;
 using namespace tessera::engine;
@@ -99,13 +100,15 @@ class Recorder {
   /// One dtype for all operands of type T; numbers take it.
   Result<void> unify_dtypes() {
     std::optional<Dtype> common;
-    bool float_number = false, any_number = false;
+    bool float_number = false, any_number = false, beyond_boolean = false;
     for (std::size_t i = 0; i < operands_.size(); ++i) {
       if (spec(i).type != "T") continue;
       if (operands_[i].node != nullptr)
         common = common ? promoted(*common, operands_[i].node->dtype) : operands_[i].node->dtype;
       else {
         any_number = true;
+        const std::int64_t whole = operands_[i].scalar.as_integer();
+        beyond_boolean = beyond_boolean || (!operands_[i].is_float && whole != 0 && whole != 1);
         // A default that nobody wrote, like an infinite bound, changes no dtype.
         float_number =
             float_number || (operands_[i].is_float && std::isfinite(operands_[i].scalar.as_float()));
@@ -117,16 +120,35 @@ class Recorder {
     }
     if (!common) common = float_number || !any_number ? Dtype::f32 : Dtype::i64;
     if (float_number && !ir::is_float(*common)) common = Dtype::f32;
+    if (*common == Dtype::boolean && beyond_boolean) common = Dtype::i64;
     if (!card_.T.contains(*common)) {
       if (*common == Dtype::boolean && card_.T.contains(Dtype::i64)) common = Dtype::i64;
       if (!ir::is_float(*common) && !card_.T.contains(*common) && card_.T.contains(Dtype::f32))
         common = Dtype::f32;
     }
     dtype_ = *common;
-    for (std::size_t i = 0; i < operands_.size(); ++i)
-      if (spec(i).type == "T" && operands_[i].node != nullptr && operands_[i].node->dtype != dtype_)
+    for (std::size_t i = 0; i < operands_.size(); ++i) {
+      if (spec(i).type != "T") continue;
+      if (operands_[i].node == nullptr)
+        TESSERA_TRY(check_fits(operands_[i]));
+      else if (operands_[i].node->dtype != dtype_)
         TESSERA_TRY(convert(i));
+    }
     return {};
+  }
+
+  /// A number that wrapped around would give wrong comparisons without a word.
+  Result<void> check_fits(const Operand& number) const {
+    if (number.is_float || ir::is_float(dtype_)) return {};
+    const op::SignedWide value = number.scalar.as_integer();
+    std::byte memory[8];
+    op::storer<op::SignedWide>(dtype_)(memory, 0, 1, 1, &value);
+    op::SignedWide back;
+    op::loader<op::SignedWide>(dtype_)(memory, 0, 1, 1, &back);
+    const bool below_unsigned = ir::is_unsigned(dtype_) && value.v < 0;
+    if (back.v == value.v && !below_unsigned) return {};
+    return Error(ErrorCode::invalid_argument,
+                 cat(card_.name, ": the number ", value.v, " does not fit ", dtype_));
   }
 
   Result<void> convert(std::size_t i) {
@@ -151,7 +173,7 @@ class Recorder {
       Node* node = operands_[i].node;
       if (node != nullptr) {
         retain(node);
-        track_gradient(call, node, any_float);
+        track_gradient(call, node, any_float && card_.no_gradient.empty());
       } else {
         const ScalarBits value = as_dtype(operands_[i], scalar_dtype(i));
         if (scalars++ == 0)
@@ -166,17 +188,19 @@ class Recorder {
     }
   }
 
-  /// The number as the dtype it is used in stores it: floats as double, integers saturating.
+  /// The number as the dtype it is used in stores it.
   static ScalarBits as_dtype(const Operand& operand, Dtype dtype) {
     if (ir::is_float(dtype))
       return operand.is_float ? operand.scalar
                               : ScalarBits::of_float(static_cast<double>(operand.scalar.as_integer()));
     if (!operand.is_float) return operand.scalar;
+    // As `cast` does it.
     const double value = operand.scalar.as_float();
-    if (!(value > -9.2e18))
-      return ScalarBits::of_integer(std::isnan(value) ? 0 : std::numeric_limits<std::int64_t>::min());
-    if (value > 9.2e18) return ScalarBits::of_integer(std::numeric_limits<std::int64_t>::max());
-    return ScalarBits::of_integer(static_cast<std::int64_t>(value));
+    std::byte memory[8];
+    op::storer<double>(dtype)(memory, 0, 1, 1, &value);
+    op::SignedWide stored;
+    op::loader<op::SignedWide>(dtype)(memory, 0, 1, 1, &stored);
+    return ScalarBits::of_integer(stored.v);
   }
 
   const op::Card& card_;

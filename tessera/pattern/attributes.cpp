@@ -67,10 +67,3 @@ Hash128 tessera::pattern::hash_of(const Attributes& attributes) {
   }
   return hasher.finish();
 }
-
-std::optional<double> tessera::pattern::as_number(const AttributeValue& value) {
-  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? 1 : 0;
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) return static_cast<double>(*integer);
-  if (const auto* number = std::get_if<double>(&value)) return *number;
-  return std::nullopt;
-}

@@ -19,7 +19,4 @@ using ir::AttributeValue;
 void add_to_hash(Hasher& hasher, const AttributeValue& value);
 [[nodiscard]] Hash128 hash_of(const Attributes& attributes);
 
-/// The value as a number: a boolean is 0 or 1, an integer is rounded if it has more than 53 bits.
-[[nodiscard]] std::optional<double> as_number(const AttributeValue& value);
-
 }  // namespace tessera::pattern

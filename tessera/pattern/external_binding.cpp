@@ -77,14 +77,19 @@ bool ExternalBinding::prepare_commutative(std::uint32_t i, NodeId image) {
   const PatternNode& wanted = variant_.nodes[i];
   const std::size_t begin = loose_.size();
   const std::size_t first_slot = slots_.size();
-  for (const PatternInput& input : wanted.inputs)
-    if (input.kind != Kind::node) slots_.push_back({i, input, begin, begin});
+  std::size_t asked = 0;
+  for (const PatternInput& input : wanted.inputs) {
+    if (input.kind == Kind::node) continue;
+    ++asked;
+    // What takes anything takes what the names leave: there is nothing to choose.
+    if (input.kind == Kind::external) slots_.push_back({i, input, begin, begin});
+  }
   for (ValueId value : graph_.inputs(image))
     if (is_outside(value)) loose_.push_back(value);
   // The edges of the pattern were found among the inputs; if the inputs are complete, those from inside are
   // exactly the ones the pattern draws, so that the others are as many as the slots.
-  if (wanted.lists_inputs && loose_.size() - begin != slots_.size() - first_slot) return false;
-  if (loose_.size() - begin < slots_.size() - first_slot) return false;
+  if (wanted.lists_inputs && loose_.size() - begin != asked) return false;
+  if (loose_.size() - begin < asked) return false;
   for (std::size_t slot = first_slot; slot < slots_.size(); ++slot) slots_[slot].end = loose_.size();
   return true;
 }
@@ -93,7 +98,6 @@ bool ExternalBinding::for_each_binding(std::span<const NodeId> images, std::span
                                        const Visitor& visit) {
   if (!prepare(images)) return true;
   rules_ = rules;
-  seen_.clear();
   if (slots_.empty()) return keeps_order() ? visit(values_) : true;
   return hand_out(visit);
 }
@@ -104,7 +108,7 @@ bool ExternalBinding::hand_out(const Visitor& visit) {
   choices_[0] = slots_[0].begin;
   while (goes_on) {
     if (depth == slots_.size()) {
-      goes_on = is_seen() ? true : visit(values_);
+      goes_on = visit(values_);
     } else if (advance(depth)) {
       if (++depth < slots_.size()) choices_[depth] = slots_[depth].begin;
       continue;
@@ -131,9 +135,7 @@ bool ExternalBinding::advance(std::size_t depth) {
       is_repeat = is_repeat || is_same_and_free(other);
     if (is_repeat) continue;
     is_taken_[at] = true;
-    const bool is_set =
-        slot.input.kind == Kind::any || set(slot.input.index, loose_[at], slot_trails_[depth]);
-    if (is_set && keeps_order()) return true;
+    if (set(slot.input.index, loose_[at], slot_trails_[depth]) && keeps_order()) return true;
     retreat(depth);
   }
   return false;
@@ -151,13 +153,4 @@ bool ExternalBinding::keeps_order() const {
     const ValueId larger = values_[rule.larger];
     return smaller == none || larger == none || smaller <= larger;
   });
-}
-
-/// Whether the same binding was met before. Only slots without a name can differ without a difference.
-bool ExternalBinding::is_seen() {
-  const auto is_any = [](const Slot& slot) { return slot.input.kind == Kind::any; };
-  if (std::ranges::none_of(slots_, is_any)) return false;
-  if (std::ranges::find(seen_, values_) != seen_.end()) return true;
-  seen_.push_back(values_);
-  return false;
 }

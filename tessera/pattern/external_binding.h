@@ -35,7 +35,7 @@ class ExternalBinding {
                         const Visitor& visit);
 
  private:
-  /// A slot of a commutative node that takes an external, and where its candidates are in loose_.
+  /// A slot of a commutative node that takes a named external, and where its candidates are in loose_.
   struct Slot {
     std::uint32_t node = 0;
     PatternInput input;
@@ -51,7 +51,6 @@ class ExternalBinding {
   bool advance(std::size_t depth);
   void retreat(std::size_t depth);
   [[nodiscard]] bool keeps_order() const;
-  [[nodiscard]] bool is_seen();
 
   const Graph& graph_;
   const Pattern& pattern_;
@@ -65,7 +64,6 @@ class ExternalBinding {
   std::vector<bool> is_taken_;        ///< by index in loose_
   std::vector<std::size_t> choices_;  ///< by slot: the index in loose_, or one past its end
   std::vector<std::vector<std::uint32_t>> slot_trails_;
-  std::vector<std::vector<ValueId>> seen_;
 };
 
 }  // namespace tessera::pattern

@@ -14,7 +14,7 @@ void CallOperands::add(const Tensor& tensor, Here here) {
 
 CallOperands& CallOperands::add(const Operand& operand) {
   if (caller_.file == nullptr) caller_ = caller_of(operand.here());
-  if (skipped_ && operand.kind() == Operand::Kind::tensor)
+  if (skipped_ && operand.kind() != Operand::Kind::none)
     throw Exception(Error(ErrorCode::invalid_argument, "an input was given behind one that was left out",
                           span_of(operand.here())));
   switch (operand.kind()) {

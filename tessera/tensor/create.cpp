@@ -1,5 +1,6 @@
 #include "tessera/tensor/create.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "tessera/base/checked.h"
@@ -15,6 +16,11 @@ namespace {
 
 [[noreturn]] void fail(Here here, ErrorCode code, std::string message) {
   throw Exception(Error(code, std::move(message), detail::span_of(here)));
+}
+
+Ref<runtime::Buffer> allocated(Here here, Result<Ref<runtime::Buffer>> buffer) {
+  if (!buffer) throw Exception(std::move(buffer).error().at(detail::span_of(here)));
+  return *std::move(buffer);
 }
 
 std::shared_ptr<Engine> engine_of(const std::shared_ptr<Engine>& given, const std::string& device,
@@ -43,10 +49,14 @@ std::size_t byte_count(std::string_view function, const Shape& shape, Dtype dtyp
   return static_cast<std::size_t>(*bytes);
 }
 
-Tensor leaf(const CreateOptions& options, const Shape& shape, Ref<runtime::Buffer> buffer, Here here) {
+void check_rank(const Shape& shape, Here here) {
   if (shape.size() > op::max_rank)
     fail(here, ErrorCode::shape,
          cat("a tensor of rank ", shape.size(), " was asked for, at most ", op::max_rank, " is supported"));
+}
+
+Tensor leaf(const CreateOptions& options, const Shape& shape, Ref<runtime::Buffer> buffer, Here here) {
+  check_rank(shape, here);
   engine::Storage storage{std::move(buffer), op::contiguous({shape.begin(), shape.end()})};
   return Tensor::adopt(engine::make_leaf(engine_of(options, here), options.dtype, shape, std::move(storage),
                                          detail::caller_of(here)));
@@ -84,6 +94,9 @@ Tensor tessera::ones(Shape shape, CreateOptions options, Here here) {
 
 Tensor tessera::arange(std::int64_t count, ArangeOptions options, Here here) {
   byte_count("arange", {count}, options.dtype, here);
+  for (const double number : {options.start, options.step})
+    if (!ir::is_float(options.dtype) && number != std::floor(number))
+      fail(here, ErrorCode::invalid_argument, cat("arange: ", number, " is no ", options.dtype));
   static const op::Card& card = detail::card("arange");
   return detail::call(
       card, detail::CallOperands().add(Operand(options.start, here)).add(Operand(options.step, here)),
@@ -112,7 +125,7 @@ Tensor tessera::from_bytes(std::span<const std::byte> bytes, Shape shape, Create
     fail(here, ErrorCode::shape,
          cat("from_bytes: a ", options.dtype, " tensor of shape [", join(shape, ", "), "] has ", needed,
              " bytes, got ", bytes.size()));
-  auto buffer = value_or_throw(engine_of(options, here)->allocate(needed));
+  auto buffer = allocated(here, engine_of(options, here)->allocate(needed));
   if (needed > 0) std::memcpy(buffer->data(), bytes.data(), needed);
   return leaf(options, shape, std::move(buffer), here);
 }
@@ -122,11 +135,16 @@ Tensor tessera::from_memory(void* data, Shape shape, std::function<void()> relea
   const std::size_t bytes = byte_count("from_memory", shape, options.dtype, here);
   if (data == nullptr && bytes > 0)
     fail(here, ErrorCode::invalid_argument, "from_memory: the memory is null");
+  if (reinterpret_cast<std::uintptr_t>(data) % ir::size_of(options.dtype) != 0)
+    fail(here, ErrorCode::invalid_argument,
+         cat("from_memory: the memory is not aligned for ", options.dtype));
+  check_rank(shape, here);
+  options.engine = engine_of(options, here);
   return leaf(options, shape, runtime::Buffer::wrap(data, bytes, std::move(release)), here);
 }
 
 Tensor tessera::constant(double value, CreateOptions options, Here here) {
-  auto buffer = value_or_throw(engine_of(options, here)->allocate(ir::size_of(options.dtype)));
+  auto buffer = allocated(here, engine_of(options, here)->allocate(ir::size_of(options.dtype)));
   op::storer<double>(options.dtype)(buffer->data(), 0, 1, 1, &value);
   Tensor out = leaf(options, {}, std::move(buffer), here);
   out.node()->set(engine::Node::is_constant);

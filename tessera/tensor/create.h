@@ -58,7 +58,7 @@ inline Tensor tensor(std::initializer_list<float> values) {
                    {static_cast<std::int64_t>(values.size())});
 }
 /// Memory of the caller, not copied: it stays valid until `release` is called, and nobody writes to it
-/// meanwhile.
+/// meanwhile. If this throws, `release` is not called: the memory is still the caller's.
 Tensor from_memory(void* data, Shape shape, std::function<void()> release, CreateOptions options = {},
                    Here here = {});
 /// A number that never changes, of rank 0: unlike a plain number it is no parameter and may be folded.
@@ -66,7 +66,16 @@ Tensor constant(double value, CreateOptions options = {}, Here here = {});
 
 /// The dtype that stores a C++ type.
 template <class T>
-inline constexpr Dtype dtype_of = Dtype::f32;
+inline constexpr Dtype dtype_of = [] {
+  static_assert(!std::is_same_v<T, T>, "no dtype stores this type");
+  return Dtype::f32;
+}();
+template <>
+inline constexpr Dtype dtype_of<float> = Dtype::f32;
+template <>
+inline constexpr Dtype dtype_of<long long> = Dtype::i64;
+template <>
+inline constexpr Dtype dtype_of<unsigned long long> = Dtype::u64;
 template <>
 inline constexpr Dtype dtype_of<double> = Dtype::f64;
 template <>

@@ -1,5 +1,6 @@
 #include "tessera/tensor/dlpack.h"
 
+#include "tessera/base/checked.h"
 #include "tessera/base/text.h"
 #include "tessera/engine/engine.h"
 #include "tessera/engine/record.h"
@@ -90,9 +91,13 @@ Tensor tessera::from_dlpack(DLManagedTensor* managed, const CreateOptions& optio
                static_cast<int>(from.dtype.bits), " bits is not supported"));
   if (from.ndim < 0 || from.ndim > 16) refuse(cat("from_dlpack: rank ", from.ndim, " is not supported"));
   const auto rank = static_cast<std::size_t>(from.ndim);
+  if (rank > 0 && from.shape == nullptr) refuse("from_dlpack: the shape is null");
+  for (std::size_t i = 0; i < rank; ++i)
+    if (from.shape[i] < 0) refuse(cat("from_dlpack: axis ", i, " has the negative size ", from.shape[i]));
+  if (!checked_product(std::span<const std::int64_t>(from.shape, rank)))
+    refuse("from_dlpack: the tensor is too large");
   op::Layout layout = op::contiguous(op::Extents(from.shape, from.shape + rank));
   for (std::size_t i = 0; i < rank; ++i) {
-    if (from.shape[i] < 0) refuse(cat("from_dlpack: axis ", i, " has the negative size ", from.shape[i]));
     if (from.strides != nullptr) layout.strides[i] = from.strides[i];
   }
   auto* data = static_cast<std::byte*>(from.data) + from.byte_offset;

@@ -1,6 +1,7 @@
 #include "tessera/tensor/gradient.h"
 
 #include <algorithm>
+#include <mutex>
 #include <unordered_map>
 
 #include "tessera/autodiff/gradient.h"
@@ -248,7 +249,7 @@ Value seed_of(NodeBuilder& builder, const Tensor& y, const Tensor& dy, Here here
   }
   if (y.size() != 1)
     fail(here, cat("the gradient of a ", y.node()->type(),
-                   " needs to know the gradient of each element: it has more than one"));
+                   " needs to know the gradient of each element: only one of one element does not"));
   return op::full(builder, 1, y.node()->type());
 }
 
@@ -360,7 +361,7 @@ std::vector<Tensor> tessera::gradients(const Tensor& y, const std::vector<Tensor
     targets.push_back(x.node());
   }
   const Value seed = seed_of(backward.builder(), y, dy, here);
-  if (!targets.empty()) {
+  if (!targets.empty() && y.is_tracked()) {
     backward.find(y.node(), targets);
     backward.run(y.node(), seed);
   }
@@ -404,6 +405,10 @@ ValueAndTangent tessera::jvp(const TensorFunction& f, const std::vector<Tensor>&
                              const std::vector<Tensor>& tangents, Here here) {
   if (xs.size() != tangents.size())
     fail(here, cat(tangents.size(), " tangents were given for ", xs.size(), " arguments"));
+  for (std::size_t i = 0; i < xs.size(); ++i)
+    if (xs[i].is_empty() || tangents[i].is_empty() || tangents[i].shape() != xs[i].shape() ||
+        tangents[i].dtype() != xs[i].dtype())
+      fail(here, cat("tangent ", i, " is not of the type of argument ", i));
   // The gradient is linear in dy: its own gradient with respect to dy, pulled back by the tangents, is the
   // tangent.
   const WithGrad scope;
@@ -430,6 +435,9 @@ namespace {
 /// The value of `f`, whose gradient is `rule`'s affair.
 Tensor with_rule(const TensorFunction& f, std::shared_ptr<const CustomRule> rule,
                  const std::vector<Tensor>& xs) {
+  for (std::size_t i = 0; i < xs.size(); ++i)
+    if (xs[i].is_empty())
+      throw Exception(Error(ErrorCode::invalid_argument, cat("argument ", i, " is empty")));
   Tensor y;
   {
     const NoGrad scope;
@@ -478,12 +486,15 @@ TensorFunction tessera::custom_gradient(TensorFunction f, GradientRule rule) {
 TensorFunction tessera::checkpoint(TensorFunction f) {
   return [f = std::move(f)](const std::vector<Tensor>& xs) {
     const auto& engine = xs.empty() || xs[0].is_empty() ? engine::Engine::default_engine() : xs[0].engine();
-    const auto state = engine->random_state();
+    // Numbers of its own: what other threads and inner checkpoints take does not come between.
+    constexpr std::uint64_t outermost = std::uint64_t{1} << 52, inner = std::uint64_t{1} << 32;
+    const auto state = engine->take_random(engine::thread_state.replay == nullptr ? outermost : inner);
     auto rule = std::make_shared<CustomRule>();
     rule->rule = [f, state](const std::vector<Tensor>& arguments, const Tensor&, const Tensor& dy) {
       const Replay scope(state);
       return computed_again(f, arguments, dy);
     };
+    const Replay scope(state);
     return with_rule(f, std::move(rule), xs);
   };
 }
@@ -494,6 +505,17 @@ NoGrad::NoGrad() : before_(engine::thread_state.gradient_enabled) {
 NoGrad::~NoGrad() { engine::thread_state.gradient_enabled = before_; }
 
 // ---- what tensors can do themselves
+
+namespace {
+
+/// Several threads may leave gradients at one tensor. Not the engine's lock: code of the user may run under
+/// this one.
+std::recursive_mutex& gradient_mutex() {
+  static auto* mutex = new std::recursive_mutex;
+  return *mutex;
+}
+
+}  // namespace
 
 Tensor& Tensor::requires_grad(Here here) {
   if (node_ == nullptr) fail(here, "an empty tensor was used");
@@ -516,10 +538,13 @@ void Tensor::backward(Here here) const { backward(Tensor(), here); }
 void Tensor::backward(const Tensor& dy, Here here) const {
   if (node_ == nullptr) fail(here, "an empty tensor was used");
   if (!is_tracked()) fail(here, "backward() was asked of a tensor that depends on none that requires_grad()");
+  if (engine::thread_state.trace_depth > 0)
+    fail(here, "backward() cannot be asked for while a region is traced");
   const NoGrad scope;
   Backward backward(engine(), here);
   backward.find(node_, {});
   backward.run(node_, seed_of(backward.builder(), *this, dy, here));
+  const std::lock_guard lock(gradient_mutex());
   for (Node* leaf : backward.leaves()) {
     const Value gradient = backward.gradient(leaf);
     if (!gradient) continue;
@@ -539,12 +564,14 @@ Tensor Tensor::grad(Here here) const {
   if (node_ == nullptr) fail(here, "an empty tensor was used");
   if (!node_->is(Node::needs_gradient))
     fail(here, "grad() was asked of a tensor that does not require_grad()");
+  const std::lock_guard lock(gradient_mutex());
   if (node_->extra == nullptr || node_->extra->gradient == nullptr)
     return zeros(shape(), {.dtype = dtype(), .engine = engine()}, here);
   return tensor_of(NodeRef::share(node_->extra->gradient));
 }
 
 void Tensor::zero_grad() {
+  const std::lock_guard lock(gradient_mutex());
   if (node_ == nullptr || node_->extra == nullptr || node_->extra->gradient == nullptr) return;
   engine::release(std::exchange(node_->extra->gradient, nullptr));
 }

@@ -54,7 +54,7 @@ struct ValueAndTangent {
                                   const std::vector<Tensor>& tangents, Here here = {});
 
 /// `f`, whose values are computed again for the gradient instead of being kept. Random numbers are the same
-/// both times.
+/// both times. Gradients flow into the arguments; tensors that `f` captures count as constants.
 [[nodiscard]] TensorFunction checkpoint(TensorFunction f);
 
 /// `f` with a gradient of its own: `rule` takes the arguments, the value and its gradient, and gives the

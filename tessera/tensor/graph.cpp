@@ -263,4 +263,7 @@ void Graph::to_dot(const std::string& path) const {
     throw Exception(Error(ErrorCode::io, cat("cannot write ", printable(path), ": ", std::strerror(errno))));
 }
 
-NodeId tessera::node_id(const Tensor& tensor) { return id_of(*tensor.node()); }
+NodeId tessera::node_id(const Tensor& tensor) {
+  if (tensor.is_empty()) throw Exception(Error(ErrorCode::invalid_argument, "an empty tensor has no node"));
+  return id_of(*tensor.node());
+}

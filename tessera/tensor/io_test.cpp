@@ -160,6 +160,17 @@ TEST_F(Files, a_wrong_safetensors_header_is_an_error) {
       R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]},"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})");
 }
 
+TEST_F(Files, links_and_devices_are_not_replaced) {
+  save_npy(path("real.npy"), zeros({1}));
+  fs::create_symlink(path("real.npy"), path("link.npy"));
+  save_npy(path("link.npy"), ones({2}));
+  EXPECT_TRUE(fs::is_symlink(path("link.npy")));
+  EXPECT_EQ(load_npy(path("real.npy")).shape(), (Shape{2}));
+  EXPECT_NE(message_of([&] { save_npy("/dev/null", zeros({1})); }).find("no regular file"),
+            std::string::npos);
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
 TEST_F(Files, what_is_no_file_is_an_error) {
   EXPECT_NE(message_of([&] { (void)load_npy(path("none.npy")); }).find("none.npy"), std::string::npos);
   EXPECT_NE(message_of([&] { (void)load_npz("/"); }), "");

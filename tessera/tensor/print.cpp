@@ -1,5 +1,6 @@
 // Tensors as text, shortened in the middle of long axes.
 #include <algorithm>
+#include <cmath>
 
 #include "tessera/base/text.h"
 #include "tessera/tensor/tensor.h"
@@ -21,7 +22,10 @@ class TensorText {
         shorten_(static_cast<std::int64_t>(values_.size()) > shown_in_full) {}
 
   std::string text() {
-    axis(0, 0);
+    if (values_.empty())
+      out_ = "[]";
+    else
+      axis(0, 0);
     return out_ + cat(" ", dtype_, "[", join(shape_, ", "), "]");
   }
 
@@ -47,8 +51,12 @@ class TensorText {
     const auto at = static_cast<std::size_t>(offset);
     if (dtype_ == Dtype::boolean)
       append_text(out_, integers_[at] != 0);
+    else if (dtype_ == Dtype::u64)
+      append_text(out_, static_cast<std::uint64_t>(integers_[at]));
     else if (!ir::is_float(dtype_))
       append_text(out_, integers_[at]);
+    else if (std::isnan(values_[at]))
+      out_ += "nan";
     else if (dtype_ == Dtype::f64)
       append_text(out_, values_[at]);
     else

@@ -135,6 +135,9 @@ void tessera::save_safetensors(const std::string& path, const NamedTensors& tens
   std::size_t offset = 0;
   std::vector<std::span<const std::byte>> parts(1);
   for (const auto& [name, tensor] : tensors) {
+    if (name == "__metadata__")
+      throw Exception(Error(ErrorCode::invalid_argument,
+                            "save_safetensors: the format keeps the name __metadata__ for itself"));
     const auto bytes = tensor.bytes();
     const auto known = std::find_if(std::begin(dtype_names), std::end(dtype_names),
                                     [&](const auto& entry) { return entry.second == tensor.dtype(); });

@@ -1,7 +1,9 @@
 #include "tessera/tensor/tensor.h"
 
+#include <cmath>
 #include <cstring>
 #include <future>
+#include <limits>
 
 #include "tessera/base/text.h"
 #include "tessera/engine/engine.h"
@@ -65,15 +67,26 @@ const std::byte* first_element(const Storage& storage, Dtype dtype) {
   return storage.buffer->data() + storage.layout.offset * static_cast<std::int64_t>(ir::size_of(dtype));
 }
 
+/// As casts do it: what is outside goes to the nearest end, NaN to 0.
+template <class T>
+T saturated(double value) {
+  if (std::isnan(value)) return 0;
+  if (value <= static_cast<double>(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();
+  if (value >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
+  return static_cast<T>(value);
+}
+
 template <class T>
 T element_as(const std::byte* at, Dtype dtype) {
   return op::visit_wide(dtype, [&]<class W>(W*) -> T {
     W value{};
     op::loader<W>(dtype)(at, 0, 1, 1, &value);
-    if constexpr (std::is_same_v<W, double>)
-      return static_cast<T>(value);
-    else
+    if constexpr (!std::is_same_v<W, double>)
       return static_cast<T>(value.v);
+    else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+      return saturated<T>(value);
+    else
+      return static_cast<T>(value);
   });
 }
 
@@ -194,36 +207,31 @@ const void* Tensor::storage(Here here) const { return first_element(stored(*this
 
 void Tensor::fill(double value, Here here) {
   const Node& node = checked(node_, here);
-  const CreateOptions options{.dtype = node.dtype, .engine = node.component->engine()};
-  Tensor next = full(shape(), value, options, here);
-  const Storage* old = node.storage.load(std::memory_order_acquire);
-  // Nobody else can see the old value: its memory serves for the new one.
-  const bool alone = node.refs.load(std::memory_order_acquire) == 1 && old != nullptr &&
-                     old->buffer->unique() && old->buffer->owned() && old->layout.is_contiguous();
-  if (alone) {
-    const double wide = value;
-    const auto count = static_cast<std::size_t>(op::element_count(old->layout.shape));
-    for (std::size_t i = 0; i < count; ++i)
-      op::storer<double>(node.dtype)(old->buffer->data(), old->layout.offset + static_cast<std::int64_t>(i),
-                                     1, 1, &wide);
-    return;
-  }
-  *this = next.eval(here);
+  become(full(shape(), value, {.dtype = node.dtype, .engine = node.component->engine()}, here), here);
+}
+
+/// A tensor that requires gradients goes on doing so.
+void Tensor::become(Tensor next, Here here) {
+  const bool needs_gradient = node_->is(Node::needs_gradient);
+  *this = std::move(next);
+  if (needs_gradient) requires_grad(here);
 }
 
 void Tensor::assign(const Tensor& other, Here here) {
   const Node &mine = checked(node_, here), &theirs = checked(other.node_, here);
   if (mine.dtype != theirs.dtype || shape() != other.shape())
     fail(here, ErrorCode::shape, cat("assign: a ", mine.type(), " cannot be assigned a ", theirs.type()));
-  const bool needs_gradient = mine.is(Node::needs_gradient);
-  *this = other;
-  if (needs_gradient) requires_grad(here);
+  become(other, here);
 }
 
 void Tensor::update_slice(const Shape& starts, const Tensor& update, const Shape& steps, Here here) {
   static const op::Card& card = detail::card("update_slice");
-  *this = detail::call(card, detail::CallOperands().add(Operand(*this, here)).add(Operand(update, here)),
-                       {{"starts", ir::shape_of(starts)}, {"steps", steps}});
+  if (checked(node_, here).dtype != checked(update.node_, here).dtype)
+    fail(here, ErrorCode::invalid_argument,
+         cat("update_slice: a ", update.node_->type(), " cannot be written into a ", node_->type()));
+  become(detail::call(card, detail::CallOperands().add(Operand(*this, here)).add(Operand(update, here)),
+                      {{"starts", ir::shape_of(starts)}, {"steps", steps}}),
+         here);
 }
 
 // ---- parts and shapes
@@ -269,15 +277,16 @@ Tensor Tensor::cast(Dtype dtype, Here here) const {
   return detail::call(card, detail::CallOperands().add(Operand(*this, here)), {{"dtype", dtype}});
 }
 
-Tensor Tensor::operator[](std::int64_t i) const {
-  if (rank() == 0) throw Exception(Error(ErrorCode::invalid_argument, "a tensor of rank 0 has no index"));
+Tensor Tensor::operator[](Index index) const {
+  const auto [i, here] = index;
+  checked(node_, here);
+  if (rank() == 0) fail(here, ErrorCode::invalid_argument, "a tensor of rank 0 has no index");
   Shape rest = shape();
   const std::int64_t extent = rest[0], at = i < 0 ? i + extent : i;
   if (at < 0 || at >= extent)
-    throw Exception(
-        Error(ErrorCode::invalid_argument, cat("index ", i, " is outside axis 0 of size ", extent)));
+    fail(here, ErrorCode::invalid_argument, cat("index ", i, " is outside axis 0 of size ", extent));
   rest.erase(rest.begin());
-  return slice({{at, at + 1, 1}}).reshape(std::move(rest));
+  return slice({{at, at + 1, 1}}, here).reshape(std::move(rest), here);
 }
 
 std::shared_ptr<engine::Engine> Tensor::engine() const { return checked(node_).component->engine(); }
@@ -311,7 +320,11 @@ Tensor tessera::operator>=(Operand a, Operand b) { return detail::binary(detail:
 Tensor tessera::operator&(Operand a, Operand b) { return detail::binary(detail::card("bit_and"), a, b); }
 Tensor tessera::operator|(Operand a, Operand b) { return detail::binary(detail::card("bit_or"), a, b); }
 Tensor tessera::operator^(Operand a, Operand b) { return detail::binary(detail::card("bit_xor"), a, b); }
-Tensor tessera::operator~(Operand x) { return detail::unary(detail::card("bit_not"), x); }
+Tensor tessera::operator~(Operand x) {
+  const bool is_mask =
+      x.kind() == Operand::Kind::tensor && !x.tensor().is_empty() && x.tensor().dtype() == Dtype::boolean;
+  return detail::unary(detail::card(is_mask ? "logical_not" : "bit_not"), x);
+}
 
 // ---- evaluation
 

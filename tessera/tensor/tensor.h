@@ -43,6 +43,13 @@ struct Here {
   std::uint32_t line;
 };
 
+/// A position, and where the caller stands.
+struct Index {
+  Index(std::int64_t position, Here caller = {}) : value(position), here(caller) {}
+  std::int64_t value;
+  Here here;
+};
+
 /// Part of an axis: from `start` to before `stop`, every `step`-th. Negative positions count from the end;
 /// what is left out runs to the end in the direction of the step.
 struct Slice {
@@ -107,7 +114,7 @@ class Tensor {
   [[nodiscard]] Tensor transpose(Shape permutation = {}, Here here = {}) const;
   [[nodiscard]] Tensor cast(Dtype dtype, Here here = {}) const;
   /// Index `i` of the first axis.
-  [[nodiscard]] Tensor operator[](std::int64_t i) const;
+  [[nodiscard]] Tensor operator[](Index i) const;
 
   /// From now on what is recorded with this handle leads back to it: backward() leaves a gradient here.
   /// Values it is assigned later require gradients too.
@@ -135,10 +142,22 @@ class Tensor {
   [[nodiscard]] engine::Node* node() const { return node_; }
 
  private:
+  void become(Tensor next, Here here);
+
   explicit Tensor(engine::Node* node) : node_(node) {}
 
   engine::Node* node_ = nullptr;
 };
+
+namespace detail {
+/// Whether an unsigned number is larger than every i64: it is used as a real one.
+template <class T>
+constexpr bool is_beyond_i64(T value) {
+  if constexpr (std::is_same_v<T, std::uint64_t> || std::is_same_v<T, unsigned long long>)
+    return value > INT64_MAX;
+  return false;
+}
+}  // namespace detail
 
 /// What an op takes: a tensor, a number, or nothing; and where the caller stands.
 class Operand {
@@ -149,9 +168,9 @@ class Operand {
   Operand(const Tensor& tensor, Here here = {}) : kind_(Kind::tensor), tensor_(&tensor), here_(here) {}
   template <class T>
   requires std::is_arithmetic_v<T> Operand(T value, Here here = {}) : here_(here) {
-    if constexpr (std::is_floating_point_v<T>) {
+    if (std::is_floating_point_v<T> || detail::is_beyond_i64(value)) {
       kind_ = Kind::real;
-      real_ = value;
+      real_ = static_cast<double>(value);
     } else {
       kind_ = Kind::integer;
       integer_ = static_cast<std::int64_t>(value);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 
 #include "tessera/tensor/create.h"
 #include "tessera/tensor/graph.h"
@@ -315,6 +316,52 @@ TEST(Tensor, an_index_out_of_range_fails_where_it_was_recorded) {
   EXPECT_EQ(message_of([&] { eval(y); }), message);
 }
 
+TEST(Tensor, numbers_that_do_not_fit_are_errors) {
+  const Tensor x = zeros({1}, {.dtype = i8}), u = zeros({1}, {.dtype = u8});
+  EXPECT_NE(message_of([&] { (void)(x < 300); }).find("300 does not fit i8"), std::string::npos);
+  EXPECT_NE(message_of([&] { (void)(u > -1); }).find("-1 does not fit u8"), std::string::npos);
+  EXPECT_EQ(((tensor({1}) > 0) < 2).item<int>({0}), 1);
+  EXPECT_NEAR((ones({1}) + UINT64_MAX).item<double>({0}), 1.8446744073709552e19, 1e12);
+}
+
+TEST(Tensor, an_operand_behind_one_that_is_left_out_is_an_error) {
+  EXPECT_NE(message_of([] { (void)clip(tensor({-5, 5}), {}, 1); }).find("left out"), std::string::npos);
+}
+
+TEST(Tensor, fill_stores_what_casts_store) {
+  for (const auto& [dtype, value] :
+       std::vector<std::pair<Dtype, double>>{{i8, 300}, {u8, -1}, {i32, 1e30}, {bool_, 0.5}}) {
+    const auto expected = full({1}, value, {.dtype = f64}).cast(dtype).item<double>({0});
+    Tensor x = zeros({1}, {.dtype = dtype}).eval();
+    x.fill(value);
+    EXPECT_EQ(x.item<double>({0}), expected);
+    EXPECT_EQ(full({1}, value, {.dtype = dtype}).item<double>({0}), expected);
+    EXPECT_EQ(constant(value, {.dtype = dtype}).item<double>(), expected);
+  }
+}
+
+TEST(Tensor, a_write_keeps_the_dtype) {
+  Tensor x = zeros({3}, {.dtype = i32});
+  EXPECT_NE(message_of([&] { x.update_slice({0}, ones({1})); }).find("cannot be written"), std::string::npos);
+  EXPECT_EQ(x.dtype(), i32);
+}
+
+TEST(Tensor, masks_are_negated_as_masks) {
+  EXPECT_EQ((~(tensor({0, 1}) > 0)).to_vector<int>(), (std::vector<int>{1, 0}));
+  EXPECT_EQ((~(tensor({0, 1}) > 0)).dtype(), bool_);
+}
+
+TEST(Tensor, conversions_of_single_elements_saturate) {
+  const Tensor x = tensor({INFINITY, -INFINITY, NAN});
+  EXPECT_EQ(x.to_vector<std::int64_t>(), (std::vector<std::int64_t>{INT64_MAX, INT64_MIN, 0}));
+}
+
+TEST(Tensor, an_index_names_the_line) {
+  const Tensor x = zeros({3});
+  const std::string message = message_of([&] { (void)x[5]; });
+  EXPECT_NE(message.find("tensor_test.cpp:"), std::string::npos) << message;
+}
+
 // ---- the rest
 
 TEST(Tensor, several_results) {
@@ -350,6 +397,9 @@ TEST(Tensor, async) {
 TEST(Tensor, text) {
   EXPECT_EQ(from_vector<float>({1, 2.5, 3, 4}, {2, 2}).to_text(), "[[1.0, 2.5],\n [3.0, 4.0]] f32[2, 2]");
   EXPECT_EQ(zeros({0}).to_text(), "[] f32[0]");
+  EXPECT_EQ(zeros({std::int64_t{1} << 31, 0}).to_text(), "[] f32[2147483648, 0]");
+  EXPECT_EQ(from_vector<std::uint64_t>({UINT64_MAX}, {1}).to_text(), "[18446744073709551615] u64[1]");
+  EXPECT_EQ(tensor({-NAN}).to_text(), "[nan] f32[1]");
   EXPECT_LT(zeros({100, 100}).to_text().size(), 1000U);
 }
 

@@ -47,6 +47,23 @@ class Answers(Files):
             "tiles": [{"pattern": "mm_relu", "map": {"a": "1", "b": "2"}}, {"pattern": "mm_relu", "map": {"a": "3", "b": "4"}}],
             "order": [0, 1], "uncovered": [], "optimal": True, "bound": 2.0, "gap": 0.0, "candidates": 6})
 
+    def test_inputs_that_take_anything_are_not_permuted(self):
+        graph = self.file("wide.json", {"nodes": [{"id": "a", "op": "add", "inputs": [f"x{i}" for i in range(40)]}]})
+        library = self.file("nulls.json", {"patterns": [
+            {"name": "p", "nodes": [{"id": "a", "op": "add", "inputs": [None] * 40}]}]})
+        found = answer(graph, library)
+        self.assertEqual((found["coverage"], found["candidates"]), (1, 1))
+
+    def test_constants_are_compared_exactly(self):
+        def covered(given, wanted):
+            graph = self.file("constant.json", {"nodes": [{"id": "a", "op": "add", "inputs": ["x", given]}]})
+            library = self.file("wanted.json", {"patterns": [
+                {"name": "p", "nodes": [{"id": "a", "op": "add", "inputs": ["x", wanted]}]}]})
+            return answer(graph, library)["coverage"]
+        self.assertEqual(covered(1, 1.0), 1)
+        self.assertEqual(covered(-0.0, 0), 0)
+        self.assertEqual(covered(9007199254740993, 9007199254740992.0), 0)
+
     def test_files(self):
         graph = self.file("graph.json", {
             "nodes": [{"id": "1", "op": "mm", "inputs": ["x", "w"], "attrs": {}}, {"id": "2", "op": "relu", "inputs": ["1"]}],
