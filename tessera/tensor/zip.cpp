@@ -163,7 +163,7 @@ Result<void> ZipWriter::add(const std::string& name, std::string_view head, std:
   append_number(directory_, central_magic, 4);
   append_number(directory_, 20, 2);
   directory_ += common;
-  append_number(directory_, 0, 10);
+  directory_.append(10, '\0');
   append_number(directory_, offset_, 4);
   directory_ += name;
   offset_ += local.size() + size;
