@@ -6,24 +6,16 @@
 
 #include "tessera/tensor/gradient.h"
 #include "tessera/tensor/scope.h"
+#include "tests/support/message.h"
 
 using namespace tessera;
+using tessera::fixture::message_of;
 
 namespace {
 
 using Doubles = std::vector<double>;
 
 Tensor doubles(const Doubles& values, Shape shape) { return from_vector(values, std::move(shape)); }
-
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Exception& e) {
-    return e.error().to_text();
-  }
-  return "";
-}
 
 TEST(Layers, linear_multiplies_and_adds) {
   const Tensor x = doubles({1, 2}, {1, 2}), w = doubles({1, 0, 2, 0, 1, 3}, {2, 3});

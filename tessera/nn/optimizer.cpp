@@ -23,6 +23,23 @@ Tensor& slot(OptimizerState& state, const std::string& name, const Tensor& param
   return found;
 }
 
+/// Everything is checked before anything is changed: a wrong gradient leaves parameters and state as they
+/// were.
+void check_gradients(const Parameters& parameters, const Parameters& gradients, Here here) {
+  const auto fail = [&](const std::string& message) {
+    throw Exception(Error(ErrorCode::invalid_argument, message, SourceSpan{here.file, here.line, 0}));
+  };
+  for (const auto& [name, parameter] : parameters) {
+    const Tensor& gradient = nn::get(gradients, name, here);
+    if (parameter.is_empty() || gradient.is_empty())
+      fail(cat("parameter '", printable(name), "' or its gradient is empty"));
+    if (gradient.shape() != parameter.shape() || gradient.dtype() != parameter.dtype())
+      fail(cat("the gradient of '", printable(name), "' is ", gradient.dtype(), "[",
+               join(gradient.shape(), ", "), "], the parameter is ", parameter.dtype(), "[",
+               join(parameter.shape(), ", "), "]"));
+  }
+}
+
 /// The gradient of a parameter, with `decay` times the parameter.
 Tensor gradient_of(const std::string& name, const Tensor& parameter, const Parameters& gradients,
                    double decay, Here here) {
@@ -39,6 +56,7 @@ struct AdamStep {
 
 void adam_step(Parameters& parameters, const Parameters& gradients, OptimizerState& state,
                const AdamStep& step, Here here) {
+  check_gradients(parameters, gradients, here);
   const NoGrad scope;
   ++state.steps;
   const double t = static_cast<double>(state.steps);
@@ -59,6 +77,7 @@ void adam_step(Parameters& parameters, const Parameters& gradients, OptimizerSta
 
 void tessera::optim::sgd(Parameters& parameters, const Parameters& gradients, OptimizerState& state,
                          double rate, const SgdOptions& options, Here here) {
+  check_gradients(parameters, gradients, here);
   const NoGrad scope;
   ++state.steps;
   for (auto& [name, parameter] : parameters) {

@@ -9,10 +9,12 @@
 #include "tessera/tensor/gradient.h"
 #include "tessera/tensor/graph.h"
 #include "tessera/tensor/scope.h"
+#include "tests/support/message.h"
 
 using namespace tessera;
 using optim::OptimizerState;
 using optim::Parameters;
+using tessera::fixture::message_of;
 
 namespace {
 
@@ -180,6 +182,29 @@ TEST(Optimizer, parameters_that_require_gradients_go_on_doing_so) {
     optim::sgd(p, {{"w", p["w"].grad()}}, state, 0.25);
   }
   expect_near(values(p), {0.25, -0.5, 0.75});  // each step halves
+}
+
+TEST(Optimizer, a_wrong_gradient_changes_nothing) {
+  Parameters p{{"a", ones({2})}, {"b", ones({4})}};
+  OptimizerState state;
+  const auto expect_refused = [&](const Parameters& gradients, const char* said) {
+    for (const bool use_adam : {false, true}) {
+      const std::string message = message_of([&] {
+        use_adam ? optim::adam(p, gradients, state, 0.1)
+                 : optim::sgd(p, gradients, state, 0.1, {.momentum = 0.9});
+      });
+      EXPECT_NE(message.find(said), std::string::npos) << message;
+      EXPECT_NE(message.find("optimizer_test.cpp"), std::string::npos) << message;
+    }
+    EXPECT_EQ(state.steps, 0);
+    EXPECT_TRUE(state.slots.empty());
+    EXPECT_EQ(p["a"].to_vector<float>(), (std::vector<float>{1, 1}));
+  };
+  expect_refused({{"a", ones({2})}}, "'b'");
+  expect_refused({{"a", ones({2})}, {"b", ones({2, 4})}}, "f32[2, 4]");
+  expect_refused({{"a", ones({2})}, {"b", ones({1})}}, "f32[1]");
+  expect_refused({{"a", ones({2})}, {"b", ones({4}, {.dtype = f64})}}, "f64[4]");
+  expect_refused({{"a", ones({2})}, {"b", Tensor()}}, "empty");
 }
 
 TEST(Optimizer, memory_of_many_steps_is_flat) {

@@ -9,25 +9,17 @@
 #include "tessera/tensor/graph.h"
 #include "tessera/tensor/ops.h"
 #include "tessera/tensor/scope.h"
+#include "tests/support/message.h"
 
 using namespace tessera;
+using tessera::fixture::message_of;
 
 namespace {
 
 using Floats = std::vector<float>;
 Floats values(const Tensor& tensor) { return tensor.to_vector<float>(); }
 
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Exception& e) {
-    return e.error().to_text();
-  }
-  return "";
-}
-
-TEST(Gradient, L11_backward_twice_accumulates_once_per_call) {
+TEST(Gradient, Trap_L11_backward_twice_accumulates_once_per_call) {
   Tensor x = tensor({1, 2, 3});
   x.requires_grad();
   const Tensor loss = sum(x * x);
@@ -40,7 +32,7 @@ TEST(Gradient, L11_backward_twice_accumulates_once_per_call) {
   EXPECT_EQ(values(x.grad()), (Floats{0, 0, 0}));
 }
 
-TEST(Gradient, L12_broadcasts_are_summed) {
+TEST(Gradient, Trap_L12_broadcasts_are_summed) {
   Tensor x = ones({2, 1}), y = ones({2, 3});
   x.requires_grad();
   y.requires_grad();
@@ -242,7 +234,7 @@ TEST(Gradient, threads_may_leave_gradients_at_one_tensor) {
   EXPECT_EQ(values(w.grad()), (Floats{800, 800}));
 }
 
-TEST(Gradient, L15_training_has_constant_memory) {
+TEST(Gradient, Trap_L15_training_has_constant_memory) {
   const auto engine = Engine::create({.seed = 1});
   const CreateOptions options{.engine = engine};
   const Tensor x = rand({16, 4}, options).eval(),

@@ -11,8 +11,10 @@
 #include <random>
 
 #include "tessera/tensor/ops.h"
+#include "tests/support/message.h"
 
 using namespace tessera;
+using tessera::fixture::message_of;
 namespace fs = std::filesystem;
 
 namespace {
@@ -37,16 +39,6 @@ class Files : public testing::Test {
  private:
   fs::path folder_;
 };
-
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Exception& e) {
-    return e.error().to_text();
-  }
-  return "";
-}
 
 std::vector<Tensor> samples() {
   return {from_vector<float>({1, -2.5, 3, 4, 5, 6}, {2, 3}),

@@ -8,22 +8,14 @@
 #include "tessera/tensor/gradient.h"
 #include "tessera/tensor/graph.h"
 #include "tessera/tensor/ops.h"
+#include "tests/support/message.h"
 
 using namespace tessera;
+using tessera::fixture::message_of;
 
 namespace {
 
 using Floats = std::vector<float>;
-
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Exception& e) {
-    return e.error().to_text();
-  }
-  return "";
-}
 
 Tensor number(double value) { return full({}, value, {.dtype = f64}); }
 
@@ -47,7 +39,7 @@ TEST(Region, only_the_way_taken_is_computed) {
   EXPECT_EQ(y.to_vector<float>(), (Floats{1, 2}));
 }
 
-TEST(Region, G4_if_that_does_not_run_gives_zeros) {
+TEST(Region, Trap_G4_if_that_does_not_run_gives_zeros) {
   const Tensor x = tensor({1, 2});
   EXPECT_EQ(if_(number(1), [&] { return x + 1; }).to_vector<float>(), (Floats{2, 3}));
   EXPECT_EQ(if_(number(0), [&] { return x + 1; }).to_vector<float>(), (Floats{0, 0}));
@@ -81,7 +73,7 @@ TEST(Region, while_loops) {
   EXPECT_EQ(done[1].item<double>(), 10);
 }
 
-TEST(Region, G12_a_loop_that_never_ends_stops_at_its_limit) {
+TEST(Region, Trap_G12_a_loop_that_never_ends_stops_at_its_limit) {
   const auto positive = [](const Tensors& s) { return s[0] > 0; };
   const auto next = [](const Tensors& s) { return Tensors{s[0] + 1}; };
   const int line = __LINE__ + 1;
@@ -91,7 +83,7 @@ TEST(Region, G12_a_loop_that_never_ends_stops_at_its_limit) {
   EXPECT_NE(message.find("region_test.cpp:" + std::to_string(line)), std::string::npos) << message;
 }
 
-TEST(Region, G19_zero_iterations_change_nothing) {
+TEST(Region, Trap_G19_zero_iterations_change_nothing) {
   EXPECT_EQ(count_down(-1)[1].item<double>(), 0);
   EXPECT_EQ(for_loop(0, [](const Tensor&, const Tensors& s) { return Tensors{s[0] + 1}; }, {number(7)})[0]
                 .item<double>(),

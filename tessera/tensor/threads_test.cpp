@@ -18,7 +18,7 @@ void on_threads(int count, F&& f) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(Threads, L14_build_on_shared_tensors) {
+TEST(Threads, Trap_L14_build_on_shared_tensors) {
   const Tensor shared = tensor({1, 2, 3}) * 2;
   std::vector<Tensor> sums(4);
   on_threads(4, [&](int i) {
@@ -30,7 +30,7 @@ TEST(Threads, L14_build_on_shared_tensors) {
 }
 
 /// Two chains, each step of which needs a step of the other.
-TEST(Threads, L14_evaluate_what_needs_each_other) {
+TEST(Threads, Trap_L14_evaluate_what_needs_each_other) {
   for (int round = 0; round < 50; ++round) {
     Tensor a = tensor({1}), b = tensor({2});
     std::vector<Tensor> left, right;
