@@ -126,7 +126,7 @@ void show_pictures(const DigitTraining& training, const DigitGuesses& guesses) {
 }
 
 void show_engine(const DigitTraining& training, const Outcome& outcome) {
-  const auto figures = statistics();
+  const auto figures = stats();
   const auto memory_now = memory();
   std::printf("What the engine did\n");
   if (training.nodes_per_step() != 0)
@@ -158,7 +158,7 @@ void show_text(const DigitTraining& training, const Outcome& outcome) {
 }
 
 void show_json(const DigitTraining& training, const Outcome& outcome) {
-  const auto figures = statistics();
+  const auto figures = stats();
   const auto memory_now = memory();
   JsonWriter json(JsonWriter::Style::indented);
   json.begin_object().member("finished", outcome.end == End::finished).member("epochs", training.epoch());

@@ -109,6 +109,8 @@ class Lowering {
     if (ir::is<ir::Tuple>(value) || ir::is<ir::Item>(value))
       return Error(ErrorCode::unsupported, "a plan has no tuples");
     if (const auto* call = ir::as<ir::Call>(value)) return add_call(*call, statement);
+    if (const auto* invoke = ir::as<ir::Invoke>(value); invoke != nullptr && can_inline(*invoke))
+      return add_inlined(*invoke, statement);
     if (region_name(value) != "call" || ir::is<ir::Invoke>(value)) return add_region(value, statement);
     values_[statement.targets[0].get()] = TESSERA_TRY(operand(value));
     return {};
@@ -121,6 +123,29 @@ class Lowering {
     step.attributes = TESSERA_TRY(op::complete_attributes(*step.card, call.attrs));
     for (const ir::ExprRef& arg : call.args) step.inputs.push_back(TESSERA_TRY(operand(*arg)));
     return add_step(std::move(step), statement);
+  }
+
+  /// Calls nest as deep as traces do; those that nest deeper, or are many, stay calls.
+  [[nodiscard]] bool can_inline(const ir::Invoke& invoke) const {
+    return invoke.callee->dims.empty() && invoke.dims.empty() && depth_ < max_depth &&
+           plan_.steps.size() < max_inlined_steps;
+  }
+
+  /// The statements of the callee in the place of the call.
+  Result<void> add_inlined(const ir::Invoke& invoke, const ir::Assign& statement) {
+    std::vector<ValueId> arguments, results;
+    for (const ir::ExprRef& arg : invoke.args) arguments.push_back(TESSERA_TRY(operand(*arg)));
+    const ir::Function& callee = *invoke.callee;
+    for (std::size_t i = 0; i < arguments.size(); ++i) values_[callee.params[i].get()] = arguments[i];
+    ++depth_;
+    for (const auto& inner : callee.body) {
+      auto done = add_statement(*inner);
+      if (!done) return std::move(done).error().at(inner->span().resolve());
+    }
+    --depth_;
+    for (const ir::ExprRef& result : callee.results) results.push_back(TESSERA_TRY(operand(*result)));
+    for (std::size_t i = 0; i < results.size(); ++i) values_[statement.targets[i].get()] = results[i];
+    return {};
   }
 
   /// A region becomes a function of the variables it reads, so that the step can run on its own.
@@ -181,7 +206,8 @@ class Lowering {
   }
 
   ValueId parameter_value(const ir::Param& parameter) {
-    if (plan_.parameters.size() <= parameter.slot) plan_.parameters.resize(parameter.slot + 1, op::Dtype::f32);
+    if (plan_.parameters.size() <= parameter.slot)
+      plan_.parameters.resize(parameter.slot + 1, op::Dtype::f32);
     plan_.parameters[parameter.slot] = parameter.dtype;
     return add_value({.kind = ValueKind::parameter, .type = {parameter.dtype, {}}, .index = parameter.slot});
   }
@@ -215,8 +241,12 @@ class Lowering {
                       .size = op::Dim(ir::ExprRef(const_cast<ir::Expr*>(&expr)))});
   }
 
+  static constexpr int max_depth = 100;
+  static constexpr std::size_t max_inlined_steps = 100'000;
+
   const ir::Function& function_;
   Plan plan_;
+  int depth_ = 0;
   std::unordered_map<const ir::Var*, ValueId> values_;
 };
 
