@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,6 +47,10 @@ struct EngineStatistics {
   std::array<std::uint64_t, tier_count> tiers = {};  ///< components by how they were run
 
   [[nodiscard]] std::uint64_t runs(Tier tier) const { return tiers[static_cast<std::size_t>(tier)]; }
+  /// Components that ran as plans.
+  [[nodiscard]] std::uint64_t planned() const {
+    return std::accumulate(tiers.begin(), tiers.end(), std::uint64_t{0}) - runs(Tier::streamed);
+  }
 };
 
 class GraphHandle;
