@@ -175,6 +175,13 @@ struct OnFloat {
     return a * b + c;
 #endif
   }
+  static float without_quarter_turns(float x, float n) {
+#ifdef __FMA__
+    return math::reduced_angle<OnFloat>(x, n);
+#else
+    return static_cast<float>(static_cast<double>(x) - static_cast<double>(n) * 1.57079632679489662);
+#endif
+  }
   static float round(float x) {
 #ifdef __SSE4_1__
     return __builtin_rintf(x);
@@ -453,27 +460,58 @@ void count_up(std::int64_t first, void* out, std::size_t count) {
 
 // ---- reductions
 
-constexpr std::size_t lanes = 64;
-
-/// Many partial results side by side, joined in pairs at the end: fast, and the error of a sum grows with the
-/// few additions of one lane. A is what is accumulated in.
+/// Joined element by element into `total`.
 template <class Op, class T, class A>
-void reduce(const void* in, void* accumulator, std::size_t count) {
+void reduce_rest(const T* x, A& total, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) total = static_cast<A>(Op::of(total, static_cast<A>(x[i])));
+}
+
+template <class Op, class V>
+void join(V& total, const V& x) {
+  if constexpr (std::is_same_v<Op, Min>)
+    total = (total != total) | (total < x) ? total : x;
+  else if constexpr (std::is_same_v<Op, Max>)
+    total = (total != total) | (total > x) ? total : x;
+  else if constexpr (std::is_same_v<Op, Mul>)
+    total = total * x;
+  else
+    total = total + x;
+}
+
+/// Floats in many lanes side by side, which are joined in A at the end: fast, and the error of a sum grows
+/// with the few additions of one lane.
+template <class Op, class T, class A>
+void reduce_floats(const void* in, void* accumulator, std::size_t count) {
+  typedef T Vector __attribute__((vector_size(64)));
+  constexpr std::size_t width = 64 / sizeof(T), lanes = 4 * width;
   const T* x = static_cast<const T*>(in);
   A& total = *static_cast<A*>(accumulator);
   std::size_t i = 0;
   if (count >= lanes) {
-    T part[lanes];
+    Vector part[4], next;
     std::memcpy(part, x, sizeof part);
     for (i = lanes; i + lanes <= count; i += lanes)
-      for (std::size_t k = 0; k < lanes; ++k) part[k] = static_cast<T>(Op::of(part[k], x[i + k]));
+      for (std::size_t k = 0; k < 4; ++k) {
+        std::memcpy(&next, x + i + k * width, sizeof next);
+        join<Op>(part[k], next);
+      }
+    T flat[lanes];
+    std::memcpy(flat, part, sizeof flat);
     A wide[lanes];
-    for (std::size_t k = 0; k < lanes; ++k) wide[k] = static_cast<A>(part[k]);
-    for (std::size_t width = lanes / 2; width > 0; width /= 2)
-      for (std::size_t k = 0; k < width; ++k) wide[k] = static_cast<A>(Op::of(wide[k], wide[k + width]));
-    total = static_cast<A>(Op::of(total, wide[0]));
+    for (std::size_t k = 0; k < lanes; ++k) wide[k] = static_cast<A>(flat[k]);
+    for (std::size_t half = lanes / 2; half > 0; half /= 2)
+      for (std::size_t k = 0; k < half; ++k) wide[k] = Op::of(wide[k], wide[k + half]);
+    total = Op::of(total, wide[0]);
   }
-  for (; i < count; ++i) total = static_cast<A>(Op::of(total, static_cast<A>(x[i])));
+  reduce_rest<Op>(x + i, total, count - i);
+}
+
+template <class Op, class T, class A>
+void reduce(const void* in, void* accumulator, std::size_t count) {
+  if constexpr (is_float_v<T>)
+    reduce_floats<Op, T, A>(in, accumulator, count);
+  else
+    reduce_rest<Op>(static_cast<const T*>(in), *static_cast<A*>(accumulator), count);
 }
 
 /// Products of floats leave the range of f32 long before the result does.

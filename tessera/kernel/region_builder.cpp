@@ -266,7 +266,10 @@ Result<RegionBuilder::Entry> RegionBuilder::reduction(const CallInfo& call, Valu
     total = body_.reduction(*opcode, mapped, number, accumulator, body.needs_elements && depth_ == 0);
   }
   ir::Scalar count{ir::ExprRef(ir::int_const(1))};
-  for (AxisId axis : reduced) count = count * stand_in(body_.extent(axis));
+  for (std::size_t i = 0; i < reduced.size(); ++i) {
+    const ir::Scalar size = stand_in(body_.extent(reduced[i]));
+    count = i == 0 ? size : count * size;
+  }
   const ir::Scalar as_number(ir::scalar_cast(accumulator, count.expr(Dtype::i64)));
   const ValueId value =
       TESSERA_TRY(formula(body.on_scalar.finish(stand_in(total), as_number), wide_dtype(type.dtype)));

@@ -157,16 +157,24 @@ F erf(const F& given) {
   return x * p / q;
 }
 
-/// Beyond it sine and cosine need more bits of pi than the three parts below have.
+/// Beyond it sine and cosine need more bits of pi than its three parts have.
 inline constexpr double largest_angle = 40000.0;
+
+/// pi / 2 as the sum of three floats.
+inline constexpr double half_pi[] = {1.57079637050628662, -4.37113900018624283e-8, -1.71512449147234213e-15};
+
+/// x - n pi / 2, where M can multiply and add in one rounding.
+template <class M, class F>
+F reduced_angle(const F& x, const F& n) {
+  const F first = M::mul_add(n, M::number(-half_pi[0]), x);
+  return M::mul_add(n, M::number(-half_pi[2]), M::mul_add(n, M::number(-half_pi[1]), first));
+}
 
 /// The sine of x + quarter * pi / 2, for |x| <= largest_angle.
 template <class M, class F>
 F sine(const F& x, int quarter) {
   const F n = M::round(x * M::number(0.636619772367581343));
-  F r = M::mul_add(n, M::number(-1.5703125), x);
-  r = M::mul_add(n, M::number(-4.837512969970703125e-4), r);
-  r = M::mul_add(n, M::number(-7.54978995489188216e-8), r);
+  const F r = M::without_quarter_turns(x, n);
   const F t = r * r;
   const F odd = M::mul_add(polynomial<M>(t, -0.166666646404, 0.00833274323532, -0.000195868772687) * t, r, r);
   const F even = M::mul_add(polynomial<M>(t, 0.041666664647, -0.00138882992184, 2.45471246542e-5) * t, t,
