@@ -94,6 +94,7 @@ class Graph {
   [[nodiscard]] const std::string& op_name(OpId op) const { return op_names_[op]; }
   [[nodiscard]] OpId find_op(const std::string& name) const;  ///< `none` if no node has it
   [[nodiscard]] bool is_commutative(OpId op) const { return is_commutative_[op]; }
+  [[nodiscard]] const TraitsRef& traits() const { return traits_; }
   [[nodiscard]] bool has_trait(OpId op, std::string_view trait) const {
     return traits_->has(op_names_[op], trait);
   }
