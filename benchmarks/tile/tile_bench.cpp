@@ -62,6 +62,7 @@ Times measure(const char* name, const TileInstance& instance) {
   std::vector<double> lists;
   Tiling tiling;
   for (int i = 0; i < 10; ++i) {
+    tiling = {};
     const auto start = std::chrono::steady_clock::now();
     const double used = processor_ms();
     tiling = value_or_throw(tile(instance.graph, instance.target));

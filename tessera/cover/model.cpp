@@ -192,12 +192,19 @@ void ModelBuilder::fix_costs() {
   model_.scale = CostScale(total);
   model_.costs_are_exact = true;
   Cost unit = 0;
+  double last_cost = -1;  // costs repeat
+  Cost last_quanta = 0;
   const auto fix = [&](double cost) {
+    if (cost == last_cost) return last_quanta;
     model_.costs_are_exact = model_.costs_are_exact && model_.scale.is_exact(cost);
-    const Cost quanta = model_.scale.quanta(cost);
-    unit = std::gcd(unit, quanta);
-    return quanta;
+    last_cost = cost;
+    last_quanta = model_.scale.quanta(cost);
+    unit = std::gcd(unit, last_quanta);
+    return last_quanta;
   };
+  model_.singles.reserve(singles_.size());
+  model_.is_tiled.reserve(singles_.size());
+  model_.tiles.reserve(tiles_.size());
   for (std::size_t p = 0; p < singles_.size(); ++p)
     model_.singles.push_back({is_tiled(p) ? fix(singles_[p].cost) : 0, singles_[p].candidate});
   for (std::size_t p = 0; p < singles_.size(); ++p) model_.is_tiled.push_back(is_tiled(p));

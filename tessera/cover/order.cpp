@@ -135,6 +135,8 @@ Result<std::vector<std::uint32_t>> tessera::cover::choose_order(const Precedence
   std::vector<std::uint32_t> best = TESSERA_TRY(number_order(graph));
   if (sets.empty()) return best;
   std::uint64_t least = frontier_size(best, sets);
+  constexpr std::uint64_t few_states = 4;  // for each node: no other order is worth the search
+  if (least <= few_states * graph.size()) return best;
   const auto consider = [&](std::vector<std::uint32_t> other) {
     if (other == best) return;
     const std::uint64_t size = frontier_size(other, sets);

@@ -105,6 +105,9 @@ class Graph {
   [[nodiscard]] std::span<const NodeId> predecessors(NodeId node) const { return predecessors_[node]; }
   [[nodiscard]] std::span<const NodeId> successors(NodeId node) const { return successors_[node]; }
 
+  /// How many pairs of a node and a predecessor there are.
+  [[nodiscard]] std::size_t edge_count() const { return predecessors_.item_count(); }
+
   /// The nodes so that predecessors come first; as numbered, if they are numbered so.
   [[nodiscard]] std::span<const NodeId> order() const { return order_; }
   [[nodiscard]] std::uint32_t position(NodeId node) const { return position_[node]; }

@@ -72,13 +72,13 @@ class VariantLister {
   static Tile read_tile(const Graph& graph, const Pattern& pattern, const Variant& variant,
                         std::span<const NodeId> nodes, std::span<const std::uint32_t> payload) {
     Tile tile{.name = pattern.name(), .kernel = pattern.kernel(), .nodes = {nodes.begin(), nodes.end()}};
-    std::vector<NodeId> images;
+    SmallVector<NodeId, 16> images;
+    tile.images.reserve(variant.nodes.size());
     for (const PatternNode& node : variant.nodes) {
       const bool is_chain = node.repeat.most != 1;
       const std::size_t count = is_chain ? payload[0] : 1;
       if (is_chain) payload = payload.subspan(1);
-      tile.images.push_back(
-          {node.id, {payload.begin(), payload.begin() + static_cast<std::ptrdiff_t>(count)}, is_chain});
+      tile.images.push_back({node.id, SmallVector<NodeId, 2>(payload.first(count)), is_chain});
       images.push_back(payload[count - 1]);
       payload = payload.subspan(count);
     }

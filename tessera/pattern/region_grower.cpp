@@ -96,6 +96,7 @@ Result<void> RegionGrower::list(const Graph& graph, CandidateList& out) const {
 Tile RegionGrower::describe(const Graph& graph, const CandidateList& list, std::size_t i) const {
   const auto nodes = list.nodes(i);
   Tile tile{.name = "region", .kernel = "region", .nodes = {nodes.begin(), nodes.end()}};
+  tile.images.reserve(nodes.size());
   for (NodeId node : nodes) tile.images.push_back({.id = graph.id(node), .nodes = {node}});
   find_boundary(graph, tile);
   return tile;

@@ -73,6 +73,7 @@ class Tiler {
 
   Result<cover::Problem> make_problem(CandidateList& list) {
     cover::Problem problem{.node_count = graph_.node_count()};
+    problem.edges.reserve(graph_.edge_count());
     for (NodeId node = 0; node < graph_.node_count(); ++node)
       for (NodeId before : graph_.predecessors(node)) problem.edges.push_back({before, node});
     problem.candidates = std::move(list.sets_);
@@ -124,6 +125,7 @@ class Tiler {
     out_.subproblems = std::move(solution.subproblems);
     out_.gaps = list.gaps();
     out_.tiles.reserve(solution.chosen.size());
+    out_.order.reserve(solution.order.size());
     for (const cover::Step& step : solution.order) {
       if (step.kind == cover::Step::Kind::node) {
         out_.order.push_back({TilingStep::Kind::node, step.index});
@@ -131,10 +133,9 @@ class Tiler {
       }
       out_.order.push_back({TilingStep::Kind::tile, static_cast<std::uint32_t>(out_.tiles.size())});
       const std::uint32_t source = list.source(step.index);
-      Tile tile = target_.sources[source]->describe(graph_, list, step.index);
+      Tile& tile = out_.tiles.emplace_back(target_.sources[source]->describe(graph_, list, step.index));
       tile.source = source;
       tile.cost = list.cost(step.index);
-      out_.tiles.push_back(std::move(tile));
     }
   }
 
