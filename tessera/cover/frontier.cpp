@@ -215,7 +215,8 @@ class Walk {
     const auto states = builder_.states();
     Transition out;
     out.origins = origins_.size();
-    out.is_refused = is_late_ || states.size() > layer_limit_ || origins_.size() + states.size() > kept_state_limit;
+    out.is_refused =
+        is_late_ || states.size() > layer_limit_ || origins_.size() + states.size() > kept_state_limit;
     if (out.is_refused || states.empty()) return out;
     out.cost = std::ranges::min_element(states, {}, &State<W>::cost)->cost;
     words_.clear();

@@ -53,7 +53,8 @@ const StepList& StepTable::steps_of(std::uint32_t piece_index) {
   list_.has_hinges = piece.has_hinges;
   list_.kinds.clear();
   list_.kinds.reserve(piece.size);
-  for (std::uint32_t position : pieces_.positions_of(piece)) list_.kinds.push_back(take_step(piece, position));
+  for (std::uint32_t position : pieces_.positions_of(piece))
+    list_.kinds.push_back(take_step(piece, position));
   list_.slots = static_cast<std::uint32_t>(64 * free_.size());
   return list_;
 }
