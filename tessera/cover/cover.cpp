@@ -242,7 +242,7 @@ std::uint64_t Solution::states() const {
 Result<Solution> tessera::cover::solve(const Problem& problem, const Options& options) {
   const Deadline deadline(options.budget);
   TESSERA_TRY(validate(problem));
-  Model model = TESSERA_TRY(make_model(problem));
+  Model model = TESSERA_TRY(make_model(problem, deadline));
   const std::vector<std::uint32_t> labels = mark_hinges(model);
   const Pieces pieces = split(model, labels);
   PieceSolver solver(model, pieces, options, deadline);

@@ -29,13 +29,13 @@ struct RealTile {
 
 class ModelBuilder {
  public:
-  explicit ModelBuilder(const Problem& problem) : problem_(problem) {}
+  ModelBuilder(const Problem& problem, const Deadline& deadline) : problem_(problem), deadline_(deadline) {}
 
   Result<Model> build() {
     const Precedence graph = make_precedence(problem_.node_count, problem_.edges);
     find_singles();
     find_useful();
-    model_.order = TESSERA_TRY(choose_order(graph, useful_sets()));
+    model_.order = TESSERA_TRY(choose_order(graph, useful_sets(), deadline_));
     model_.graph = renumbered(graph, model_.order);
     place_tiles();
     drop_duplicates();
@@ -59,6 +59,7 @@ class ModelBuilder {
   void fix_costs();
 
   const Problem& problem_;
+  const Deadline& deadline_;
   std::vector<RealSingle> singles_;    ///< by node; by position after place_tiles
   std::vector<std::uint32_t> useful_;  ///< candidates
   std::vector<RealTile> tiles_;
@@ -218,4 +219,6 @@ void ModelBuilder::fix_costs() {
 
 }  // namespace
 
-Result<Model> tessera::cover::make_model(const Problem& problem) { return ModelBuilder(problem).build(); }
+Result<Model> tessera::cover::make_model(const Problem& problem, const Deadline& deadline) {
+  return ModelBuilder(problem, deadline).build();
+}

@@ -23,7 +23,7 @@ void CandidateList::begin_source(std::optional<Clock::time_point> end) {
 void CandidateList::share_time(std::size_t parts) {
   if (!end_) return;
   const auto now = Clock::now();
-  part_end_ = now + (*end_ - now) / static_cast<std::int64_t>(std::max<std::size_t>(parts, 1));
+  part_end_ = now + (*end_ - now) / static_cast<std::int64_t>(std::clamp<std::size_t>(parts, 1, 4));
 }
 
 void CandidateList::set_incomplete(std::string why) { gaps_.push_back(std::move(why)); }

@@ -31,7 +31,8 @@ class CandidateList {
   bool add(std::span<const NodeId> nodes, double cost, std::uint32_t kind,
            std::span<const std::uint32_t> payload);
   /// What follows is one of `parts` parts of the work that the current source still has to do: it gets an
-  /// equal share of the time that is left, so that no part takes it from all others.
+  /// equal share of the time that is left, but at least a quarter, since most parts need little. So no part
+  /// takes it all from the others.
   void share_time(std::size_t parts);
   /// Whether the time for this part of the work is over. Looks at the clock.
   [[nodiscard]] bool out_of_time() const { return part_end_ && Clock::now() >= *part_end_; }
