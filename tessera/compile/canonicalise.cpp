@@ -1,12 +1,14 @@
 #include "tessera/compile/canonicalise.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "tessera/compile/constants.h"
 #include "tessera/compile/each_function.h"
 #include "tessera/compile/function_draft.h"
 #include "tessera/ir/seal.h"
+#include "tessera/op/body.h"
 
 using namespace tessera;
 using namespace tessera::compile;
@@ -30,6 +32,19 @@ bool same_attributes(const ir::Attributes& a, const ir::Attributes& b) {
         a.entries()[i].second.index() != b.entries()[i].second.index())
       return false;
   return true;
+}
+
+/// Whether the order of operands changes no bit: maximum(0, -0) is the first of its operands, though the op
+/// is commutative. Asked of the formula itself.
+bool is_symmetric(const op::Card& card, ir::Dtype dtype) {
+  if (!ir::is_float(dtype) || card.pointwise == nullptr || card.pointwise->on_double == nullptr) return true;
+  const double a = 0.0, b = -0.0;
+  const double* in_order[] = {&a, &b};
+  const double* swapped[] = {&b, &a};
+  double first = 0, second = 0;  // booleans use one byte of it
+  card.pointwise->on_double(in_order, 1, &first);
+  card.pointwise->on_double(swapped, 1, &second);
+  return std::bit_cast<std::uint64_t>(first) == std::bit_cast<std::uint64_t>(second);
 }
 
 class Canonicalise {
@@ -129,8 +144,7 @@ class Canonicalise {
       if (auto normal = axes == nullptr || !type ? std::nullopt : normal_axes(*axes, type->rank()))
         change("axes in order").attrs.set("axes", *std::move(normal));
     }
-    const auto& args = call.args;
-    if (card.traits.commutative && args.size() == 2 && goes_before(*args[1], *args[0])) {
+    if (may_swap(call, card)) {
       ir::Call& swapped = change("operands in order");
       std::swap(swapped.args[0], swapped.args[1]);
     }
@@ -138,6 +152,13 @@ class Canonicalise {
   }
 
   // ---- the order of operands
+
+  bool may_swap(const ir::Call& call, const op::Card& card) {
+    if (!card.traits.commutative || call.args.size() != 2 || !goes_before(*call.args[1], *call.args[0]))
+      return false;
+    const auto type = op::operand_type(*call.args[0]);
+    return type && (context_.options().floats == FloatRules::fast || is_symmetric(card, type->dtype));
+  }
 
   void number(const ir::Var& var) { numbers_[var] = next_++; }
 

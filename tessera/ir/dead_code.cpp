@@ -123,16 +123,21 @@ class Pruned {
   const MayDrop& may_drop_;
 };
 
+Ref<Assign> without_dead_targets(const Ref<Assign>& statement, Liveness& live, const MayDrop& may_drop);
+
 template <class Region>
-Ref<Assign> pruned(const Ref<Assign>& statement, const Region& region, std::size_t lead, Flags needed,
+Ref<Assign> pruned(const Ref<Assign>& statement, const Region& region, std::size_t lead, Liveness& live,
                    const MayDrop& may_drop) {
+  Flags needed = live.of(statement->targets);
   const Pruned<Region> loop(region, lead, may_drop);
   loop.close(needed);
   const Flags captured = loop.captured(needed);
   if (all(needed) && all(captured)) return statement;
   std::vector<Ref<Var>> targets = statement->targets;
   keep_where(targets, needed);
-  return assign(std::move(targets), loop.run(needed, captured), statement->span());
+  // The smaller body may need less itself.
+  const auto smaller = assign(std::move(targets), loop.run(needed, captured), statement->span());
+  return without_dead_targets(smaller, live, may_drop);
 }
 
 // ---- branches
@@ -171,10 +176,8 @@ Ref<Assign> pruned_branch(const Ref<Assign>& statement, const Region& region, co
 /// The statement without what only dead targets need.
 Ref<Assign> without_dead_targets(const Ref<Assign>& statement, Liveness& live, const MayDrop& may_drop) {
   const Expr& value = *statement->value;
-  if (const auto* region = as<ForRegion>(value))
-    return pruned(statement, *region, 1, live.of(statement->targets), may_drop);
-  if (const auto* region = as<WhileRegion>(value))
-    return pruned(statement, *region, 0, live.of(statement->targets), may_drop);
+  if (const auto* region = as<ForRegion>(value)) return pruned(statement, *region, 1, live, may_drop);
+  if (const auto* region = as<WhileRegion>(value)) return pruned(statement, *region, 0, live, may_drop);
   if (const auto* region = as<IfRegion>(value))
     return pruned_branch(statement, *region, live.of(statement->targets), may_drop);
   if (const auto* region = as<SwitchRegion>(value))
