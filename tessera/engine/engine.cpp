@@ -5,7 +5,6 @@
 #include <cstdlib>
 
 #include "tessera/base/text.h"
-#include "tessera/compile/lower.h"
 #include "tessera/engine/evaluation.h"
 #include "tessera/engine/record.h"
 #include "tessera/runtime/reference/reference_device.h"
@@ -50,7 +49,11 @@ EngineStatistics Engine::statistics() const {
 void Engine::make_plan(PlanJob& job) {
   Result<plan::PlanRef> made = Error(ErrorCode::memory, "no memory for a plan");
   try {
-    made = compile::lower(*job.lifted.function);
+    auto planned = compile::plan_function(job.lifted.function, device_->target(), options_.compile);
+    if (planned)
+      made = planned->plan;
+    else
+      made = std::move(planned).error();
   } catch (const std::exception& exception) {
     made = Error(ErrorCode::internal, exception.what());
   }

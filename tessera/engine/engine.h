@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/compile/plan_function.h"
 #include "tessera/engine/compile_queue.h"
 #include "tessera/engine/node.h"
 #include "tessera/engine/plan_cache.h"
@@ -32,6 +33,7 @@ struct EngineOptions {
   /// Of random tensors.
   std::uint64_t seed = 0;
   PlanOptions plans = {};
+  compile::PlanOptions compile = {};
   /// Where calls and plans run; the reference device if there is none.
   std::shared_ptr<runtime::Device> device = {};
 };
