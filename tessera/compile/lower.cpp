@@ -181,7 +181,8 @@ class Lowering {
   }
 
   ValueId parameter_value(const ir::Param& parameter) {
-    if (plan_.parameters.size() <= parameter.slot) plan_.parameters.resize(parameter.slot + 1, op::Dtype::f32);
+    if (plan_.parameters.size() <= parameter.slot)
+      plan_.parameters.resize(parameter.slot + 1, op::Dtype::f32);
     plan_.parameters[parameter.slot] = parameter.dtype;
     return add_value({.kind = ValueKind::parameter, .type = {parameter.dtype, {}}, .index = parameter.slot});
   }

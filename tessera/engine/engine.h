@@ -41,8 +41,8 @@ struct EngineStatistics {
   std::uint64_t views = 0;    ///< calls that only looked at stored elements in another way
   std::uint64_t plans = 0;    ///< that are ready now
   std::uint64_t plans_made = 0;
-  std::uint64_t evictions = 0;  ///< plans dropped for want of room
-  std::uint64_t demotions = 0;  ///< plans that were slower than op by op
+  std::uint64_t evictions = 0;                       ///< plans dropped for want of room
+  std::uint64_t demotions = 0;                       ///< plans that were slower than op by op
   std::array<std::uint64_t, tier_count> tiers = {};  ///< components by how they were run
 
   [[nodiscard]] std::uint64_t runs(Tier tier) const { return tiers[static_cast<std::size_t>(tier)]; }

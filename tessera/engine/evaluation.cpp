@@ -70,7 +70,8 @@ Evaluation::~Evaluation() {
   memory_->dropped.clear();
   memory_->needed.others.clear();
   const std::lock_guard lock(engine_.mutex_);
-  if (engine_.idle_memory_.size() < Engine::max_idle_memory) engine_.idle_memory_.push_back(std::move(memory_));
+  if (engine_.idle_memory_.size() < Engine::max_idle_memory)
+    engine_.idle_memory_.push_back(std::move(memory_));
 }
 
 Result<void> Evaluation::run(std::span<Node* const> asked) {
@@ -279,8 +280,9 @@ Result<void> Evaluation::run_plan(Part& part) {
     part.instance = std::make_unique<PlanInstance>();
     part.instance->executable = TESSERA_TRY(engine_.device_->load(part.entry->plan, engine_.pool_));
   }
-  PlannedOutcome outcome = TESSERA_TRY(run_planned(*part.entry, *part.instance, memory_->needed, part.steps,
-                                                   part.key, part.symbols, *engine_.pool_, memory_->computed));
+  PlannedOutcome outcome =
+      TESSERA_TRY(run_planned(*part.entry, *part.instance, memory_->needed, part.steps, part.key,
+                              part.symbols, *engine_.pool_, memory_->computed));
   if (part.report.tier != Tier::cold) {
     part.report.tier = outcome.tier;
     part.report.cause = std::move(outcome.cause);
@@ -319,7 +321,8 @@ void Evaluation::make_plan(Part& part) {
   }
   engine_.make_plan(job);
   const std::lock_guard lock(engine_.mutex_);
-  if (part.entry->state != PlanEntry::State::ready || !part.entry->rules.match(part.key.sizes, part.symbols)) return;
+  if (part.entry->state != PlanEntry::State::ready || !part.entry->rules.match(part.key.sizes, part.symbols))
+    return;
   part.way = Part::Way::planned;
   part.report.tier = Tier::cold;
   if (part.report.cause.empty()) part.report.cause = "first plan of this structure";
@@ -368,13 +371,15 @@ void Evaluation::learn_from(Part& part) {
   ++entry.runs;
   const bool comparable = report.tier < Tier::cold && equal(entry.instances[0], part.key.sizes);
   if (comparable && entry.timed_runs < runs_to_judge) {
-    entry.planned_ns = entry.timed_runs == 0 ? report.nanoseconds : std::min(entry.planned_ns, report.nanoseconds);
+    entry.planned_ns =
+        entry.timed_runs == 0 ? report.nanoseconds : std::min(entry.planned_ns, report.nanoseconds);
     if (++entry.timed_runs == runs_to_judge && entry.streamed_ns > 0 &&
         entry.planned_ns > entry.streamed_ns + entry.streamed_ns / 4) {
       entry.state = PlanEntry::State::demoted;
       entry.streamed_since = 0;
       ++statistics.demotions;
-      report.cause += cat(report.cause.empty() ? "" : "; ", "the plan is slower than op by op and is demoted");
+      report.cause +=
+          cat(report.cause.empty() ? "" : "; ", "the plan is slower than op by op and is demoted");
     }
   }
   entry.idle.push_back(std::move(part.instance));

@@ -24,8 +24,7 @@ class Lifting {
     for (std::size_t s = 0; s < rules_.symbol_count(); ++s)
       symbols_.push_back(builder_.size(cat("d", s), {SizeRules::least, std::nullopt}));
     const std::size_t count = steps.empty() ? needed_.size() : steps.size();
-    for (std::uint32_t i = 0; i < count; ++i)
-      TESSERA_TRY(write(steps.empty() ? i : steps[i], i));
+    for (std::uint32_t i = 0; i < count; ++i) TESSERA_TRY(write(steps.empty() ? i : steps[i], i));
     TESSERA_CHECK(position_ == rules_.rules().size(), "sizes were lifted in another order than keyed");
     Lifted out{.function = TESSERA_TRY(builder_.function("plan", results_)), .results = std::move(kept_)};
     if (!builder_.assumed().equal.empty())

@@ -1,5 +1,5 @@
-// What an evaluation has to compute: every node below those that are asked for that has no value yet, operands
-// before their users, and which of them hang together.
+// What an evaluation has to compute: every node below those that are asked for that has no value yet,
+// operands before their users, and which of them hang together.
 //
 // The order is depth first from the nodes that were asked for, in the order of the call, operands by slot. It
 // depends on structure alone, and so does its restriction to one component: it is the canonical order of the

@@ -68,13 +68,13 @@ struct Node {
   static constexpr std::size_t inline_inputs = 3;
   static constexpr std::size_t inline_dims = 4;
   enum Flag : std::uint8_t {
-    tracks_gradient = 1,    ///< backward() may come here: inputs stay after evaluation
-    needs_gradient = 2,     ///< a leaf whose gradient is asked for
-    is_result = 4,          ///< one of several results of inputs[0]
-    is_constant = 8,        ///< never changes, may be folded
-    traced = 16,            ///< recorded while a region was traced
-    placeholder = 32,       ///< a parameter of a traced region: has no value
-    gradient_source = 64,   ///< an argument whose gradient is being asked for
+    tracks_gradient = 1,   ///< backward() may come here: inputs stay after evaluation
+    needs_gradient = 2,    ///< a leaf whose gradient is asked for
+    is_result = 4,         ///< one of several results of inputs[0]
+    is_constant = 8,       ///< never changes, may be folded
+    traced = 16,           ///< recorded while a region was traced
+    placeholder = 32,      ///< a parameter of a traced region: has no value
+    gradient_source = 64,  ///< an argument whose gradient is being asked for
   };
 
   std::atomic<std::uint32_t> refs{1};     ///< handles and nodes that use it

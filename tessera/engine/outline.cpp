@@ -41,7 +41,8 @@ std::string text_of(const Outline& outline, const OutlineOperand& operand) {
     case Kind::input:
       return cat("input ", operand.index);
     case Kind::step:
-      return cat("the result of ", outline.ops[operand.index].name, " (", place_of(outline.ops[operand.index]), ")");
+      return cat("the result of ", outline.ops[operand.index].name, " (",
+                 place_of(outline.ops[operand.index]), ")");
   }
   return "?";
 }
@@ -57,7 +58,8 @@ class OpDifference {
   [[nodiscard]] std::string text() const {
     if (a_.name != b_.name) return cat(here(), b_.name, ", where the plan has ", a_.name, there());
     for (const auto check : {&OpDifference::operands, &OpDifference::attributes, &OpDifference::result})
-      if (std::string found = (this->*check)(); !found.empty()) return cat(here(), b_.name, ": ", found, there());
+      if (std::string found = (this->*check)(); !found.empty())
+        return cat(here(), b_.name, ": ", found, there());
     return "";
   }
 
@@ -87,7 +89,8 @@ class OpDifference {
       return cat(what, " is ", type_of(y.dtype, y.shape), ", in the plan ", type_of(x.dtype, x.shape));
     if (std::string found = dimension(what, x.shape, y.shape); !found.empty()) return found;
     if (x.is_contiguous != y.is_contiguous)
-      return cat(what, y.is_contiguous ? " is contiguous" : " is a view with strides", ", in the plan it is not");
+      return cat(what, y.is_contiguous ? " is contiguous" : " is a view with strides",
+                 ", in the plan it is not");
     return "";
   }
 
@@ -105,7 +108,8 @@ class OpDifference {
         return cat(name, " is ", text_of(value), ", in the plan ", text_of(*other));
     }
     for (const auto& [name, value] : a_.attributes.entries())
-      if (b_.attributes.find(name) == nullptr) return cat("has no ", name, ", the plan's has ", text_of(value));
+      if (b_.attributes.find(name) == nullptr)
+        return cat("has no ", name, ", the plan's has ", text_of(value));
     return "";
   }
 
@@ -171,8 +175,8 @@ std::string tessera::engine::first_difference(const Outline& before, const Outli
     return cat(place_of(now.ops[common]), ": ", now.ops[common].name, " and ", now.ops.size() - common - 1,
                " more ops, where the plan ends");
   if (before.ops.size() > common)
-    return cat("the plan goes on with ", before.ops[common].name, " (", place_of(before.ops[common]), ") and ",
-               before.ops.size() - common - 1, " more ops");
+    return cat("the plan goes on with ", before.ops[common].name, " (", place_of(before.ops[common]),
+               ") and ", before.ops.size() - common - 1, " more ops");
   return "";
 }
 

@@ -1,5 +1,5 @@
-// What a component does, op by op, in the terms of the program that recorded it; and in words, how one differs
-// from another. Made when a plan is made or missed, not when one is found.
+// What a component does, op by op, in the terms of the program that recorded it; and in words, how one
+// differs from another. Made when a plan is made or missed, not when one is found.
 #pragma once
 
 #include <span>

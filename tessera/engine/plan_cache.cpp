@@ -24,7 +24,8 @@ std::string_view tessera::engine::to_string(Tier tier) {
 std::size_t PlanEntry::bytes() const {
   std::size_t out = words.size() * sizeof words[0] + rules.rules().size() * sizeof(SizeRule);
   out += outline.ops.size() * sizeof(OutlineOp);
-  if (plan != nullptr) out += plan->steps.size() * sizeof(plan::Step) + plan->values.size() * sizeof(plan::Value);
+  if (plan != nullptr)
+    out += plan->steps.size() * sizeof(plan::Step) + plan->values.size() * sizeof(plan::Value);
   for (const auto& instance : idle) {
     out += static_cast<std::size_t>(instance->executable->binding().memory.bytes);
     for (const auto& buffers : instance->ring)

@@ -57,7 +57,7 @@ struct PlanEntry {
   std::vector<std::vector<std::int64_t>> instances;
   /// Whether it pays: times on the first sizes.
   std::uint64_t streamed_ns = 0;  ///< op by op; 0 if not known
-  std::uint64_t planned_ns = 0;  ///< the best so far
+  std::uint64_t planned_ns = 0;   ///< the best so far
   std::uint32_t timed_runs = 0;
   /// A demoted plan gets another chance after so many evaluations.
   static constexpr std::uint32_t retry_after = 1000;

@@ -3,9 +3,10 @@
 //
 // In the words: ops, attributes, slots, which inputs are the same value, dtypes, ranks, which inputs are
 // contiguous, what is kept, what was asked for in which order. In the sizes: dimensions, sizes among
-// attributes, strides of inputs that are not contiguous. Not in it: names, lines, addresses, and the values of
-// numbers, which are parameters. Cards stand by their addresses, traced functions by numbers of this process:
-// the words are for finding plans here and now; stream/ has the encoding that holds across processes.
+// attributes, strides of inputs that are not contiguous. Not in it: names, lines, addresses, and the values
+// of numbers, which are parameters. Cards stand by their addresses, traced functions by numbers of this
+// process: the words are for finding plans here and now; stream/ has the encoding that holds across
+// processes.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +52,8 @@ struct PlanKey {
   bool plan_at_once = false;  ///< it calls a function that the user wants compiled
 
   /// Of some steps, ascending; `steps` empty means all. `local` has, if there are several components, the
-  /// place of each step in its own. False if the component is none a plan can serve. REQUIRES the engine's lock.
+  /// place of each step in its own. False if the component is none a plan can serve. REQUIRES the engine's
+  /// lock.
   [[nodiscard]] bool write(const Needed& needed, std::span<const std::uint32_t> steps,
                            std::span<const std::uint32_t> local, FunctionNumbers& functions);
 

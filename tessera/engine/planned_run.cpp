@@ -69,7 +69,8 @@ class PlannedRun {
     instance_.ring.resize(instance_.executable->binding().buffers.size());
     if (first) return {};
     raise(Tier::warm, "sizes");
-    for (std::size_t s = 0; s < symbols.size(); ++s) outcome_.cause += cat(s == 0 ? " " : ", ", "d", s, "=", symbols[s]);
+    for (std::size_t s = 0; s < symbols.size(); ++s)
+      outcome_.cause += cat(s == 0 ? " " : ", ", "d", s, "=", symbols[s]);
     return {};
   }
 
@@ -130,8 +131,9 @@ class PlannedRun {
 }  // namespace
 
 Result<PlannedOutcome> tessera::engine::run_planned(const PlanEntry& entry, PlanInstance& instance,
-                                                    const Needed& needed, std::span<const std::uint32_t> steps,
-                                                    const PlanKey& key, std::span<const std::int64_t> symbols,
+                                                    const Needed& needed,
+                                                    std::span<const std::uint32_t> steps, const PlanKey& key,
+                                                    std::span<const std::int64_t> symbols,
                                                     runtime::MemoryPool& pool, std::vector<Computed>& out) {
   PlannedRun run(entry, instance, key, pool);
   PlannedOutcome outcome = TESSERA_TRY(run.run(symbols));

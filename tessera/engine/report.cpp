@@ -21,8 +21,9 @@ std::string tessera::engine::to_line(const EvaluationReport& report) {
   std::string out = cat("evaluation ", report.number, ":");
   for (std::size_t i = 0; i < report.components.size(); ++i) {
     const ComponentReport& component = report.components[i];
-    out += cat(i == 0 ? " " : " | ", component.tier == Tier::streamed ? "" : "plan ", to_string(component.tier), " ",
-               component.ops, component.ops == 1 ? " op " : " ops ", microseconds(component.nanoseconds));
+    out +=
+        cat(i == 0 ? " " : " | ", component.tier == Tier::streamed ? "" : "plan ", to_string(component.tier),
+            " ", component.ops, component.ops == 1 ? " op " : " ops ", microseconds(component.nanoseconds));
     if (!component.cause.empty()) out += cat(" (", component.cause, ")");
   }
   return out;

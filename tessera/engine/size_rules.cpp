@@ -15,16 +15,19 @@ using Column = std::vector<std::int64_t>;
 /// `factor * symbol + number` through the first two values that differ, if it holds for all of them and both
 /// are whole and not negative.
 std::optional<SizeRule> line_through(const Column& symbol, const Column& size, std::uint32_t index) {
-  const auto differs = std::find_if(symbol.begin(), symbol.end(), [&](std::int64_t s) { return s != symbol[0]; });
+  const auto differs =
+      std::find_if(symbol.begin(), symbol.end(), [&](std::int64_t s) { return s != symbol[0]; });
   const std::int64_t run = *differs - symbol[0];
   const std::int64_t rise = size[static_cast<std::size_t>(differs - symbol.begin())] - size[0];
   if (rise % run != 0 || rise / run <= 0) return std::nullopt;
   const std::int64_t factor = rise / run;
   std::int64_t product = 0, number = 0;
-  if (__builtin_mul_overflow(factor, symbol[0], &product) || __builtin_sub_overflow(size[0], product, &number))
+  if (__builtin_mul_overflow(factor, symbol[0], &product) ||
+      __builtin_sub_overflow(size[0], product, &number))
     return std::nullopt;
   for (std::size_t i = 0; i < size.size(); ++i)
-    if (__builtin_mul_overflow(factor, symbol[i], &product) || size[i] - number != product) return std::nullopt;
+    if (__builtin_mul_overflow(factor, symbol[i], &product) || size[i] - number != product)
+      return std::nullopt;
   return SizeRule{index, factor, number};
 }
 

@@ -1,9 +1,10 @@
 // Which sizes of a plan are numbers and which may change: learned from instances.
 //
-// Every position of a key's sizes gets a rule: a number, a symbol, or a multiple of a symbol and a number more
+// Every position of a key's sizes gets a rule: a number, a symbol, or a multiple of a symbol and a number
+// more
 // (`d5 = 128*d1`). Positions that always were the same number stay numbers. Of those that differ, the first
-// ones are symbols; one that was always equal to another, or in the same proportion, follows it. A wrong guess
-// costs a miss, never a result: a plan is used only if every rule holds.
+// ones are symbols; one that was always equal to another, or in the same proportion, follows it. A wrong
+// guess costs a miss, never a result: a plan is used only if every rule holds.
 #pragma once
 
 #include <cstdint>

@@ -44,7 +44,9 @@ Result<RunFigures> StreamedRun::run(std::span<const std::uint32_t> steps, std::v
   results_.resize(needed_.size());
   uses_left_.resize(needed_.size());
   const std::size_t count = steps.empty() ? needed_.size() : steps.size();
-  const auto step_at = [&](std::size_t i) { return steps.empty() ? static_cast<std::uint32_t>(i) : steps[i]; };
+  const auto step_at = [&](std::size_t i) {
+    return steps.empty() ? static_cast<std::uint32_t>(i) : steps[i];
+  };
   for (std::size_t i = 0; i < count; ++i) uses_left_[step_at(i)] = needed_.uses(step_at(i));
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t step = step_at(i);

@@ -43,7 +43,8 @@ class Binder {
         return Error(ErrorCode::shape, cat("a value of type ", type, " is too large"));
       out.shape.push_back(size);
     }
-    if (count > INT64_MAX / 16) return Error(ErrorCode::shape, cat("a value of type ", type, " is too large"));
+    if (count > INT64_MAX / 16)
+      return Error(ErrorCode::shape, cat("a value of type ", type, " is too large"));
     return out;
   }
 
@@ -86,7 +87,8 @@ class Binder {
     if (step.card->view == nullptr) return {};
     const op::CallInfo call(*step.card, out_.input_types[s], out_.attributes[s]);
     const ValueId from = step.inputs[0];
-    if (plan_.values[from].kind == ValueKind::parameter || plan_.values[from].kind == ValueKind::size) return {};
+    if (plan_.values[from].kind == ValueKind::parameter || plan_.values[from].kind == ValueKind::size)
+      return {};
     if (const auto layout = step.card->view(call, out_.places[from].layout)) {
       out_.is_view[s] = true;
       out_.places[step.results[0]].layout = *layout;
@@ -136,7 +138,8 @@ class Binder {
         values.push_back(result);
       }
     }
-    const auto before = order == StepOrder::by_path ? dependencies(plan_) : std::vector<std::vector<StepId>>{};
+    const auto before =
+        order == StepOrder::by_path ? dependencies(plan_) : std::vector<std::vector<StepId>>{};
     out_.memory = lay_out(lives, plan_.steps.size(), order, before);
     for (std::size_t i = 0; i < values.size(); ++i) {
       out_.places[values[i]].where = Where::scratch;
@@ -162,7 +165,8 @@ class Binder {
 
 }  // namespace
 
-Result<std::int64_t> plan::size_of(const Plan& plan, std::span<const std::int64_t> sizes, const op::Dim& dim) {
+Result<std::int64_t> plan::size_of(const Plan& plan, std::span<const std::int64_t> sizes,
+                                   const op::Dim& dim) {
   if (dim.is_constant()) return dim.value();
   const auto number = ir::evaluate(dim, [&](const ir::Var& var) -> std::optional<std::int64_t> {
     for (std::size_t i = 0; i < plan.dims.size(); ++i)

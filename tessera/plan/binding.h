@@ -34,21 +34,20 @@ struct OutputBuffer {
 };
 
 struct Binding {
-  std::vector<std::int64_t> sizes;       ///< of the plan's symbols
-  std::vector<Place> places;             ///< by value
-  std::vector<bool> is_view;             ///< by step: it computes nothing
-  std::vector<OutputBuffer> buffers;     ///< that a launch gives
-  std::vector<std::int64_t> size_cells;  ///< the values of the cells that are sizes
-  std::vector<op::Attributes> attributes;  ///< by step: with numbers for sizes
+  std::vector<std::int64_t> sizes;          ///< of the plan's symbols
+  std::vector<Place> places;                ///< by value
+  std::vector<bool> is_view;                ///< by step: it computes nothing
+  std::vector<OutputBuffer> buffers;        ///< that a launch gives
+  std::vector<std::int64_t> size_cells;     ///< the values of the cells that are sizes
+  std::vector<op::Attributes> attributes;   ///< by step: with numbers for sizes
   std::vector<op::ValueTypes> input_types;  ///< by step
   MemoryLayout memory;
 
-  [[nodiscard]] const Place& output(const Plan& plan, std::size_t i) const {
-    return places[plan.outputs[i]];
-  }
+  [[nodiscard]] const Place& output(const Plan& plan, std::size_t i) const { return places[plan.outputs[i]]; }
 };
 
-/// `inputs` are the layouts of the inputs, with offset 0. Fails if a size is not known, negative or too large.
+/// `inputs` are the layouts of the inputs, with offset 0. Fails if a size is not known, negative or too
+/// large.
 [[nodiscard]] Result<Binding> bind(const Plan& plan, std::span<const std::int64_t> sizes,
                                    std::span<const op::Layout> inputs, StepOrder order = StepOrder::listed);
 

@@ -38,8 +38,9 @@ class Ancestors {
 class Over {
  public:
   Over(StepOrder order, std::size_t step_count, std::span<const std::vector<std::uint32_t>> before)
-      : order_(order), ancestors_(order == StepOrder::by_path ? step_count : 0,
-                                  order == StepOrder::by_path ? before : decltype(before){}) {}
+      : order_(order),
+        ancestors_(order == StepOrder::by_path ? step_count : 0,
+                   order == StepOrder::by_path ? before : decltype(before){}) {}
 
   [[nodiscard]] bool operator()(const Lifetime& a, const Lifetime& b) const {
     if (order_ == StepOrder::listed) return last_of(a) < b.first;

@@ -1,6 +1,6 @@
 // Where temporary values lie in one block of memory. A place is used again only by a step that comes after
-// every reader of the old value: after it by a path in the graph, or, for a runtime that runs the steps one by
-// one, in the list.
+// every reader of the old value: after it by a path in the graph, or, for a runtime that runs the steps one
+// by one, in the list.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct MemoryLayout {
 inline constexpr std::int64_t memory_alignment = 64;
 
 /// `before` has for each step the steps it waits for; used for by_path only.
-[[nodiscard]] MemoryLayout lay_out(std::span<const Lifetime> lifetimes, std::size_t step_count, StepOrder order,
-                                   std::span<const std::vector<std::uint32_t>> before = {});
+[[nodiscard]] MemoryLayout lay_out(std::span<const Lifetime> lifetimes, std::size_t step_count,
+                                   StepOrder order, std::span<const std::vector<std::uint32_t>> before = {});
 
 }  // namespace tessera::plan

@@ -61,7 +61,8 @@ TEST(MemoryLayout, ValuesThatMayLiveTogetherDoNotOverlap) {
     const MemoryLayout layout = lay_out(lives, steps, StepOrder::by_path, before);
     for (std::uint32_t a = 0; a < steps; ++a)
       for (std::uint32_t b = 0; b < steps; ++b) {
-        if (a == b || !overlap(layout.offsets[a], lives[a].bytes, layout.offsets[b], lives[b].bytes)) continue;
+        if (a == b || !overlap(layout.offsets[a], lives[a].bytes, layout.offsets[b], lives[b].bytes))
+          continue;
         const auto over = [&](std::uint32_t x, std::uint32_t y) {
           if (all[y].count(x) == 0) return false;
           for (const std::uint32_t read : lives[x].reads)

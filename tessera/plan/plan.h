@@ -57,7 +57,7 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
-  std::vector<op::Dtype> parameters;         ///< the dtype of each slot
+  std::vector<op::Dtype> parameters;  ///< the dtype of each slot
   std::vector<op::HostTensor> constants;
   /// What was assumed about the symbols.
   std::vector<std::pair<op::Dim, op::Dim>> equal_sizes;

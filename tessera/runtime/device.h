@@ -24,8 +24,8 @@ class Device {
                                          std::span<const op::Array> results) = 0;
 
   /// Makes a plan ready to run, with memory from `pool`.
-  [[nodiscard]] virtual Result<std::unique_ptr<Executable>> load(
-      plan::PlanRef plan, const std::shared_ptr<MemoryPool>& pool) = 0;
+  [[nodiscard]] virtual Result<std::unique_ptr<Executable>> load(plan::PlanRef plan,
+                                                                 const std::shared_ptr<MemoryPool>& pool) = 0;
 };
 
 }  // namespace tessera::runtime

@@ -10,9 +10,9 @@ namespace tessera::runtime {
 
 /// What changes from launch to launch.
 struct Launch {
-  std::span<std::byte* const> inputs;          ///< the first element of each
-  std::span<const std::uint64_t> parameters;   ///< bits of a double for floats, of an i64 for the others
-  std::span<std::byte* const> outputs;         ///< one per buffer of the binding
+  std::span<std::byte* const> inputs;         ///< the first element of each
+  std::span<const std::uint64_t> parameters;  ///< bits of a double for floats, of an i64 for the others
+  std::span<std::byte* const> outputs;        ///< one per buffer of the binding
 };
 
 /// One thread at a time.

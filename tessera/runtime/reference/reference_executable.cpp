@@ -91,7 +91,8 @@ Result<void> ReferenceExecutable::run(Work& work, const Launch& launch) {
     op::Array& result = work.results[i];
     result.data = address(step.results[i], launch);
     // Kernels write into zeros.
-    std::fill_n(result.data, static_cast<std::size_t>(result.size()) * ir::size_of(result.dtype), std::byte{0});
+    std::fill_n(result.data, static_cast<std::size_t>(result.size()) * ir::size_of(result.dtype),
+                std::byte{0});
   }
   if (step.kind == StepKind::function) return run_function(step, work);
   if (step.kind == StepKind::copy) {
@@ -109,7 +110,6 @@ Result<void> ReferenceExecutable::run_function(const plan::Step& step, const Wor
     op::copy_elements(from, inputs.back().array());
   }
   const auto values = TESSERA_TRY(op::interpret(*step.function, inputs, {}, binding_.sizes));
-  for (std::size_t i = 0; i < work.results.size(); ++i)
-    op::copy_elements(values[i].array(), work.results[i]);
+  for (std::size_t i = 0; i < work.results.size(); ++i) op::copy_elements(values[i].array(), work.results[i]);
   return {};
 }
