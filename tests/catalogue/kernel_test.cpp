@@ -151,7 +151,9 @@ void check_sample(const Sample& sample, Dtype dtype, const Sample::Sizes& sizes,
     strided.push_back({input.dtype(), layout, held.back().array().data});
   }
   run_and_compare(*kernel, strided, *expected);
-  if (compiles) compile_and_compare(*kernel, sample.card->name, strided, *expected);
+  // One dtype of each kind: making code takes its time.
+  if (compiles && (dtype == Dtype::f32 || dtype == Dtype::i32))
+    compile_and_compare(*kernel, sample.card->name, strided, *expected);
 }
 
 TEST(Kernels, EverySampleAgreesWithTheReference) {

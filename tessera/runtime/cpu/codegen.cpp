@@ -45,7 +45,11 @@ class Generator {
         passes_(passes),
         shape_(shape),
         code_(shape.width, shape.is_precise),
-        values_(kernel.body.size()) {}
+        values_(kernel.body.size()),
+        repeated_(kernel.body.size()),
+        reciprocals_(kernel.body.size()) {
+    code_.set_width(1);
+  }
 
   Result<std::string> generate() {
     code_.label("entry");
@@ -114,13 +118,13 @@ class Generator {
 
   /// Tells the caller of lanes that the code has no result for.
   void report_failure() {
-    if (code_.too_large().empty()) return;
+    if (code_.failed().empty()) return;
     const std::string truths = code_.vector_of("i1");
     const std::string any =
-        code_.call("i1", cat("llvm.vector.reduce.or.", code_.suffix("i1")), {truths}, {code_.too_large()});
+        code_.call("i1", cat("llvm.vector.reduce.or.", code_.suffix("i1")), {truths}, {code_.failed()});
     const std::string before = loaded("i8", failed_), more = code_.value(cat("zext i1 ", any, " to i8"));
     code_.line(cat("store i8 ", code_.value(cat("or i8 ", before, ", ", more)), ", ptr ", failed_));
-    code_.forget_too_large();
+    code_.forget_failure();
   }
 
   Result<std::string> text_of(ValueId value, const Point& point) {
@@ -152,17 +156,78 @@ class Generator {
 
   std::string place(std::uint32_t axis, const Point& point) {
     const std::string first = code_.splat("i64", entry(places_, "i64", axis));
-    if (axis != shape_.lane_axis || point.index.empty()) return first;
+    if (axis != shape_.lane_axis || point.index.empty()) return first;  // the same for all lanes
     const std::string vector = code_.vector_of("i64");
     const std::string along =
         code_.value(cat("add ", vector, " ", code_.splat("i64", point.index), ", ", code_.iota()));
     return code_.value(cat("add ", vector, " ", first, ", ", along));
   }
 
+  /// The value as the code that is being written wants it: of one number, or of a whole vector.
+  std::string use(ValueId value) {
+    if (kernel_.body[value].kind == InstructionKind::constant)
+      return code_.number(wide(value), kernel_.body[value].bits);
+    if (code_.width() == 1 || is_at_points(value)) return values_[value];
+    return repeated_[value];
+  }
+
+  /// Whether an element is divided by what is the same for all of a row: it is multiplied by the reciprocal.
+  [[nodiscard]] bool is_by_reciprocal(const Instruction& instruction) const {
+    return instruction.kind == InstructionKind::operation && instruction.opcode == ScalarOpcode::div &&
+           wide_dtype(instruction.dtype) == Dtype::f32 && !shape_.is_precise && shape_.can_repeat &&
+           is_at_points(instruction.operands[0]) && !is_at_points(instruction.operands[1]);
+  }
+
+  /// 1 / value, for all lanes. Divisors near the ends of the range have none that is good enough.
+  void write_reciprocal(ValueId value) {
+    if (!reciprocals_[value].empty()) return;
+    const std::string floats = code_.vector_of("float"), divisor = use(value);
+    const auto power = [&](double number) { return code_.number(Dtype::f32, std::bit_cast<std::uint64_t>(number)); };
+    const std::string size =
+        code_.call(floats, cat("llvm.fabs.", code_.suffix("float")), {floats}, {divisor});
+    const std::string small = code_.value(cat("fcmp ult ", floats, " ", size, ", ", power(0x1p-100)));
+    const std::string large = code_.value(cat("fcmp ugt ", floats, " ", size, ", ", power(0x1p100)));
+    code_.note_failure(small);
+    code_.note_failure(large);
+    report_failure();
+    const std::string one = code_.value(cat("fdiv ", floats, " ", power(1.0), ", ", divisor));
+    reciprocals_[value] = in_all_lanes("float", one);
+  }
+
+  std::string in_all_lanes(std::string_view type, const std::string& one) {
+    code_.set_width(shape_.width);
+    std::string out = code_.repeated(type, one);
+    code_.set_width(1);
+    return out;
+  }
+
+  /// What the elements of a pass need of values that are the same for all of them, ahead of its loops.
+  void repeat_operands(const Pass& pass) {
+    const auto want = [&](ValueId value) {
+      if (is_at_points(value) || kernel_.body[value].kind == InstructionKind::constant) return;
+      if (repeated_[value].empty()) repeated_[value] = in_all_lanes(register_type(wide(value)), values_[value]);
+    };
+    for (ValueId value : pass.elements) {
+      const Instruction& instruction = kernel_.body[value];
+      const bool by_reciprocal = is_by_reciprocal(instruction);
+      if (by_reciprocal) write_reciprocal(instruction.operands[1]);
+      for (std::size_t k = 0; k < operand_count(instruction) - (by_reciprocal ? 1 : 0); ++k)
+        want(instruction.operands[k]);
+    }
+    for (ValueId value : pass.reductions) want(kernel_.body[value].operands[0]);
+    for (std::uint32_t store : pass.stores) want(kernel_.stores[store].value);
+  }
+
   Result<std::string> operation(const Instruction& instruction) {
+    if (is_by_reciprocal(instruction) && code_.width() > 1)
+      return code_.value(cat("fmul ", code_.vector_of("float"), " ", use(instruction.operands[0]), ", ",
+                             reciprocals_[instruction.operands[1]]));
+    const bool is_angle = instruction.opcode == ScalarOpcode::sin || instruction.opcode == ScalarOpcode::cos;
+    if (is_angle && !shape_.can_repeat)
+      return Error(ErrorCode::unsupported, "sine and cosine may have to be computed again");
     std::vector<std::string> operands;
     for (std::size_t k = 0; k < operand_count(instruction); ++k)
-      operands.push_back(values_[instruction.operands[k]]);
+      operands.push_back(use(instruction.operands[k]));
     const Dtype from = kernel_.body[instruction.operands[0]].dtype;
     if (instruction.opcode == ScalarOpcode::cast) return code_.cast(operands[0], from, instruction.dtype);
     if (instruction.opcode == ScalarOpcode::bitcast)
@@ -235,7 +300,7 @@ class Generator {
   void store(const Store& store, const Point& point) {
     const Dtype dtype = kernel_.operands[store.operand].dtype;
     const std::string_view type = memory_type(dtype);
-    const std::string value = code_.narrowed(values_[store.value], dtype);
+    const std::string value = code_.narrowed(use(store.value), dtype);
     if (shape_.operands[store.operand] != LanePattern::strided) {
       store_at(value, data_[store.operand], type, ir::size_of(dtype), point);
       return;
@@ -252,7 +317,7 @@ class Generator {
   void store_row(const Store& store) {
     const Dtype dtype = kernel_.operands[store.operand].dtype;
     const std::string_view type = memory_type(dtype);
-    const std::string vector = code_.narrowed(values_[store.value], dtype);
+    const std::string vector = code_.narrowed(use(store.value), dtype);
     const std::string one =
         code_.value(cat("extractelement ", code_.vector_of(type), " ", vector, ", i64 0"));
     code_.line(cat("store ", type, " ", one, ", ptr ", data_[store.operand], ", align ", ir::size_of(dtype)));
@@ -338,7 +403,7 @@ class Generator {
   Result<void> accumulate(const Sum& sum, const std::string& before, const std::string& after,
                           const Point& point) {
     const ValueId of = kernel_.body[sum.value].operands[0];
-    std::string value = values_[of];
+    std::string value = use(of);
     if (wide(of) != sum.lane) value = TESSERA_TRY(code_.cast(value, wide(of), sum.lane));
     if (!point.mask.empty()) value = code_.select(register_type(sum.lane), point.mask, value, sum.neutral);
     const std::string next = TESSERA_TRY(joined(sum, sum.lane, before, value));
@@ -356,8 +421,13 @@ class Generator {
     const Pass& pass = passes_.passes[p];
     for (ValueId value : pass.rows) TESSERA_TRY(write(value, {}));
     for (ValueId value : pass.elements)
-      if (is_hoisted(value)) TESSERA_TRY(write(value, {}));
+      if (is_hoisted(value)) {
+        TESSERA_TRY(write(value, {}));
+        values_[value] = in_all_lanes(register_type(wide(value)), values_[value]);
+      }
     if (pass.reductions.empty() && pass.stores.empty()) return {};
+    repeat_operands(pass);
+    code_.set_width(shape_.width);
     const std::string name = cat("p", p);
     const std::vector<Sum> sums = sums_of(pass);
     const unsigned unroll = unroll_of(pass);
@@ -474,29 +544,28 @@ class Generator {
     code_.line(cat("br i1 %", p, ".done, label %", p, ".after, label %", p, ".outer"));
     code_.label(cat(p, ".after"));
     for (const Sum& sum : sums) values_[sum.value] = TESSERA_TRY(across(sum, next_total(p, sum)));
+    code_.set_width(1);
     return {};
   }
 
-  /// All lanes joined, in all lanes.
+  /// All lanes joined into one number, in pairs.
   Result<std::string> across(const Sum& sum, std::string lanes) {
-    const std::string vector = code_.vector_of(register_type(sum.total));
-    for (unsigned half = shape_.width / 2; half > 0; half /= 2) {
-      std::string order;
-      for (unsigned i = 0; i < shape_.width; ++i)
-        order += cat(i == 0 ? "" : ", ", "i32 ", (i + half) % shape_.width);
-      const std::string turned = code_.value(cat("shufflevector ", vector, " ", lanes, ", ", vector,
-                                                 " poison, ", code_.vector_of("i32"), " <", order, ">"));
-      lanes = TESSERA_TRY(joined(sum, sum.total, lanes, turned));
+    const std::string_view type = register_type(sum.total);
+    for (unsigned width = shape_.width / 2; width > 0; width /= 2) {
+      code_.set_width(width);
+      const std::string first = code_.half_of(type, lanes, false), second = code_.half_of(type, lanes, true);
+      lanes = TESSERA_TRY(joined(sum, sum.total, first, second));
     }
-    return code_.value(cat("shufflevector ", vector, " ", lanes, ", ", vector, " poison, ",
-                           code_.vector_of("i32"), " zeroinitializer"));
+    return lanes;
   }
 
   const Kernel& kernel_;
   const Passes& passes_;
   const CodeShape& shape_;
   VectorCode code_;
-  std::vector<std::string> values_;  ///< by value: its name now
+  std::vector<std::string> values_;       ///< by value: its name now; of one number if it is not at points
+  std::vector<std::string> repeated_;     ///< by value: the same as a whole vector
+  std::vector<std::string> reciprocals_;  ///< by value: 1 / value as a whole vector
   std::vector<std::string> data_, strides_, kept_;
   std::string scalars_, places_, count_, failed_;
   std::string block_ = "entry";  ///< the label of the block that is being written

@@ -12,7 +12,6 @@ using kernel::Binding;
 using kernel::ItemRange;
 using kernel::Job;
 using kernel::Lanes;
-using kernel::ScalarOpcode;
 
 namespace {
 
@@ -147,12 +146,7 @@ class Run {
 }  // namespace
 
 CompiledKernel::CompiledKernel(kernel::Kernel kernel, KernelOptions options)
-    : interpreter_(std::move(kernel)), options_(options) {
-  for (const kernel::Instruction& instruction : interpreter_.kernel().body)
-    if (instruction.kind == kernel::InstructionKind::operation &&
-        (instruction.opcode == ScalarOpcode::sin || instruction.opcode == ScalarOpcode::cos))
-      uses_angles_ = true;
-}
+    : interpreter_(std::move(kernel)), options_(options) {}
 
 Result<void> CompiledKernel::prepare(std::span<const op::Array> inputs, std::span<const op::Array> outputs,
                                      CompiledJob& job) {
@@ -163,8 +157,6 @@ Result<void> CompiledKernel::prepare(std::span<const op::Array> inputs, std::spa
 
 RowFunction CompiledKernel::code_for(const Job& job) {
   if (!options_.compiles || !has_one_loop(kernel(), job)) return nullptr;
-  // What failed is computed again, from inputs that must still be there.
-  if (uses_angles_ && !job.writes_in_place) return nullptr;
   const CodeShape shape = shape_of(kernel(), job, options_);
   const std::lock_guard lock(mutex_);
   auto at =

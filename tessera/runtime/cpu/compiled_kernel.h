@@ -55,7 +55,6 @@ class CompiledKernel {
 
   kernel::Interpreter interpreter_;
   KernelOptions options_;
-  bool uses_angles_ = false;
   mutable std::mutex mutex_;
   std::vector<Variant> variants_;
   std::string why_interpreted_;

@@ -79,6 +79,13 @@ struct OnVectors {
   static Float mul_add(const Float& a, const Float& b, const Float& c) {
     return intrinsic("fma", {a.name, b.name, c.name});
   }
+  /// AVX-512 has an instruction for it.
+  static Float scaled(const Float& p, const Float& n) {
+    if (active->width() != 16) return kernel::math::scaled_in_steps<OnVectors>(p, n);
+    const std::string sum = (p + number(1.0)).name, f = floats();
+    return {active->call(f, "llvm.x86.avx512.mask.scalef.ps.512", {f, f, f, "i16", "i32"},
+                         {sum, n.name, "zeroinitializer", "-1", "4"})};
+  }
   static Float without_quarter_turns(const Float& x, const Float& n) {
     return kernel::math::reduced_angle<OnVectors>(x, n);
   }
@@ -221,6 +228,18 @@ std::string VectorCode::splat(std::string_view type, std::string_view scalar) {
                    " zeroinitializer"));
 }
 
+std::string VectorCode::repeated(std::string_view type, const std::string& one) {
+  return value(cat("shufflevector <1 x ", type, "> ", one, ", <1 x ", type, "> poison, ", vector_of("i32"),
+                   " zeroinitializer"));
+}
+
+std::string VectorCode::half_of(std::string_view type, const std::string& vector, bool second) {
+  std::string order;
+  for (unsigned i = 0; i < width_; ++i) order += cat(i == 0 ? "" : ", ", "i32 ", i + (second ? width_ : 0));
+  const std::string whole = cat("<", 2 * width_, " x ", type, ">");
+  return value(cat("shufflevector ", whole, " ", vector, ", ", whole, " poison, ", vector_of("i32"), " <", order, ">"));
+}
+
 std::string VectorCode::iota() const {
   std::string out = "<";
   for (unsigned i = 0; i < width_; ++i) out += cat(i == 0 ? "" : ", ", "i64 ", i);
@@ -274,14 +293,18 @@ std::string VectorCode::compare(ScalarOpcode opcode, Dtype wide, std::span<const
   return value(cat(order, " ", vector_of(register_type(wide)), " ", x[0], ", ", x[1]));
 }
 
+void VectorCode::note_failure(const std::string& lanes) {
+  failed_ = failed_.empty() ? lanes : value(cat("or ", vector_of("i1"), " ", failed_, ", ", lanes));
+}
+
 /// Where a quarter or none is added: cosine or sine. Angles that are too large are remembered.
 std::string VectorCode::angle(const std::string& x, int quarter) {
   const std::string floats = vector_of("float");
   const std::string size = OnVectors::abs({x}).name;
   const std::string limit = OnVectors::number(kernel::math::largest_angle).name;
   const std::string beyond = value(cat("fcmp ugt ", floats, " ", size, ", ", limit));
-  too_large_ =
-      too_large_.empty() ? beyond : value(cat("or ", vector_of("i1"), " ", too_large_, ", ", beyond));
+  failed_ =
+      failed_.empty() ? beyond : value(cat("or ", vector_of("i1"), " ", failed_, ", ", beyond));
   return kernel::math::sine<OnVectors>(Float{x}, quarter).name;
 }
 

@@ -1,5 +1,5 @@
-// Straight-line code on vectors, written as a text of LLVM's IR. Every value is a vector of `width` numbers,
-// also one that is the same in all of them.
+// Straight-line code on vectors, written as a text of LLVM's IR. A value is a vector of `width` numbers, or of
+// one where the code computes what is the same in all lanes.
 #pragma once
 
 #include <set>
@@ -22,6 +22,9 @@ class VectorCode {
  public:
   VectorCode(unsigned width, bool is_precise) : width_(width), is_precise_(is_precise) {}
 
+  /// The width of what is written next.
+  void set_width(unsigned width) { width_ = width; }
+
   // ---- text
 
   /// "<16 x float>"
@@ -43,6 +46,10 @@ class VectorCode {
   [[nodiscard]] std::string constant(std::string_view type, std::string_view literal) const;
   [[nodiscard]] std::string number(Dtype wide, std::uint64_t bits) const;
   std::string splat(std::string_view type, std::string_view scalar);
+  /// A vector of one number as one of `width` numbers.
+  std::string repeated(std::string_view type, const std::string& one);
+  /// The lanes of the first or of the second half of a vector twice as wide.
+  std::string half_of(std::string_view type, const std::string& vector, bool second);
   /// 0, 1, 2, … of i64.
   [[nodiscard]] std::string iota() const;
   std::string select(std::string_view type, const std::string& condition, const std::string& a,
@@ -63,10 +70,11 @@ class VectorCode {
   [[nodiscard]] bool is_precise() const { return is_precise_; }
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] std::string declarations() const;
-  /// A vector of truths: whether an angle was too large for the code of sine and cosine; empty if there is
-  /// none.
-  [[nodiscard]] const std::string& too_large() const { return too_large_; }
-  void forget_too_large() { too_large_.clear(); }
+  /// Lanes that the code has no right result for, as a vector of truths: an angle that is too large for the
+  /// code of sine and cosine, a divisor that has no reciprocal. Empty if there are none.
+  void note_failure(const std::string& lanes);
+  [[nodiscard]] const std::string& failed() const { return failed_; }
+  void forget_failure() { failed_.clear(); }
 
  private:
   std::string float_operation(std::string_view name, std::string_view type, std::span<const std::string> x);
@@ -82,7 +90,7 @@ class VectorCode {
   bool is_precise_;
   std::string text_;
   std::set<std::string> declared_;
-  std::string too_large_;
+  std::string failed_;
   unsigned next_ = 0;
 };
 
