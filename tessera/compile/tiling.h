@@ -14,7 +14,7 @@
 #include "tessera/kernel/kernel.h"
 #include "tessera/pattern/target.h"
 
-namespace tessera::compile {
+namespace tessera::compiler {
 
 struct TilingOptions {
   /// What a size symbol is like, for comparing costs.
@@ -45,4 +45,4 @@ struct TiledFunction {
 /// one iteration space, at the price of their memory traffic.
 [[nodiscard]] std::shared_ptr<const pattern::TileSource> fused_regions(std::int64_t usual_size = 64);
 
-}  // namespace tessera::compile
+}  // namespace tessera::compiler

@@ -18,7 +18,7 @@ Result<std::shared_ptr<runtime::Device>> tessera::engine::find_device(std::strin
   if (name == "reference") return *reference;
   if (name == "cpu") {
     static const auto* cpu = new std::shared_ptr<runtime::Device>(std::make_shared<runtime::cpu::CpuDevice>(
-        runtime::cpu::CpuOptions{.target = {.name = "cpu", .sources = {compile::fused_regions()}}}));
+        runtime::cpu::CpuOptions{.target = {.name = "cpu", .sources = {compiler::fused_regions()}}}));
     return *cpu;
   }
   return Error(ErrorCode::not_found,

@@ -13,7 +13,7 @@ namespace {
 constexpr int looks_before_sleep = 2000;  // some tens of microseconds
 constexpr unsigned most_threads = 256;
 
-void pause() {
+void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
@@ -68,7 +68,7 @@ void ThreadPool::run_pieces(std::int64_t items, std::int64_t piece, Function fun
   while (take_piece(0)) {
   }
   for (int looks = 0; done_.load(std::memory_order_acquire) != static_cast<std::uint32_t>(pieces); ++looks)
-    looks < looks_before_sleep ? pause() : std::this_thread::yield();
+    looks < looks_before_sleep ? relax() : std::this_thread::yield();
 }
 
 bool ThreadPool::take_piece(unsigned thread) {
@@ -96,7 +96,7 @@ void ThreadPool::work(unsigned thread) {
     while (take_piece(thread)) {
     }
     int looks = 0;
-    while (wake_.load(std::memory_order_acquire) == seen && ++looks < looks_before_sleep) pause();
+    while (wake_.load(std::memory_order_acquire) == seen && ++looks < looks_before_sleep) relax();
     if (wake_.load(std::memory_order_acquire) == seen) {
       sleeping_.fetch_add(1, std::memory_order_seq_cst);
       wake_.wait(seen, std::memory_order_seq_cst);
