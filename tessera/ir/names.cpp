@@ -1,7 +1,6 @@
 #include "tessera/ir/names.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "tessera/base/text.h"
 #include "tessera/ir/dim.h"
@@ -93,7 +92,6 @@ std::string_view VariableNames::assign(const Var& var, std::string_view name, Na
   if (entry.scope != 0) scopes_.back().covered_variables.emplace_back(&var, entry);
   entry.written = written(name);
   entry.scope = scopes_.back().id;
-  entry.reserved = false;
   if (use == nullptr) {
     use = &names_.insert(name);
   } else {
@@ -118,44 +116,10 @@ std::string_view VariableNames::unique(std::string_view wanted, bool everywhere)
 }
 
 std::string_view VariableNames::define(const Var& var) {
-  if (Entry* entry = entries_.find(var);
-      entry != nullptr && entry->reserved && entry->scope == scopes_.back().id) {
-    entry->reserved = false;
-    return entry->written;
-  }
   NameSet::Use* use = names_.find(var.name);
   if (!taken(use, false)) return assign(var, var.name, use);
   const std::string_view name = unique(var.name, false);
   return assign(var, name, names_.find(name));
-}
-
-void VariableNames::define_sizes(std::span<const Ref<Var>> vars) {
-  const auto reserve = [&](const Var& var, std::string_view name) {
-    assign(var, name, names_.find(name));
-    entries_[var].reserved = true;
-  };
-  std::unordered_set<std::string_view> seen;
-  const bool clash = std::any_of(vars.begin(), vars.end(), [&](const Ref<Var>& var) {
-    return taken(names_.find(var->name), false) || !seen.insert(var->name).second;
-  });
-  if (!clash) {
-    for (const auto& var : vars) reserve(*var, var->name);
-    return;
-  }
-  std::vector<const Var*> sorted;
-  for (const auto& var : vars) sorted.push_back(var.get());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const Var* a, const Var* b) { return size_symbol_less(*a, *b); });
-  std::string_view base;
-  std::uint64_t number = 0;
-  for (const Var* var : sorted) {
-    const SizeName split = split_size_name(var->name);
-    number = split.base == base ? std::max(number + 1, split.number) : split.number;
-    base = split.base;
-    std::string name = number == 0 ? std::string(base) : cat(base, "_", number);
-    while (taken(names_.find(name), false)) name = cat(base, "_", ++number);
-    reserve(*var, made_.emplace_back(std::move(name)));
-  }
 }
 
 std::string_view VariableNames::use(const Var& var) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <deque>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,12 +44,8 @@ class VariableNames {
 
   // All names are returned as they are written.
 
-  /// Names a variable that is defined here. A size that define_sizes has named keeps that name.
+  /// Names a variable that is defined here.
   std::string_view define(const Var& var);
-  /// Names the sizes of a function. Where names clash, all of the clashing ones are numbered in the order
-  /// that dimension arithmetic sorts them by (dim.h), so that a text read back sorts the same way.
-  void define_sizes(std::span<const Ref<Var>> vars);
-
   /// The name of a variable that is used here; empty if it is a free variable met for the first time.
   [[nodiscard]] std::string_view use(const Var& var);
   /// Names a free variable.
@@ -61,7 +56,6 @@ class VariableNames {
     std::string_view written;  ///< as append_identifier writes it
     std::uint32_t scope = 0;
     std::string_view written_free;
-    bool reserved = false;  ///< named by define_sizes, not defined yet
   };
   /// A function that is being written, and what it covers of the functions around it.
   struct Scope {

@@ -8,7 +8,7 @@
 #include "tessera/ir/dim.h"
 #include "tessera/ir/half.h"
 #include "tessera/ir/seal.h"
-#include "tessera/ir/structural_equal.h"
+#include "tessera/ir/size_form.h"
 
 using namespace tessera;
 using namespace tessera::ir;
@@ -80,7 +80,7 @@ Dim::Dim(ExprRef expr) {
 bool Dim::operator==(const Dim& other) const {
   if (is_constant() || other.is_constant())
     return is_constant() && other.is_constant() && value_ == other.value_;
-  return structural_equal(*expr_, *other.expr_, CompareMode::strict);
+  return same_size(*expr_, *other.expr_);
 }
 
 Ref<ScalarType> tessera::ir::scalar_type(Dtype dtype, Range range) {
