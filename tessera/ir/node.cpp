@@ -7,6 +7,7 @@
 #include "tessera/base/check.h"
 #include "tessera/ir/dim.h"
 #include "tessera/ir/half.h"
+#include "tessera/ir/literal.h"
 #include "tessera/ir/seal.h"
 #include "tessera/ir/size_form.h"
 
@@ -30,6 +31,7 @@ std::uint64_t next_variable_id() {
 }
 
 double rounded_to(double value, Dtype dtype) {
+  if (std::isnan(value)) return float_from_bits(float_bits(value, dtype), dtype);
   switch (dtype) {
     case Dtype::f32:
       return static_cast<float>(value);

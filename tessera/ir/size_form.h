@@ -38,6 +38,10 @@ class SizeForm {
 
   /// What hash() takes for a symbol that is known by a label.
   static Hash128 colour_of(std::uint64_t label) { return Hasher(0x1abe1).add(label).finish(); }
+  /// How many words there are, whatever the labels.
+  [[nodiscard]] std::size_t word_count() const {
+    return 3 * parts_.size() + 2 * terms_.size() + links_.size();
+  }
   /// How much work hash() and contexts() are.
   [[nodiscard]] std::size_t weight() const { return parts_.size() + links_.size(); }
 

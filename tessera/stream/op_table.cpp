@@ -21,6 +21,11 @@ void append_dtype(std::string& out, const std::optional<ir::Dtype>& dtype) {
   out += static_cast<char>(dtype ? static_cast<int>(*dtype) + 1 : 0);
 }
 
+void append_symbolic(std::string& out, const Pattern& pattern) {
+  for (const SymbolicSizeRef& size : pattern.symbolic)
+    for (const std::uint64_t word : words_by_id(*size)) append_raw(out, word);
+}
+
 /// Whether an output has the id of an input: the only thing about ids that overwritten_input looks at.
 bool writes_what_it_reads(const Instruction& instruction) {
   for (const Output& output : instruction.outputs)
@@ -66,7 +71,7 @@ void OpTable::spell(const Instruction& instruction) {
   append_op(attributes_, "", instruction.attributes, Effect::none);
   spelled_ += attributes_.bytes;
   for (const std::int64_t size : attributes_.sizes) append_raw(spelled_, size);
-  for (const SymbolId symbol : attributes_.symbols) append_raw(spelled_, symbol);
+  append_symbolic(spelled_, attributes_);
 }
 
 InternedOp OpTable::intern(const Instruction& instruction) {
@@ -121,7 +126,7 @@ void OpTable::write_canonical(const OpKind& kind) {
   for (const ir::TypeRef& type : kind.results) append_type(canonical_, type.get());
   append_raw(canonical_.bytes, static_cast<std::uint32_t>(canonical_.sizes.size()));
   for (const std::int64_t size : canonical_.sizes) append_raw(canonical_.bytes, size);
-  for (const SymbolId symbol : canonical_.symbols) append_raw(canonical_.bytes, symbol);
+  append_symbolic(canonical_.bytes, canonical_);
 }
 
 OpKindRef OpTable::find(OpId id) const {
