@@ -1,12 +1,12 @@
 #include "tessera/ir/structural_equal.h"
 
-#include <unordered_map>
-
 #include "tessera/base/result.h"
 #include "tessera/base/stack.h"
 #include "tessera/base/text.h"
 #include "tessera/ir/describe.h"
 #include "tessera/ir/dim.h"
+#include "tessera/ir/flat_equal.h"
+#include "tessera/ir/node_classes.h"
 #include "tessera/ir/scopes.h"
 #include "tessera/ir/size_matching.h"
 #include "tessera/ir/visit.h"
@@ -15,26 +15,6 @@ using namespace tessera;
 using namespace tessera::ir;
 
 namespace {
-
-/// Sets of nodes known to be equal.
-class Classes {
- public:
-  [[nodiscard]] bool same(const Node* a, const Node* b) { return find(a) == find(b); }
-  void join(const Node* a, const Node* b) { parent_[find(a)] = find(b); }
-  void clear() { parent_.clear(); }
-
- private:
-  const Node* find(const Node* node) {
-    for (auto at = parent_.find(node); at != parent_.end() && at->second != node; at = parent_.find(node)) {
-      const auto up = parent_.find(at->second);
-      if (up != parent_.end()) at->second = up->second;
-      node = at->second;
-    }
-    return node;
-  }
-
-  std::unordered_map<const Node*, const Node*> parent_;
-};
 
 /// Walks two nodes side by side with an explicit stack, in the order of the fields.
 ///
@@ -262,7 +242,7 @@ class EqualWalk {
     if (epoch == classes_epoch_) return;
     classes_epoch_ = epoch;
     classes_.clear();
-    for (Classes& local : local_classes_) local.clear();
+    for (NodeClasses& local : local_classes_) local.clear();
   }
 
   /// The types of two definitions are compared, then the two are bound to one number.
@@ -463,8 +443,8 @@ class EqualWalk {
   Scopes left_, right_;
   std::uint32_t next_free_ = 0;
   NodeTable<Partner> partners_;
-  Classes classes_;
-  std::vector<Classes> local_classes_{1};
+  NodeClasses classes_;
+  std::vector<NodeClasses> local_classes_{1};
   std::uint64_t classes_epoch_ = 0;
   Stack<Task> tasks_;
   Stack<VariableUse> uses_;  ///< one per task `finish`, and one for what is around the root
@@ -477,6 +457,8 @@ class EqualWalk {
 }  // namespace
 
 bool tessera::ir::structural_equal(const Node& a, const Node& b, CompareMode mode) {
+  if (const FlatAnswer answer = flat_equal(a, b, mode); answer != FlatAnswer::unknown)
+    return answer == FlatAnswer::equal;
   return EqualWalk(mode, EqualWalk::Report::no).run(a, b);
 }
 
