@@ -16,35 +16,37 @@ std::uint32_t hash_of(std::string_view name) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
   hash ^= hash >> 32;
-  return static_cast<std::uint32_t>(hash & 0x7fffffff);
+  return static_cast<std::uint32_t>(hash);
 }
 
 }  // namespace
 
 std::size_t NameSet::position(std::string_view name, std::uint32_t hash) const {
   std::size_t at = hash & (slots_.size() - 1);
-  while (!slots_[at].name.empty() && (slots_[at].hash != hash || slots_[at].name != name))
+  while (slots_[at].use != 0 && (slots_[at].hash != hash || uses_[slots_[at].use - 1].name != name))
     at = (at + 1) & (slots_.size() - 1);
   return at;
 }
 
 NameSet::Use* NameSet::find(std::string_view name) {
-  Use& use = slots_[position(name, hash_of(name))];
-  return use.name.empty() ? nullptr : &use;
+  const Slot& slot = slots_[position(name, hash_of(name))];
+  return slot.use == 0 ? nullptr : &uses_[slot.use - 1];
 }
 
 NameSet::Use& NameSet::insert(std::string_view name) {
-  if (2 * ++size_ > slots_.size()) {
-    std::vector<Use> old(slots_.size() * 4);
+  if (2 * (uses_.size() + 1) > slots_.size()) {
+    std::vector<Slot> old(slots_.size() * 4);
     std::swap(old, slots_);
-    for (const Use& use : old)
-      if (!use.name.empty()) slots_[position(use.name, use.hash)] = use;
+    for (const Slot& slot : old)
+      if (slot.use != 0) slots_[position(uses_[slot.use - 1].name, slot.hash)] = slot;
   }
   const std::uint32_t hash = hash_of(name);
-  Use& use = slots_[position(name, hash)];
-  use.name = name;
-  use.hash = hash;
-  return use;
+  Slot& slot = slots_[position(name, hash)];
+  if (slot.use == 0) {
+    uses_.push_back({.name = name});
+    slot = {hash, static_cast<std::uint32_t>(uses_.size())};
+  }
+  return uses_[slot.use - 1];
 }
 
 bool tessera::ir::is_reserved_word(std::string_view word) {
@@ -54,11 +56,20 @@ bool tessera::ir::is_reserved_word(std::string_view word) {
   return std::binary_search(std::begin(words), std::end(words), word) || parse_dtype(word).has_value();
 }
 
-void tessera::ir::append_identifier(std::string& out, std::string_view name) {
+namespace {
+
+/// A word that is written as it stands.
+bool is_plain(std::string_view name) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   const auto word_char = [&](char c) { return letter(c) || (c >= '0' && c <= '9'); };
-  const bool word = !name.empty() && letter(name[0]) && std::all_of(name.begin(), name.end(), word_char);
-  if (word && !is_reserved_word(name))
+  return !name.empty() && letter(name[0]) && std::all_of(name.begin(), name.end(), word_char) &&
+         !is_reserved_word(name);
+}
+
+}  // namespace
+
+void tessera::ir::append_identifier(std::string& out, std::string_view name) {
+  if (is_plain(name))
     out += name;
   else
     append_escaped(out, name, '`');
@@ -69,8 +80,7 @@ void VariableNames::open() { scopes_.push_back({next_scope_++, {}, {}}); }
 void VariableNames::close() {
   Scope& scope = scopes_.back();
   for (; !scope.covered_variables.empty(); scope.covered_variables.pop_back()) {
-    auto& [var, entry] = scope.covered_variables.back();
-    entry.written_free = entries_[*var].written_free;
+    const auto& [var, entry] = scope.covered_variables.back();
     entries_[*var] = entry;
   }
   for (; !scope.covered_names.empty(); scope.covered_names.pop_back()) {
@@ -81,9 +91,9 @@ void VariableNames::close() {
 }
 
 std::string_view VariableNames::written(std::string_view name) {
-  std::string text;
-  append_identifier(text, name);
-  return text == name ? name : std::string_view(made_.emplace_back(std::move(text)));
+  if (is_plain(name)) return name;
+  append_escaped(made_.emplace_back(), name, '`');
+  return made_.back();
 }
 
 /// `use` is what names_ has for `name`, if it has anything.
@@ -124,12 +134,13 @@ std::string_view VariableNames::define(const Var& var) {
 
 std::string_view VariableNames::use(const Var& var) {
   const Entry* entry = entries_.find(var);
-  if (entry == nullptr) return {};
-  return entry->scope == scopes_.back().id ? entry->written : entry->written_free;
+  if (entry != nullptr && entry->scope == scopes_.back().id) return entry->written;
+  const std::string_view* free = free_.find(var);
+  return free == nullptr ? std::string_view() : *free;
 }
 
 std::string_view VariableNames::declare_free(const Var& var) {
   const std::string_view name = unique(var.name, true);
   names_.insert(name).free = true;
-  return entries_[var].written_free = written(name);
+  return free_[var] = written(name);
 }

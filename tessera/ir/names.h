@@ -11,24 +11,28 @@
 
 namespace tessera::ir {
 
-/// A set of names, each with where it was used last. Open addressing: printing is mostly asking it.
+/// A set of names, each with where it was used last. Open addressing over a table of hashes, which is small:
+/// printing is mostly asking it.
 class NameSet {
  public:
   struct Use {
     std::string_view name;
     std::uint32_t scope = 0;  ///< the function that uses it; 0 once that is closed
-    std::uint32_t hash : 31 = 0;
-    std::uint32_t free : 1 = 0;  ///< the name of a free variable
+    bool free = false;        ///< the name of a free variable
   };
   /// The use of `name`, or null. Valid until the next insertion.
   [[nodiscard]] Use* find(std::string_view name);
   Use& insert(std::string_view name);
 
  private:
+  struct Slot {
+    std::uint32_t hash = 0;
+    std::uint32_t use = 0;  ///< one past the place in uses_, 0 if there is none
+  };
   [[nodiscard]] std::size_t position(std::string_view name, std::uint32_t hash) const;
 
-  std::vector<Use> slots_ = std::vector<Use>(64);
-  std::size_t size_ = 0;
+  std::vector<Slot> slots_ = std::vector<Slot>(64);
+  std::vector<Use> uses_;
 };
 
 /// The name as it is written: as it stands, or in backquotes if it is no plain word.
@@ -55,7 +59,6 @@ class VariableNames {
   struct Entry {
     std::string_view written;  ///< as append_identifier writes it
     std::uint32_t scope = 0;
-    std::string_view written_free;
   };
   /// A function that is being written, and what it covers of the functions around it.
   struct Scope {
@@ -70,6 +73,7 @@ class VariableNames {
   std::string_view written(std::string_view name);
 
   NodeTable<Entry> entries_;
+  NodeTable<std::string_view> free_;  ///< the names of free variables, as they are written
   NameSet names_;
   std::vector<Scope> scopes_ = std::vector<Scope>(1, Scope{1, {}, {}});
   std::uint32_t next_scope_ = 2;
