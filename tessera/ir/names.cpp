@@ -15,8 +15,8 @@ namespace {
 std::uint32_t hash_of(std::string_view name) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  hash ^= hash >> 32;
-  return static_cast<std::uint32_t>(hash);
+  hash *= 0x9e3779b97f4a7c15ULL;  // names that differ in the last digit must not stand side by side
+  return static_cast<std::uint32_t>(hash >> 32);
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ NameSet::Use* NameSet::find(std::string_view name) {
   return slot.use == 0 ? nullptr : &uses_[slot.use - 1];
 }
 
-NameSet::Use& NameSet::insert(std::string_view name) {
+std::pair<NameSet::Use&, bool> NameSet::obtain(std::string_view name) {
   if (2 * (uses_.size() + 1) > slots_.size()) {
     std::vector<Slot> old(slots_.size() * 4);
     std::swap(old, slots_);
@@ -42,11 +42,12 @@ NameSet::Use& NameSet::insert(std::string_view name) {
   }
   const std::uint32_t hash = hash_of(name);
   Slot& slot = slots_[position(name, hash)];
-  if (slot.use == 0) {
+  const bool is_new = slot.use == 0;
+  if (is_new) {
     uses_.push_back({.name = name});
     slot = {hash, static_cast<std::uint32_t>(uses_.size())};
   }
-  return uses_[slot.use - 1];
+  return {uses_[slot.use - 1], is_new};
 }
 
 bool tessera::ir::is_reserved_word(std::string_view word) {
@@ -96,18 +97,15 @@ std::string_view VariableNames::written(std::string_view name) {
   return made_.back();
 }
 
-/// `use` is what names_ has for `name`, if it has anything.
-std::string_view VariableNames::assign(const Var& var, std::string_view name, NameSet::Use* use) {
+/// `use` is what names_ has for `name`.
+std::string_view VariableNames::assign(const Var& var, std::string_view name, NameSet::Use& use,
+                                       bool is_new) {
   Entry& entry = entries_[var];
   if (entry.scope != 0) scopes_.back().covered_variables.emplace_back(&var, entry);
   entry.written = written(name);
   entry.scope = scopes_.back().id;
-  if (use == nullptr) {
-    use = &names_.insert(name);
-  } else {
-    scopes_.back().covered_names.push_back(*use);
-  }
-  use->scope = entry.scope;
+  if (!is_new) scopes_.back().covered_names.push_back(use);
+  use.scope = entry.scope;
   return entry.written;
 }
 
@@ -126,10 +124,11 @@ std::string_view VariableNames::unique(std::string_view wanted, bool everywhere)
 }
 
 std::string_view VariableNames::define(const Var& var) {
-  NameSet::Use* use = names_.find(var.name);
-  if (!taken(use, false)) return assign(var, var.name, use);
+  const auto [use, is_new] = names_.obtain(var.name);
+  if (is_new || !taken(&use, false)) return assign(var, var.name, use, is_new);
   const std::string_view name = unique(var.name, false);
-  return assign(var, name, names_.find(name));
+  const auto [other, is_other_new] = names_.obtain(name);
+  return assign(var, name, other, is_other_new);
 }
 
 std::string_view VariableNames::use(const Var& var) {
@@ -141,6 +140,6 @@ std::string_view VariableNames::use(const Var& var) {
 
 std::string_view VariableNames::declare_free(const Var& var) {
   const std::string_view name = unique(var.name, true);
-  names_.insert(name).free = true;
+  names_.obtain(name).first.free = true;
   return free_[var] = written(name);
 }

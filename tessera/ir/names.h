@@ -4,6 +4,7 @@
 #include <deque>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tessera/ir/expr.h"
@@ -22,7 +23,8 @@ class NameSet {
   };
   /// The use of `name`, or null. Valid until the next insertion.
   [[nodiscard]] Use* find(std::string_view name);
-  Use& insert(std::string_view name);
+  /// The use of `name`, made if there is none, and whether it was made. Valid until the next insertion.
+  std::pair<Use&, bool> obtain(std::string_view name);
 
  private:
   struct Slot {
@@ -69,7 +71,7 @@ class VariableNames {
 
   [[nodiscard]] bool taken(const NameSet::Use* use, bool everywhere) const;
   std::string_view unique(std::string_view wanted, bool everywhere);
-  std::string_view assign(const Var& var, std::string_view name, NameSet::Use* use);
+  std::string_view assign(const Var& var, std::string_view name, NameSet::Use& use, bool is_new);
   std::string_view written(std::string_view name);
 
   NodeTable<Entry> entries_;
