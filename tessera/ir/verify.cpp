@@ -82,7 +82,7 @@ class ScopeVerifier {
       case NodeKind::call: {
         for (const ExprRef& arg : static_cast<const Call&>(expr).args) operand(*arg, at, "an argument");
         for (const auto& [name, attribute] : static_cast<const Call&>(expr).attrs.entries())
-          if (const auto* shape = std::get_if<Shape>(&attribute)) dims(*shape, at);
+          if (const auto* shape = std::get_if<Shape>(&attribute)) symbols(*shape, at);
         return std::nullopt;
       }
       case NodeKind::tuple:
@@ -138,8 +138,14 @@ class ScopeVerifier {
   }
 
   void dims(const Shape& shape, const Node& at) {
-    for (const Dim& dim : shape) {
+    for (const Dim& dim : shape)
       if (dim.is_constant() && dim.value() < 0) fail(at, cat("dimension ", dim.value(), " is negative"));
+    symbols(shape, at);
+  }
+
+  /// An attribute may hold positions, which count from the end if negative, or -1 for a size to be found.
+  void symbols(const Shape& shape, const Node& at) {
+    for (const Dim& dim : shape) {
       if (dim.is_constant()) continue;
       scalars(*dim.expr(), at);
       if (scalar_dtype(*dim.expr()) != Dtype::i64)
@@ -222,8 +228,7 @@ class ScopeVerifier {
 
   /// A free variable brings its type with it: checked where it is met first.
   void declared_free(const Var& var) {
-    defined_[var] = true;
-    type(*var.type, var);
+    if (bool& known = free_[var]; !std::exchange(known, true)) type(*var.type, var);
   }
 
   // ---- types of results
@@ -394,6 +399,7 @@ class ScopeVerifier {
   std::vector<Error>& errors_;
   std::string where_;
   NodeTable<bool> defined_;
+  NodeTable<bool> free_;
   NodeTable<bool> checked_;
 };
 
