@@ -13,20 +13,27 @@ void SymbolNumbers::add(const ir::Var& symbol) {
     symbols_.push_back(&symbol);
 }
 
+/// How many symbols of a size have no number; if it is one, that gets the next.
+std::size_t SymbolNumbers::add_only(const SymbolicSize& size) {
+  const ir::Var* only = nullptr;
+  std::size_t count = 0;
+  for (const ir::Var* symbol : size.symbols()) {
+    if (number_.contains(symbol->id)) continue;
+    only = symbol;
+    ++count;
+  }
+  if (count == 1) add(*only);
+  return count;
+}
+
 void SymbolNumbers::assign(std::span<const SymbolicSize* const> sizes) {
   symbols_.clear();
   number_.clear();
-  std::vector<const SymbolicSize*> open;
-  for (const SymbolicSize* size : sizes) {
-    const ir::Var* only = nullptr;
-    std::size_t count = 0;
-    for (const ir::Var* symbol : size->symbols()) {
-      if (number_.contains(symbol->id)) continue;
-      only = symbol;
-      ++count;
-    }
-    if (count == 1) add(*only);
-    if (count > 1) open.push_back(size);
+  std::vector<const SymbolicSize*> open(sizes.begin(), sizes.end());
+  for (std::size_t before = open.size() + 1;
+       open.size() < before;) {  // a number may leave no choice elsewhere
+    before = open.size();
+    std::erase_if(open, [&](const SymbolicSize* size) { return add_only(*size) <= 1; });
   }
   if (!open.empty()) assign_the_rest(open);
 }

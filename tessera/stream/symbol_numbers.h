@@ -25,6 +25,7 @@ class SymbolNumbers {
 
  private:
   void add(const ir::Var& symbol);
+  std::size_t add_only(const SymbolicSize& size);
   void assign_the_rest(std::span<const SymbolicSize* const> sizes);
 
   std::vector<const ir::Var*> symbols_;
