@@ -153,9 +153,9 @@ Result<TiledFunction> compiler::tile(const ir::Function& function, const pattern
   priced.uncovered_cost = [&](const Graph& of, NodeId node) {
     return cost_of(of, std::span(&node, 1), options.usual_size);
   };
-  const pattern::Tiling tiling =
-      TESSERA_TRY(pattern::tile(graph, priced, {.budget = options.budget}));
-  TiledFunction out{.cost = tiling.cost, .bound = tiling.bound, .is_optimal = tiling.optimal, .gaps = tiling.gaps};
+  const pattern::Tiling tiling = TESSERA_TRY(pattern::tile(graph, priced, {.budget = options.budget}));
+  TiledFunction out{
+      .cost = tiling.cost, .bound = tiling.bound, .is_optimal = tiling.optimal, .gaps = tiling.gaps};
   const PartBuilder builder(function);
   for (const pattern::TilingStep& step : tiling.order) {
     if (step.kind == pattern::TilingStep::Kind::node) {

@@ -81,7 +81,8 @@ bool ThreadPool::take_piece(unsigned thread) {
     const std::int64_t items = items_.load(std::memory_order_relaxed);
     const std::int64_t piece = piece_.load(std::memory_order_relaxed);
     if (number >= pieces) return false;
-    if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel, std::memory_order_acquire))
+    if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel,
+                                       std::memory_order_acquire))
       continue;
     const std::int64_t begin = number * piece;
     function(context, begin, std::min(begin + piece, items), thread);
