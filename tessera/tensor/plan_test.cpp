@@ -303,6 +303,7 @@ class PoorDevice final : public runtime::Device {
                    std::span<const op::Array> results) override {
     return reference_.run(call, inputs, results);
   }
+  [[nodiscard]] const pattern::Target& target() const override { return reference_.target(); }
   Result<std::unique_ptr<runtime::Executable>> load(
       plan::PlanRef plan, const std::shared_ptr<runtime::MemoryPool>& pool) override {
     if (fails_) return Error(ErrorCode::unsupported, "this device loads nothing");
