@@ -257,7 +257,7 @@ class Reverse {
   // ---- calls of functions that rules are about
 
   Result<void> invoke(const ir::Invoke& invoke, const ir::Assign& statement, std::span<const Value> given) {
-    const ir::FunctionRef* rule = rules_.find_gradient(*invoke.callee);
+    const Rules::Gradient* rule = rules_.find_gradient(*invoke.callee);
     if (rule == nullptr) return recompute(invoke, given);
     Values gradients(given.begin(), given.end());
     for (std::size_t i = 0; i < gradients.size(); ++i)
@@ -283,21 +283,19 @@ class Reverse {
     return hand_out(ir::seal(std::move(draft)), invoke.args, wrt);
   }
 
-  Result<void> apply(const ir::FunctionRef& rule, const ir::Invoke& invoke,
+  Result<void> apply(const Rules::Gradient& rule, const ir::Invoke& invoke,
                      std::span<const Value> gradients) {
     auto draft = std::make_unique<ir::Invoke>(invoke);
-    draft->callee = rule;
-    Indices wrt;
-    for (std::size_t i = 0; i < invoke.args.size(); ++i)
-      if (is_float_value(*invoke.callee->params[i]->type)) wrt.push_back(i);
+    const ir::Function& function = *rule.function;
+    draft->callee = rule.function;
     for (Value gradient : gradients)
       if (gradient) draft->args.push_back(builder_.expr(gradient));
-    if (rule->params.size() != draft->args.size() || rule->results.size() != wrt.size())
+    if (function.params.size() != draft->args.size() || function.results.size() != rule.wrt.size())
       return Error(ErrorCode::invalid_argument,
                    cat("the gradient of function '", printable(invoke.callee->name), "' takes ",
-                       rule->params.size(), " values and gives ", rule->results.size(), ", expected ",
-                       draft->args.size(), " and ", wrt.size()));
-    return hand_out(ir::seal(std::move(draft)), invoke.args, wrt);
+                       function.params.size(), " values and gives ", function.results.size(), ", expected ",
+                       draft->args.size(), " and ", rule.wrt.size()));
+    return hand_out(ir::seal(std::move(draft)), invoke.args, rule.wrt);
   }
 
   // ---- the end

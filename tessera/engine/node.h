@@ -48,8 +48,8 @@ struct Storage {
 
 struct Node;
 
-/// A gradient of the user's own, in the place of those of what was recorded. The tensors above know what it
-/// is.
+/// A gradient of the user's own, in the place of those of what was recorded, or what a traced function needs
+/// to know of such ones inside it. The tensors above know what it is.
 struct CustomGradient {
   virtual ~CustomGradient() = default;
 };
@@ -72,7 +72,7 @@ struct Extra {
 struct Node {
   static constexpr std::size_t inline_inputs = 3;
   static constexpr std::size_t inline_dims = 4;
-  enum Flag : std::uint8_t {
+  enum Flag : std::uint16_t {
     tracks_gradient = 1,    ///< backward() may come here: inputs stay after evaluation
     needs_gradient = 2,     ///< a leaf whose gradient is asked for
     is_result = 4,          ///< one of several results of inputs[0]
@@ -81,6 +81,7 @@ struct Node {
     traced = 32,            ///< recorded while a region was traced
     placeholder = 64,       ///< a parameter of a traced region: has no value
     gradient_source = 128,  ///< an argument whose gradient is being asked for
+    no_gradient = 256,      ///< traced while no gradients were tracked: none flows out of it
   };
 
   std::atomic<std::uint32_t> refs{1};     ///< handles and nodes that use it
@@ -88,7 +89,7 @@ struct Node {
   const op::Card* card = nullptr;         ///< null: a leaf or one of several results
   Dtype dtype = Dtype::f32;
   std::uint8_t rank = 0;
-  std::atomic<std::uint8_t> flags{0};
+  std::atomic<std::uint16_t> flags{0};
   std::uint16_t block = 0;        ///< the named scope it was recorded in
   std::uint32_t input_count = 0;  ///< operands; a null among the inputs is a scalar
   std::uint32_t line = 0;
@@ -112,7 +113,7 @@ struct Node {
   }
   [[nodiscard]] bool is(Flag flag) const { return (flags.load(std::memory_order_relaxed) & flag) != 0; }
   void set(Flag flag) { flags.fetch_or(flag, std::memory_order_relaxed); }
-  void clear(Flag flag) { flags.fetch_and(static_cast<std::uint8_t>(~flag), std::memory_order_relaxed); }
+  void clear(Flag flag) { flags.fetch_and(static_cast<std::uint16_t>(~flag), std::memory_order_relaxed); }
   [[nodiscard]] bool is_stored() const { return storage.load(std::memory_order_acquire) != nullptr; }
   [[nodiscard]] std::int64_t element_count() const;
   [[nodiscard]] op::ValueType type() const;
