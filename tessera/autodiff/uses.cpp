@@ -5,10 +5,7 @@
 
 using namespace tessera;
 
-namespace {
-
-/// Whether one may look at the arguments alone.
-bool has_constant_sizes(const ir::Attributes& attributes) {
+bool tessera::autodiff::detail::has_constant_sizes(const ir::Attributes& attributes) {
   for (const auto& [name, value] : attributes.entries())
     if (const auto* shape = std::get_if<ir::Shape>(&value))
       for (const ir::Dim& dim : *shape)
@@ -16,15 +13,8 @@ bool has_constant_sizes(const ir::Attributes& attributes) {
   return true;
 }
 
-}  // namespace
-
-void tessera::autodiff::for_each_use(const ir::Node& node, const std::function<void(const ir::Var&)>& f) {
-  if (const auto* call = ir::as<ir::Call>(node); call != nullptr && has_constant_sizes(call->attrs)) {
-    for (const auto& arg : call->args) for_each_use(*arg, f);
-    return;
-  }
-  if (const auto* var = ir::as<ir::Var>(node)) return f(*var);
-  if (!node.has_variables()) return;
+void tessera::autodiff::detail::walk_uses(const ir::Node& node,
+                                          const std::function<void(const ir::Var&)>& f) {
   SmallVector<const ir::Node*, 16> stack{&node};
   while (!stack.empty()) {
     const ir::Node& next = *stack.back();

@@ -39,9 +39,8 @@ Node* new_node(const op::Card* card, Component* component, Caller caller) {
 /// `any_float`: whether a result can have a gradient at all.
 void track_gradient(Node& node, Node* input, bool any_float) {
   if (!any_float || !input->is(Node::tracks_gradient)) return;
-  if (!thread_state.gradient_enabled) {
-    if (thread_state.captured != nullptr) thread_state.captured->push_back(NodeRef::share(input));
-  } else if (!node.is(Node::tracks_gradient)) {
+  if (thread_state.captured != nullptr) thread_state.captured->push_back(NodeRef::share(input));
+  if (thread_state.gradient_enabled && !node.is(Node::tracks_gradient)) {
     node.set(Node::tracks_gradient);
     if (thread_state.tracked != nullptr) thread_state.tracked->push_back(NodeRef::share(&node));
   }

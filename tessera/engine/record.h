@@ -82,7 +82,7 @@ struct ThreadState {
   bool gradient_enabled = true;              ///< whether calls track gradients
   Engine::RandomState* replay = nullptr;     ///< where random numbers are taken from, if not from the engine
   std::vector<NodeRef>* tracked = nullptr;   ///< takes every node that begins to track gradients
-  std::vector<NodeRef>* captured = nullptr;  ///< takes what is tracked and used while nothing is
+  std::vector<NodeRef>* captured = nullptr;  ///< takes what is tracked and used
 };
 inline constinit thread_local ThreadState thread_state;
 

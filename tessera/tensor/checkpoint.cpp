@@ -43,13 +43,14 @@ class CaptureScope {
   CaptureScope(const CaptureScope&) = delete;
   CaptureScope& operator=(const CaptureScope&) = delete;
 
-  /// Each once, without the arguments of the function.
+  /// Each once, without the arguments of the function, and without what was tracked only for a gradient
+  /// inside.
   [[nodiscard]] std::vector<Tensor> captured(const std::vector<Tensor>& arguments) const {
     std::unordered_set<const Node*> seen;
     for (const Tensor& argument : arguments) seen.insert(argument.node());
     std::vector<Tensor> out;
     for (const NodeRef& node : nodes_)
-      if (seen.insert(node.get()).second) out.push_back(tensor_of(node));
+      if (node->is(Node::tracks_gradient) && seen.insert(node.get()).second) out.push_back(tensor_of(node));
     return out;
   }
   void add(const Tensor& tensor) {

@@ -226,6 +226,15 @@ TEST(Gradient, flows_through_checkpoints_in_checkpoints) {
   EXPECT_EQ(w.grad().item<double>(), 1);
 }
 
+TEST(Gradient, flows_into_what_a_gradient_inside_a_checkpoint_captures) {
+  Tensor w = full({}, 3, {.dtype = f64});
+  w.requires_grad();
+  const auto f = checkpoint(
+      [&](const std::vector<Tensor>& xs) { return grad([&](const Tensor& y) { return y * y * w; })(xs[0]); });
+  f({full({}, 5, {.dtype = f64})}).backward();  // 2 x w
+  EXPECT_EQ(w.grad().item<double>(), 10);
+}
+
 TEST(Gradient, of_gradients_through_a_checkpoint) {
   const auto f = [](const Tensor& x) {
     return checkpoint([&](const std::vector<Tensor>& xs) { return xs[0] * xs[0] * x; })({x * 2});
