@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "tessera/autodiff/uses.h"
 #include "tessera/base/text.h"
 #include "tessera/ir/dim.h"
 #include "tessera/ir/seal.h"
+#include "tessera/ir/uses.h"
 
 using namespace tessera;
 using namespace tessera::autodiff;

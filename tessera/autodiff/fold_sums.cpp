@@ -1,8 +1,8 @@
 #include "tessera/autodiff/fold_sums.h"
 
-#include "tessera/autodiff/uses.h"
 #include "tessera/ir/node_table.h"
 #include "tessera/ir/seal.h"
+#include "tessera/ir/uses.h"
 #include "tessera/op/ir_builder.h"
 
 using namespace tessera;
@@ -13,8 +13,8 @@ class FoldSums {
  public:
   ir::FunctionRef run(const ir::FunctionRef& function) {
     const auto count = [&](const ir::Var& var) { ++uses_[var]; };
-    for (const auto& statement : function->body) autodiff::for_each_use(*statement->value, count);
-    for (const auto& result : function->results) autodiff::for_each_use(*result, count);
+    for (const auto& statement : function->body) ir::for_each_use(*statement->value, count);
+    for (const auto& result : function->results) ir::for_each_use(*result, count);
     std::vector<Ref<ir::Assign>> body;
     bool changed = false;
     for (const auto& statement : function->body) {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "tessera/autodiff/simplify.h"
-#include "tessera/autodiff/uses.h"
 #include "tessera/ir/node_table.h"
+#include "tessera/ir/uses.h"
 
 using namespace tessera;
 using namespace tessera::autodiff;

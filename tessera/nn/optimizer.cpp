@@ -55,6 +55,8 @@ void check_step(const Parameters& parameters, const Parameters& gradients, const
     if (gradient.shape() != parameter.shape() || gradient.dtype() != parameter.dtype())
       fail(here, cat("the gradient of ", shown, " is ", type_of(gradient), ", the parameter is ",
                      type_of(parameter)));
+    if (gradient.engine() != parameter.engine())
+      fail(here, cat("parameter ", shown, " and its gradient are of two engines"));
     for (std::string_view prefix : slots)
       if (const auto kept = state.slots.find(cat(prefix, name));
           kept != state.slots.end() && !kept->second.is_empty() && kept->second.shape() != parameter.shape())

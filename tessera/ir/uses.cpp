@@ -1,11 +1,14 @@
-#include "tessera/autodiff/uses.h"
+#include "tessera/ir/uses.h"
 
 #include "tessera/ir/node_table.h"
 #include "tessera/ir/seal.h"
 
 using namespace tessera;
 
-bool tessera::autodiff::detail::has_constant_sizes(const ir::Attributes& attributes) {
+namespace {
+
+/// Whether one may look at the arguments alone.
+bool has_constant_sizes(const ir::Attributes& attributes) {
   for (const auto& [name, value] : attributes.entries())
     if (const auto* shape = std::get_if<ir::Shape>(&value))
       for (const ir::Dim& dim : *shape)
@@ -13,8 +16,15 @@ bool tessera::autodiff::detail::has_constant_sizes(const ir::Attributes& attribu
   return true;
 }
 
-void tessera::autodiff::detail::walk_uses(const ir::Node& node,
-                                          const std::function<void(const ir::Var&)>& f) {
+}  // namespace
+
+void tessera::ir::for_each_use(const ir::Node& node, const std::function<void(const ir::Var&)>& f) {
+  if (const auto* call = ir::as<ir::Call>(node); call != nullptr && has_constant_sizes(call->attrs)) {
+    for (const auto& arg : call->args) for_each_use(*arg, f);
+    return;
+  }
+  if (const auto* var = ir::as<ir::Var>(node)) return f(*var);
+  if (!node.has_variables()) return;
   SmallVector<const ir::Node*, 16> stack{&node};
   while (!stack.empty()) {
     const ir::Node& next = *stack.back();
@@ -27,7 +37,7 @@ void tessera::autodiff::detail::walk_uses(const ir::Node& node,
   }
 }
 
-std::vector<bool> tessera::autodiff::used_parameters(const ir::Function& function) {
+std::vector<bool> tessera::ir::used_parameters(const ir::Function& function) {
   ir::NodeTable<bool> used;
   const auto mark = [&](const ir::Var& var) { used[var] = true; };
   for (const auto& statement : function.body) {
@@ -40,8 +50,7 @@ std::vector<bool> tessera::autodiff::used_parameters(const ir::Function& functio
   return out;
 }
 
-ir::FunctionRef tessera::autodiff::with_parameters(const ir::FunctionRef& function,
-                                                   const std::vector<bool>& keep) {
+ir::FunctionRef tessera::ir::with_parameters(const ir::FunctionRef& function, const std::vector<bool>& keep) {
   auto draft = std::make_unique<ir::Function>(*function);
   draft->params.clear();
   for (std::size_t i = 0; i < function->params.size(); ++i)
