@@ -121,10 +121,12 @@ class Recorder {
                                                    : op::ValueType{scalar_dtype(i), {}});
     op::Attributes complete = TESSERA_TRY(op::complete_attributes(card_, attributes));
     const op::ValueTypes results = TESSERA_TRY(op::infer(card_, types, complete));
-    Component* component = TESSERA_TRY(joined(operands_, engine));
+    auto component = joined(operands_, engine);
+    if (!component)
+      return Error(component.error().code(), cat(card_.name, ": ", component.error().message()));
     if (attributes.empty() && results.size() == 1 && is_as_given() && !asked_)
       known_calls.add(card_, operands_, complete, results[0]);
-    return nodes(component, std::move(complete), results);
+    return nodes(*component, std::move(complete), results);
   }
 
   /// One node per result. Takes over a reference to `component`.
