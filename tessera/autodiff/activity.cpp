@@ -9,9 +9,25 @@
 using namespace tessera;
 using namespace tessera::autodiff;
 
+namespace {
+
+/// An op that nobody knows may have a gradient.
+bool passes_gradient(const ir::Call& call) {
+  const op::Card* card = op::find_card(call.op);
+  return card == nullptr || card->no_gradient.empty();
+}
+
+std::vector<bool> either(std::vector<bool> a, const std::vector<bool>& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = a[i] || b[i];
+  return a;
+}
+
+}  // namespace
+
 bool tessera::autodiff::is_float_value(const ir::Type& type) {
-  const auto value = op::value_type(type);
-  return value && ir::is_float(value->dtype);
+  if (const auto* tensor = ir::as<ir::TensorType>(type)) return ir::is_float(tensor->dtype);
+  const auto* scalar = ir::as<ir::ScalarType>(type);
+  return scalar != nullptr && ir::is_float(scalar->dtype);
 }
 
 bool Activity::of(const ir::Expr& operand) {
@@ -45,24 +61,19 @@ std::vector<bool> Activity::of_targets(const ir::Assign& statement) {
 }
 
 void Activity::follow(const ir::Assign& statement) {
+  // Nearly every statement: a call with one result.
+  if (const auto* call = ir::as<ir::Call>(statement.value);
+      call != nullptr && statement.targets.size() == 1) {
+    const ir::Var& target = *statement.targets[0];
+    return set(target, any(call->args) && is_float_value(*target.type) && passes_gradient(*call));
+  }
   const std::vector<bool> active = of_targets(statement);
   for (std::size_t i = 0; i < active.size(); ++i) set(*statement.targets[i], active[i]);
 }
 
-namespace {
-
-std::vector<bool> either(std::vector<bool> a, const std::vector<bool>& b) {
-  for (std::size_t i = 0; i < a.size(); ++i) a[i] = a[i] || b[i];
-  return a;
-}
-
-}  // namespace
-
 std::vector<bool> Activity::results(const ir::Expr& value, std::size_t count) {
   if (const auto* call = ir::as<ir::Call>(value)) {
-    if (!any(call->args)) return std::vector<bool>(count, false);
-    const op::Card* card = op::find_card(call->op);
-    return std::vector<bool>(count, card == nullptr || card->no_gradient.empty());
+    return std::vector<bool>(count, any(call->args) && passes_gradient(*call));
   }
   if (const auto* invoke = ir::as<ir::Invoke>(value)) return std::vector<bool>(count, any(invoke->args));
   if (const auto* tuple = ir::as<ir::Tuple>(value)) return {any(tuple->elements)};

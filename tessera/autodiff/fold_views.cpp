@@ -17,19 +17,17 @@ namespace {
 class FoldViews {
  public:
   ir::FunctionRef run(const ir::FunctionRef& function) {
-    std::vector<Ref<ir::Assign>> body;
-    body.reserve(function->body.size());
-    bool changed = false;
-    for (const auto& statement : function->body) {
-      body.push_back(folded(with_known_values(statement)));
-      changed = changed || body.back() != statement;
-      const auto* call = ir::as<ir::Call>(body.back()->value);
-      if (call == nullptr || (call->op != "broadcast_to" && call->op != "transpose")) continue;
-      any_ = true;
-      views_[*statement->targets[0]] = call;
-      if (changes_nothing(*call)) same_as_[statement->targets[0].get()] = call->args[0];
+    std::vector<Ref<ir::Assign>> body;  // filled from the first change on
+    for (std::size_t i = 0; i < function->body.size(); ++i) {
+      const auto& statement = function->body[i];
+      Ref<ir::Assign> other = folded(with_known_values(statement));
+      remember(*other);
+      if (body.empty() && other == statement) continue;
+      if (body.empty())
+        body.assign(function->body.begin(), function->body.begin() + static_cast<std::ptrdiff_t>(i));
+      body.push_back(std::move(other));
     }
-    if (!changed) return function;
+    if (body.empty()) return function;
     auto draft = std::make_unique<ir::Function>(*function);
     draft->body = std::move(body);
     for (ir::ExprRef& result : draft->results) result = replaced(result);
@@ -37,6 +35,14 @@ class FoldViews {
   }
 
  private:
+  void remember(const ir::Assign& statement) {
+    const auto* call = ir::as<ir::Call>(statement.value);
+    if (call == nullptr || (call->op != "broadcast_to" && call->op != "transpose")) return;
+    any_ = true;
+    views_[*statement.targets[0]] = call;
+    if (changes_nothing(*call)) same_as_[statement.targets[0].get()] = call->args[0];
+  }
+
   static bool changes_nothing(const ir::Call& call) {
     const auto* permutation = call.attrs.get<std::vector<std::int64_t>>("permutation");
     return call.op == "transpose" && permutation != nullptr && !permutation->empty() &&

@@ -159,17 +159,20 @@ class Forward {
   Result<void> invoke(const ir::Invoke& invoke, const ir::Assign& statement) {
     const auto active = activity_.of(invoke.args);
     if (std::none_of(active.begin(), active.end(), [](bool a) { return a; })) return {};
-    auto draft = std::make_unique<ir::Function>(**rules_.find_gradient(*invoke.callee));
+    const Rules::Gradient& rule = *rules_.find_gradient(*invoke.callee);
+    if (rule.function->results.size() != rule.wrt.size())
+      return Error(ErrorCode::invalid_argument,
+                   cat("the gradient of function '", printable(invoke.callee->name), "' gives ",
+                       rule.function->results.size(), " values, expected ", rule.wrt.size()));
+    auto draft = std::make_unique<ir::Function>(*rule.function);
     Indices with_tangent;
     std::vector<ir::ExprRef> gradients;
     Values args;
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < invoke.args.size(); ++i) {
-      args.push_back(import(*invoke.args[i]));
-      if (!is_float_value(*invoke.callee->params[i]->type)) continue;
-      if (active[i]) with_tangent.push_back(i);
-      if (active[i]) gradients.push_back(draft->results.at(next));
-      ++next;
+    for (const auto& arg : invoke.args) args.push_back(import(*arg));
+    for (std::size_t k = 0; k < rule.wrt.size(); ++k) {
+      if (!active[rule.wrt[k]]) continue;
+      with_tangent.push_back(rule.wrt[k]);
+      gradients.push_back(draft->results[k]);
     }
     draft->results = std::move(gradients);
     return transpose(ir::seal(std::move(draft)), invoke.dims, args, invoke.args, with_tangent, statement);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/autodiff/fold_sums.h"
 #include "tessera/autodiff/inline.h"
 #include "tessera/autodiff/reverse.h"
 #include "tessera/autodiff/simplify.h"
@@ -256,7 +257,7 @@ Result<ir::FunctionRef> LoopGradient::backward_body() const {
     Value& total = results[carried.size() + k];
     total = captured[k] + total;
   }
-  return simplified(TESSERA_TRY(b.function("", results)));
+  return simplified(fold_sums(TESSERA_TRY(b.function("", results))));
 }
 
 /// What stands for a parameter of the body at iteration `index`; nothing if its gradient does not read it.

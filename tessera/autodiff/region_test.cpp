@@ -1,6 +1,8 @@
 // Gradients through regions against finite differences, first and second order.
 #include <gtest/gtest.h>
 
+#include <ctime>
+
 #include "tests/support/finite_differences.h"
 
 using namespace tessera;
@@ -280,6 +282,173 @@ func f(n: i64[], x: f64[2], w: f64[2]) {
   const auto gradients = gradients_of(f, inputs);
   EXPECT_NEAR(gradients[0][0], w * w * w, 1e-12);
   EXPECT_EQ(gradients[1], (std::vector<double>{0, 0}));
+}
+
+// ---- what runs how often
+
+std::size_t count_of(std::string_view text, std::string_view part) {
+  std::size_t out = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string_view::npos; ++at) ++out;
+  return out;
+}
+
+/// `depth` conditions within each other; the innermost body takes a sine of a sine.
+std::string nested_conditions(int depth) {
+  std::string open, close;
+  for (int i = 0; i < depth; ++i) {
+    open += "r: f64[3] = if c with (c, x) (c: bool[], x: f64[3]) {\n";
+    close += "return r } else (c: bool[], x: f64[3]) { z: f64[3] = mul(x, 0.5:f64) return z }\n";
+  }
+  return "func f(c: bool[], x: f64[3]) {\n" + open + "s: f64[3] = sin(x) r: f64[3] = sin(s)\n" + close +
+         "return r }";
+}
+
+TEST(IfGradient, ComputesBodiesOnceHoweverDeepTheyStand) {
+  for (int depth = 1; depth <= 5; ++depth) {
+    const auto f = parsed_function(nested_conditions(depth));
+    const auto gradient = autodiff::vjp(f, std::vector<std::size_t>{1});
+    ASSERT_TRUE(gradient) << gradient.error().to_text();
+    EXPECT_LE(count_of(ir::print(**gradient), " sin("), 2U) << ir::print(**gradient);
+  }
+  check_both_orders(nested_conditions(3), {1});
+  check_both_orders(nested_conditions(3), {0});
+}
+
+TEST(SwitchGradient, BodiesOfDifferentNeedsShareWhatIsKept) {
+  const std::string_view text = R"(
+func f(k: i64[], x: f64[2, 2], w: f64[2]) {
+  r: f64[2, 2] = switch k with (x, w) [(x: f64[2, 2], w: f64[2]) {
+    a: f64[2, 2] = exp(x)
+    b: f64[2, 2] = sin(a)
+    y: f64[2, 2] = mul(b, a)
+    return y
+  }, (x: f64[2, 2], w: f64[2]) {
+    s: f64[2] = exp(w)
+    t: f64[2] = tanh(s)
+    y: f64[2, 2] = mul(x, t)
+    return y
+  }, (x: f64[2, 2], w: f64[2]) {
+    return x
+  }]
+  q: f64[2, 2] = mul(r, r)
+  return q
+})";
+  for (std::int64_t k : {0, 1, 2}) check_both_orders(text, {k});
+}
+
+TEST(IfGradient, KeepsBooleansAndIntegersToo) {
+  const std::string_view text = R"(
+func f(c: bool[], x: f64[3], k: i64[2]) {
+  r: f64[3] = if c with (x, k) (x: f64[3], k: i64[2]) {
+    m: bool[3] = gt(x, 0.6:f64)
+    j: i64[2] = mod(k, 2:i64)
+    g: f64[2] = gather(x, j)
+    s: f64[] = sum(g)
+    a: f64[3] = mul(x, s)
+    b: f64[3] = where(m, a, x)
+    return b
+  } else (x: f64[3], k: i64[2]) {
+    return x
+  }
+  return r
+})";
+  for (std::int64_t c : {0, 1}) check_both_orders(text, {c, 4, 5});
+}
+
+TEST(IfGradient, InsideLoopsAndWithLoopsInside) {
+  const std::string_view text = R"(
+func f(n: i64[], c: bool[], x: f64[2]) {
+  y: f64[2] = for n (x) with (c) (i: i64[], a: f64[2], c: bool[]) {
+    r: f64[2] = if c with (a, i) (a: f64[2], i: i64[]) {
+      p: f64[2] = for 3 (a) with () (j: i64[], b: f64[2]) {
+        q: f64[2] = sin(b)
+        return q
+      }
+      q: f64[2] = mul(p, a)
+      return q
+    } else (a: f64[2], i: i64[]) {
+      m: i64[] = add(i, 1)
+      p: f64[2] = for m (a) with () (j: i64[], b: f64[2]) {
+        q: f64[2] = cos(b)
+        return q
+      }
+      return p
+    }
+    return r
+  }
+  return y
+})";
+  for (std::int64_t n : {0, 2})
+    for (std::int64_t c : {0, 1}) check_both_orders(text, {n, c});
+}
+
+TEST(IfGradient, WithSizesThatAreSymbols) {
+  const std::string_view text = R"(
+func f[N](c: bool[], x: f64[N], y: f64[N]) {
+  r: f64[N] = if c with [N](x, y) [M](x: f64[M], y: f64[M]) {
+    a: f64[M] = exp(x)
+    b: f64[M] = mul(a, y)
+    d: f64[M] = sin(b)
+    return d
+  } else [K](x: f64[K], y: f64[K]) {
+    a: f64[K] = mul(x, x)
+    return a
+  }
+  return r
+})";
+  const auto f = parsed_function(text);
+  for (const bool c : {false, true}) {
+    std::vector<HostTensor> inputs{value_or_throw(HostTensor::allocate(ir::Dtype::boolean, {}))};
+    inputs[0].values<bool>()[0] = c;
+    for (int i = 0; i < 2; ++i) {
+      inputs.push_back(value_or_throw(HostTensor::allocate(ir::Dtype::f64, {3})));
+      for (double& v : inputs.back().values<double>()) v = 0.7 + 0.1 * i;
+    }
+    check_both_orders(f, inputs);
+  }
+}
+
+TEST(ForGradient, OfAWalkOverRowsAddsIntoOneBuffer) {
+  const std::string_view text = R"(
+func f(x: f64[5, 2], w: f64[2]) {
+  y: f64[2] = for 5 (w) with (x) (i: i64[], a: f64[2], x: f64[5, 2]) {
+    row: f64[2] = gather(x, i) {axis = 0}
+    p: f64[2] = mul(a, row)
+    q: f64[2] = sin(p)
+    return q
+  }
+  return y
+})";
+  check_both_orders(text);
+  const auto gradient = value_or_throw(autodiff::vjp(parsed_function(text), std::vector<std::size_t>{0}));
+  const std::string printed = ir::print(*gradient);
+  EXPECT_EQ(count_of(printed, "scatter_elements("), 1U) << printed;
+  EXPECT_EQ(count_of(printed.substr(printed.find("scatter_elements(")), "add("), 0U) << printed;
+}
+
+/// Seconds for the gradient of a loop of `n` iterations over a state of 64 numbers.
+double seconds_of_loop_gradient(std::int64_t n) {
+  const auto f = parsed_function(R"(
+func f(n: i64[], x: f64[64]) {
+  y: f64[64] = for n (x) with () (i: i64[], a: f64[64]) {
+    q: f64[64] = sin(a)
+    return q
+  }
+  return y
+})");
+  const auto gradient = value_or_throw(autodiff::vjp(f, std::vector<std::size_t>{1}));
+  auto inputs = inputs_for(*f, {n});
+  inputs.push_back(inputs[1]);
+  const auto began = std::clock();
+  EXPECT_TRUE(op::interpret(*gradient, inputs));
+  return static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC;
+}
+
+TEST(ForGradient, TakesTimeInProportionToTheIterations) {
+  (void)seconds_of_loop_gradient(100);
+  const double little = seconds_of_loop_gradient(1000), much = seconds_of_loop_gradient(8000);
+  // Copying all rows in each iteration would make it 64 times as long.
+  EXPECT_LT(much, 24 * little) << little << " s and " << much << " s";
 }
 
 }  // namespace

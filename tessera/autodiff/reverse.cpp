@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "tessera/autodiff/activity.h"
+#include "tessera/autodiff/branch_gradient.h"
 #include "tessera/autodiff/inline.h"
 #include "tessera/autodiff/loop_gradient.h"
 #include "tessera/autodiff/simplify.h"
@@ -34,12 +35,24 @@ class Reverse {
         function_(*flat_) {}
 
   Result<ir::FunctionRef> run(std::span<const std::size_t> wrt, std::span<const std::size_t> seeds) {
+    const ir::FunctionRef out = TESSERA_TRY(write(wrt, seeds));
+    return simplified(out, builder_.is_merged() ? Repetition::none : Repetition::possible);
+  }
+
+  Result<Halves> run_in_halves(std::span<const std::size_t> wrt, std::span<const std::size_t> seeds) {
+    const ir::FunctionRef whole = TESSERA_TRY(write(wrt, seeds));
+    return cut_in_halves(*whole, function_, forward_count_);
+  }
+
+ private:
+  Result<ir::FunctionRef> write(std::span<const std::size_t> wrt, std::span<const std::size_t> seeds) {
     for (const auto& dim : function_.dims) builder_.adopt_size(dim);
     for (const auto& param : function_.params) TESSERA_TRY(parameter(*param));
     for (std::size_t i : wrt) activity_.set(*function_.params[i], true);
     for (const auto& statement : function_.body) activity_.follow(*statement);
     find_wanted(seeds);
     for (const auto& statement : function_.body) TESSERA_TRY(forward(statement));
+    forward_count_ = builder_.statements().size();
     for (std::size_t i : seeds) seed(*function_.results[i]);
     for (std::size_t i = function_.body.size(); i-- > 0;) {
       auto done = backward(*function_.body[i]);
@@ -48,7 +61,6 @@ class Reverse {
     return finish(wrt);
   }
 
- private:
   /// What is known of a variable of the function.
   struct Known {
     Value value;
@@ -85,7 +97,12 @@ class Reverse {
   Result<void> forward(const Ref<ir::Assign>& statement) {
     const ir::NodeKind kind = statement->value->kind();
     const bool is_loop = kind == ir::NodeKind::for_region || kind == ir::NodeKind::while_region;
-    if (is_loop && is_wanted(*statement)) {
+    const bool is_branch = kind == ir::NodeKind::if_region || kind == ir::NodeKind::switch_region;
+    if (is_branch && is_wanted(*statement)) {
+      const auto [branch, added] =
+          branches_.try_emplace(statement.get(), BranchGradient(builder_, *statement, rules_));
+      TESSERA_TRY(branch->second.forward(activity_));
+    } else if (is_loop && is_wanted(*statement)) {
       const auto [loop, added] =
           loops_.try_emplace(statement.get(), LoopGradient(builder_, *statement, rules_));
       TESSERA_TRY(loop->second.forward(activity_));
@@ -95,7 +112,20 @@ class Reverse {
     for (const auto& target : statement->targets)
       if (const auto type = op::value_type(*target->type))
         known_[*target] = {builder_.import(target, *type), Value()};
+    remember(*statement);
     return {};
+  }
+
+  /// What the gradient would write once more is found here.
+  void remember(const ir::Assign& statement) {
+    const auto* call = ir::as<ir::Call>(*statement.value);
+    const op::Card* card = call == nullptr ? nullptr : op::find_card(call->op);
+    const Known* target =
+        card == nullptr || statement.targets.size() != 1 ? nullptr : known_.find(*statement.targets[0]);
+    if (target == nullptr) return;
+    SmallVector<Value, 4> inputs;
+    for (const auto& arg : call->args) inputs.push_back(operand(*arg));
+    builder_.remember(*card, inputs, call->attrs, target->value);
   }
 
   /// One more parameter, for the gradient of a result.
@@ -129,7 +159,7 @@ class Reverse {
         return invoke(static_cast<const ir::Invoke&>(*statement.value), statement, gradients);
       case ir::NodeKind::if_region:
       case ir::NodeKind::switch_region:
-        return branches(*statement.value, gradients);
+        return branch(statement, gradients);
       case ir::NodeKind::for_region:
       case ir::NodeKind::while_region:
         return loop(statement, gradients);
@@ -176,6 +206,8 @@ class Reverse {
   Value operand(const ir::Expr& expr) {
     if (const auto* var = ir::as<ir::Var>(expr))
       if (const Known* known = known_.find(*var)) return known->value;
+    if (const auto* number = ir::as<ir::FloatConst>(expr))
+      return builder_.constant(number->value, number->dtype);
     return builder_.import(ir::ExprRef(&expr), op::operand_type(expr).value_or(op::ValueType{}));
   }
 
@@ -194,57 +226,17 @@ class Reverse {
     return builder_.status();
   }
 
-  Result<void> branches(const ir::Expr& value, std::span<const Value> gradients) {
-    if (const auto* region = ir::as<ir::IfRegion>(value)) {
-      auto draft = std::make_unique<ir::IfRegion>(*region);
-      const auto [bodies, wrt] =
-          TESSERA_TRY(branch({region->then_body, region->else_body}, draft->captures, gradients));
-      draft->then_body = bodies[0];
-      draft->else_body = bodies[1];
-      return hand_out(ir::seal(std::move(draft)), region->captures, wrt);
-    }
-    const auto& region = static_cast<const ir::SwitchRegion&>(value);
-    auto draft = std::make_unique<ir::SwitchRegion>(region);
-    auto [bodies, wrt] = TESSERA_TRY(branch(region.bodies, draft->captures, gradients));
-    draft->bodies = std::move(bodies);
-    return hand_out(ir::seal(std::move(draft)), region.captures, wrt);
+  Result<void> branch(const ir::Assign& statement, std::span<const Value> gradients) {
+    const Values out = TESSERA_TRY(branches_.at(&statement).backward(gradients));
+    const auto add = [&](const auto& region) {
+      for (std::size_t i = 0; i < out.size(); ++i) accumulate(*region.captures[i], out[i]);
+    };
+    if (const auto* region = ir::as<ir::IfRegion>(*statement.value)) add(*region);
+    if (const auto* region = ir::as<ir::SwitchRegion>(*statement.value)) add(*region);
+    return builder_.status();
   }
 
-  struct Branches {
-    std::vector<ir::FunctionRef> bodies;
-    Indices wrt;  ///< the captures whose gradients they give
-  };
-
-  /// The gradients of bodies of which one runs. They compute again what they need of the body. `captures`
-  /// becomes what they are handed.
-  Result<Branches> branch(const std::vector<ir::FunctionRef>& bodies, std::vector<ir::ExprRef>& captures,
-                          std::span<const Value> gradients) {
-    Branches out;
-    Indices seeds;
-    for (std::size_t i = 0; i < captures.size(); ++i)
-      if (activity_.of(*captures[i])) out.wrt.push_back(i);
-    for (std::size_t i = 0; i < gradients.size(); ++i)
-      if (gradients[i]) seeds.push_back(i);
-    for (const auto& body : bodies) out.bodies.push_back(TESSERA_TRY(reverse(body, out.wrt, seeds, rules_)));
-    for (std::size_t i : seeds) captures.push_back(builder_.expr(gradients[i]));
-    drop_unused(out.bodies, captures);
-    return out;
-  }
-
-  static void drop_unused(std::vector<ir::FunctionRef>& bodies, std::vector<ir::ExprRef>& captures) {
-    std::vector<bool> used(captures.size(), false);
-    for (const auto& body : bodies) {
-      const auto here = used_parameters(*body);
-      for (std::size_t i = 0; i < used.size(); ++i) used[i] = used[i] || here[i];
-    }
-    for (auto& body : bodies) body = with_parameters(body, used);
-    std::vector<ir::ExprRef> kept;
-    for (std::size_t i = 0; i < used.size(); ++i)
-      if (used[i]) kept.push_back(captures[i]);
-    captures = std::move(kept);
-  }
-
-  /// Appends a region or a call that gives the gradients of the operands `wrt`.
+  /// Appends a call that gives the gradients of the operands `wrt`.
   Result<void> hand_out(ir::ExprRef value, const std::vector<ir::ExprRef>& operands, const Indices& wrt) {
     op::ValueTypes types;
     for (std::size_t i : wrt) types.push_back(op::operand_type(*operands[i]).value_or(op::ValueType{}));
@@ -257,7 +249,7 @@ class Reverse {
   // ---- calls of functions that rules are about
 
   Result<void> invoke(const ir::Invoke& invoke, const ir::Assign& statement, std::span<const Value> given) {
-    const ir::FunctionRef* rule = rules_.find_gradient(*invoke.callee);
+    const Rules::Gradient* rule = rules_.find_gradient(*invoke.callee);
     if (rule == nullptr) return recompute(invoke, given);
     Values gradients(given.begin(), given.end());
     for (std::size_t i = 0; i < gradients.size(); ++i)
@@ -283,21 +275,19 @@ class Reverse {
     return hand_out(ir::seal(std::move(draft)), invoke.args, wrt);
   }
 
-  Result<void> apply(const ir::FunctionRef& rule, const ir::Invoke& invoke,
+  Result<void> apply(const Rules::Gradient& rule, const ir::Invoke& invoke,
                      std::span<const Value> gradients) {
     auto draft = std::make_unique<ir::Invoke>(invoke);
-    draft->callee = rule;
-    Indices wrt;
-    for (std::size_t i = 0; i < invoke.args.size(); ++i)
-      if (is_float_value(*invoke.callee->params[i]->type)) wrt.push_back(i);
+    const ir::Function& function = *rule.function;
+    draft->callee = rule.function;
     for (Value gradient : gradients)
       if (gradient) draft->args.push_back(builder_.expr(gradient));
-    if (rule->params.size() != draft->args.size() || rule->results.size() != wrt.size())
+    if (function.params.size() != draft->args.size() || function.results.size() != rule.wrt.size())
       return Error(ErrorCode::invalid_argument,
                    cat("the gradient of function '", printable(invoke.callee->name), "' takes ",
-                       rule->params.size(), " values and gives ", rule->results.size(), ", expected ",
-                       draft->args.size(), " and ", wrt.size()));
-    return hand_out(ir::seal(std::move(draft)), invoke.args, wrt);
+                       function.params.size(), " values and gives ", function.results.size(), ", expected ",
+                       draft->args.size(), " and ", rule.wrt.size()));
+    return hand_out(ir::seal(std::move(draft)), invoke.args, rule.wrt);
   }
 
   // ---- the end
@@ -309,7 +299,7 @@ class Reverse {
       out.push_back(as_tensor(known.gradient ? op::reshape(known.gradient, known.value.shape())
                                              : op::full(builder_, 0, known.value.type())));
     }
-    return simplified(TESSERA_TRY(builder_.function(cat(function_.name, "_vjp"), out)));
+    return builder_.function(cat(function_.name, "_vjp"), out);
   }
 
   /// A constant is a scalar; the bodies of a region must agree in the types of their results.
@@ -320,13 +310,15 @@ class Reverse {
   const Rules& rules_;
   ir::FunctionRef flat_;
   const ir::Function& function_;
-  op::IrBuilder builder_;
+  op::IrBuilder builder_{op::EqualCalls::merge};
   Activity activity_;
   ir::NodeTable<Known> known_;
   ir::NodeTable<bool> wanted_;
   std::unordered_map<const ir::Assign*, LoopGradient> loops_;
+  std::unordered_map<const ir::Assign*, BranchGradient> branches_;
   std::map<std::tuple<const ir::Function*, Indices, Indices>, ir::FunctionRef> recomputing_;
   std::size_t seed_count_ = 0;
+  std::size_t forward_count_ = 0;  ///< the statements that were written before the gradient's
 };
 
 }  // namespace
@@ -335,4 +327,10 @@ Result<ir::FunctionRef> tessera::autodiff::reverse(const ir::FunctionRef& functi
                                                    std::span<const std::size_t> wrt,
                                                    std::span<const std::size_t> seeds, const Rules& rules) {
   return Reverse(function, rules).run(wrt, seeds);
+}
+
+Result<Halves> tessera::autodiff::reverse_in_halves(const ir::FunctionRef& function,
+                                                    std::span<const std::size_t> wrt,
+                                                    std::span<const std::size_t> seeds, const Rules& rules) {
+  return Reverse(function, rules).run_in_halves(wrt, seeds);
 }

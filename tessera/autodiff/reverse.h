@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 
+#include "tessera/autodiff/halves.h"
 #include "tessera/autodiff/rules.h"
 #include "tessera/base/result.h"
 #include "tessera/ir/function.h"
@@ -16,5 +17,9 @@ namespace tessera::autodiff {
 [[nodiscard]] Result<ir::FunctionRef> reverse(const ir::FunctionRef& function,
                                               std::span<const std::size_t> wrt,
                                               std::span<const std::size_t> seeds, const Rules& rules);
+/// The same in two steps.
+[[nodiscard]] Result<Halves> reverse_in_halves(const ir::FunctionRef& function,
+                                               std::span<const std::size_t> wrt,
+                                               std::span<const std::size_t> seeds, const Rules& rules);
 
 }  // namespace tessera::autodiff

@@ -6,6 +6,7 @@
 #include "tessera/op/catalogue.h"
 
 using namespace tessera;
+using autodiff::Repetition;
 
 namespace {
 
@@ -17,6 +18,9 @@ bool may_merge(const ir::Expr& value) {
 
 }  // namespace
 
-ir::FunctionRef tessera::autodiff::simplified(const ir::FunctionRef& function) {
-  return ir::merge_equal_statements(without_dead_code(fold_views(function)), may_merge);
+ir::FunctionRef tessera::autodiff::simplified(const ir::FunctionRef& function, Repetition repetition) {
+  const ir::FunctionRef folded = fold_views(function);
+  const ir::FunctionRef live = without_dead_code(folded);
+  if (repetition == Repetition::none && folded == function) return live;
+  return ir::merge_equal_statements(live, may_merge);
 }

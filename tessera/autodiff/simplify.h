@@ -7,7 +7,11 @@
 
 namespace tessera::autodiff {
 
+/// Whether a function may compute something twice.
+enum class Repetition : bool { none, possible };
+
 /// The function itself if nothing can go.
-[[nodiscard]] ir::FunctionRef simplified(const ir::FunctionRef& function);
+[[nodiscard]] ir::FunctionRef simplified(const ir::FunctionRef& function,
+                                         Repetition repetition = Repetition::possible);
 
 }  // namespace tessera::autodiff

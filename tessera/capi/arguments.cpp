@@ -116,10 +116,10 @@ void Operands::add(const tsr_operand& operand, int index) {
 std::vector<Tensor> tessera::capi::record(const op::Card& card, const Operands& operands,
                                           op::Attributes attributes, const CreateOptions* options) {
   require_one_engine(operands.tensors);
-  const auto nodes = value_or_throw(
-      engine::record(card, operands.operands, std::move(attributes), detail::caller_of(nowhere()),
-                     options == nullptr ? nullptr : options->engine,
-                     options == nullptr ? std::nullopt : std::optional(options->dtype)));
+  const auto nodes =
+      value_or_throw(engine::record(card, operands.operands, std::move(attributes), detail::caller_of(here()),
+                                    options == nullptr ? nullptr : options->engine,
+                                    options == nullptr ? std::nullopt : std::optional(options->dtype)));
   std::vector<Tensor> out;
   for (engine::Node* node : nodes) out.push_back(Tensor::adopt(node));
   return out;
@@ -140,10 +140,10 @@ void tessera::capi::require_one_engine(std::span<const Tensor> tensors) {
 
 void tessera::capi::execute(std::span<const Tensor> tensors) {
   try {
-    eval(tensors, nowhere());
+    eval(tensors, here());
   } catch (const Exception& exception) {
     if (exception.error().code() == ErrorCode::memory || exception.error().code() == ErrorCode::internal)
       throw;
-    fail(TSR_ERROR_EXECUTION, exception.what());
+    throw Failure{TSR_ERROR_EXECUTION, exception.what(), true};
   }
 }

@@ -11,8 +11,8 @@
 
 namespace tessera::capi {
 
-/// C callers have no place that could be told.
-inline Here nowhere() { return {"", 0}; }
+/// Where the C function that runs was called, as far as it is known.
+inline Here here() { return {place().file, static_cast<int>(place().line)}; }
 
 [[nodiscard]] Dtype dtype_from(std::int64_t dtype);
 [[nodiscard]] tsr_dtype dtype_to(Dtype dtype);

@@ -642,6 +642,43 @@ TEST(CapiDescribe, WrongCallsAndResults) {
   EXPECT_EQ(tsr_describe(nullptr, 0, nullptr, 0, nullptr), TSR_OK);
 }
 
+TEST(CapiErrors, NameTheLineOfTheCaller) {
+  Handles own;
+  const tsr_tensor a = own(make({2})), b = own(make({3}));
+  tsr_tensor out = nullptr;
+  EXPECT_EQ(tsr_at("model.c", 42), TSR_OK);
+  EXPECT_EQ(tsr_add(a, b, &out), TSR_ERROR_SHAPE);
+  EXPECT_TRUE(says("tsr_add: model.c:42: add: "));
+  EXPECT_EQ(tsr_add(a, b, &out), TSR_ERROR_SHAPE);  // one call only
+  EXPECT_FALSE(says("model.c"));
+  EXPECT_EQ(tsr_at("model.c", 43), TSR_OK);
+  EXPECT_EQ(tsr_add(a, nullptr, &out), TSR_ERROR_NULL);
+  EXPECT_TRUE(says("model.c:43: "));
+  EXPECT_EQ(tsr_at(nullptr, 44), TSR_OK);
+  EXPECT_EQ(tsr_add(a, nullptr, &out), TSR_ERROR_NULL);
+  EXPECT_FALSE(says(":44"));
+}
+
+TEST(CapiErrors, ThatShowLaterNameTheLineThatRecorded) {
+  Handles own;
+  const tsr_tensor a = own(make({2}));
+  const tsr_operand inputs[] = {tsr_operand_tensor(a), tsr_operand_tensor(a)};
+  tsr_tensor index = nullptr, out = nullptr;
+  const tsr_options integers{nullptr, nullptr, TSR_I64};
+  const std::int64_t one[] = {1};
+  ASSERT_EQ(tsr_tensor_create(&index, one, 1, &integers), TSR_OK);
+  own(index);
+  const std::int64_t nine = 9;
+  ASSERT_EQ(tsr_tensor_set_data(index, &nine, sizeof nine), TSR_OK);
+  const tsr_operand gathered[] = {inputs[0], tsr_operand_tensor(index)};
+  tsr_at("model.c", 7);
+  ASSERT_EQ(tsr_call("gather", gathered, 2, nullptr, 0, &out, 1, nullptr), TSR_OK) << tsr_last_error();
+  own(out);
+  tsr_at("main.c", 99);
+  EXPECT_EQ(tsr_execute(out), TSR_ERROR_EXECUTION);
+  EXPECT_TRUE(says("tsr_execute: model.c:7: gather")) << tsr_last_error();
+}
+
 TEST(CapiDescribe, AnErrorNamesTheCall) {
   Handles own;
   const tsr_tensor a = own(make({2})), b = own(make({3}));

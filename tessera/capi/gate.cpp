@@ -1,6 +1,9 @@
 #include "tessera/capi/gate.h"
 
+#include <algorithm>
+#include <mutex>
 #include <new>
+#include <set>
 
 #include "tessera/capi/tessera.h"
 
@@ -24,6 +27,17 @@ struct LastError {
     }
   }
 };
+
+thread_local Place current_place;
+
+/// A text of the same content that lives as long as the process: nodes keep pointers to it. A program has few
+/// files, and asks for the same again and again.
+const char* kept_forever(const char* file) {
+  static auto* mutex = new std::mutex;
+  static auto* files = new std::set<std::string>;
+  const std::lock_guard lock(*mutex);
+  return files->insert(file).first->c_str();
+}
 
 LastError& last_error() {
   thread_local LastError error;
@@ -62,7 +76,9 @@ int tessera::capi::report(const char* function) noexcept {
   try {
     throw;
   } catch (const Failure& failure) {
-    last_error().set(function, ": ", failure.message);
+    const SourceSpan at{place().file, place().line, 0};
+    last_error().set(function, ": ", at.known() && !failure.has_place ? at.to_text() + ": " : "",
+                     failure.message);
     return failure.code;
   } catch (const Exception& exception) {
     last_error().set(function, ": ", exception.what());
@@ -77,6 +93,20 @@ int tessera::capi::report(const char* function) noexcept {
     last_error().set(function, ": an unknown exception was thrown");
     return TSR_ERROR_INTERNAL;
   }
+}
+
+Place tessera::capi::place() noexcept { return current_place; }
+
+void tessera::capi::leave_place() noexcept { current_place = {}; }
+
+int tsr_at(const char* file, int line) noexcept {
+  leave_place();
+  Place next;
+  const int code = guard("tsr_at", [&] {
+    if (file != nullptr) next = {kept_forever(file), static_cast<std::uint32_t>(std::max(line, 0))};
+  });
+  current_place = next;
+  return code;
 }
 
 void tessera::capi::require(const void* pointer, const char* name) {

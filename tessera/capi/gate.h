@@ -1,6 +1,7 @@
 // The gate between C and C++: what is thrown inside becomes a code and the thread's last error.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -13,27 +14,39 @@ namespace tessera::capi {
 struct Failure {
   int code;
   std::string message;
+  bool has_place = false;  ///< the message begins with one
 };
 
 template <class... Args>
 [[noreturn]] void fail(int code, const Args&... args) {
-  throw Failure{code, cat(args...)};
+  throw Failure{code, cat(args...), false};
 }
 
 /// The code of an error of the library.
 [[nodiscard]] int code_of(ErrorCode code);
+/// Where the C function that runs stands in the caller's program, as tsr_at said; an empty file if it did
+/// not. The file is never freed.
+struct Place {
+  const char* file = "";
+  std::uint32_t line = 0;
+};
+[[nodiscard]] Place place() noexcept;
+void leave_place() noexcept;
+
 /// Turns the exception being handled into a code and the last error. REQUIRES to be called in a catch block.
 int report(const char* function) noexcept;
 
 /// Runs the body of a C function; nothing it throws gets out. `function` begins the message.
 template <class F>
 int guard(const char* function, F&& body) noexcept {
+  int code = 0;
   try {
     std::forward<F>(body)();
-    return 0;
   } catch (...) {
-    return report(function);
+    code = report(function);
   }
+  leave_place();
+  return code;
 }
 
 /// Fails if a pointer argument is null.

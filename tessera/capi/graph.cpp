@@ -46,7 +46,7 @@ tsr_node node_from(const Tensor& tensor) {
   const op::Extents shape(node.shape().begin(), node.shape().end());
   std::copy(shape.begin(), shape.end(), out.shape);
   if (out.is_materialized != 0) {
-    const Shape strides = tensor.strides(nowhere());
+    const Shape strides = tensor.strides(here());
     std::copy(strides.begin(), strides.end(), out.strides);
   } else {
     const op::Layout layout = op::contiguous(shape);

@@ -22,7 +22,7 @@ int binary(const char* function, Tensor (*op)(Operand, Operand), tsr_tensor a, t
     require(out, "out");
     const std::array inputs{tensor_of(a, "a"), tensor_of(b, "b")};
     require_one_engine(inputs);
-    *out = make_handle({op({inputs[0], nowhere()}, {inputs[1], nowhere()})});
+    *out = make_handle({op({inputs[0], here()}, {inputs[1], here()})});
   });
 }
 

@@ -22,7 +22,7 @@ CreateOptions options_of(const Tensor& tensor) {
 
 void create(tsr_tensor* out, const std::int64_t* shape, int ndim, const CreateOptions& options) {
   require(out, "out");
-  *out = make_handle({zeros(shape_from(shape, ndim), options, nowhere()).eval(nowhere()), true});
+  *out = make_handle({zeros(shape_from(shape, ndim), options, here()).eval(here()), true});
 }
 
 void require_bytes(const Tensor& tensor, std::size_t given) {
@@ -77,7 +77,7 @@ int tsr_tensor_from_memory(tsr_tensor* out, void* data, const std::int64_t* shap
     const Shape sizes = shape_from(shape, ndim);
     if (std::find(sizes.begin(), sizes.end(), 0) == sizes.end()) require(data, "data");
     const Release release{deleter, context};
-    Tensor tensor = from_memory(data, sizes, release, create_options(options), nowhere());
+    Tensor tensor = from_memory(data, sizes, release, create_options(options), here());
     *out = make_handle({std::move(tensor), true});
     *release.armed = true;
   });
@@ -99,7 +99,7 @@ int tsr_tensor_free(tsr_tensor tensor) noexcept {
 int tsr_tensor_fill(tsr_tensor tensor, float value) noexcept {
   return guard("tsr_tensor_fill", [&] {
     const Tensor input = input_of(tensor);
-    set_input(tensor, full(input.shape(), value, options_of(input), nowhere()).eval(nowhere()));
+    set_input(tensor, full(input.shape(), value, options_of(input), here()).eval(here()));
   });
 }
 
@@ -108,7 +108,7 @@ int tsr_tensor_fill_rand(tsr_tensor tensor) noexcept {
     const Tensor input = input_of(tensor);
     if (!ir::is_float(input.dtype()))
       fail(TSR_ERROR_INVALID_OPERATION, "random numbers were asked for in a tensor of dtype ", input.dtype());
-    set_input(tensor, rand(input.shape(), options_of(input), nowhere()).eval(nowhere()));
+    set_input(tensor, rand(input.shape(), options_of(input), here()).eval(here()));
   });
 }
 
@@ -118,7 +118,7 @@ int tsr_tensor_set_data(tsr_tensor tensor, const void* data, std::size_t bytes) 
     if (bytes > 0) require(data, "data");
     require_bytes(input, bytes);
     const std::span all(static_cast<const std::byte*>(data), bytes);
-    set_input(tensor, from_bytes(all, input.shape(), options_of(input), nowhere()));
+    set_input(tensor, from_bytes(all, input.shape(), options_of(input), here()));
   });
 }
 
@@ -130,7 +130,7 @@ int tsr_tensor_get_data(tsr_tensor tensor, void* out, std::size_t bytes) noexcep
     if (bytes > 0) require(out, "out");
     require_bytes(read, bytes);
     execute({&read, 1});
-    if (bytes > 0) std::memcpy(out, read.bytes(nowhere()).data(), bytes);
+    if (bytes > 0) std::memcpy(out, read.bytes(here()).data(), bytes);
   });
 }
 
@@ -139,7 +139,7 @@ int tsr_tensor_data(tsr_tensor tensor, const void** out) noexcept {
     require(out, "out");
     const Tensor read = tensor_of(tensor);
     execute({&read, 1});
-    *out = read.bytes(nowhere()).data();
+    *out = read.bytes(here()).data();
   });
 }
 

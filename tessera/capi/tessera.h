@@ -22,6 +22,8 @@
 //    TSR_ERROR_HANDLE, a null one TSR_ERROR_NULL: no handle is ever followed as a pointer.
 // 4. Errors. Every function returns TSR_OK or a negative code unless it says otherwise, and what fails has
 //    changed nothing. tsr_last_error() has the whole message. No exception leaves a function.
+//    tsr_at(__FILE__, __LINE__) before a call makes its message, and those of errors that show later in what
+//    it recorded, begin with that line.
 // 5. Null pointers are TSR_ERROR_NULL, except where "may be null" is written, and for an array of length 0.
 //    Negative lengths are TSR_ERROR_INVALID_OPERATION.
 // 6. Threads. Any function may be called from any thread, on the same handles too. A handle must not be freed
@@ -79,6 +81,10 @@ enum {
 /// The message of the last call of this thread that failed; empty if none did. Valid until the next call of
 /// this thread that fails. Never null.
 TSR_API const char* tsr_last_error(void) TSR_NOEXCEPT;
+
+/// Says where the next call of this thread stands in the caller's program; every other call stands nowhere.
+/// `file` is copied; null means nowhere. Returns TSR_OK, or TSR_ERROR_MEMORY.
+TSR_API int tsr_at(const char* file, int line) TSR_NOEXCEPT;
 
 /// "TSR_ERROR_SHAPE" and so on; "unknown" for other numbers. Never null.
 TSR_API const char* tsr_error_name(int code) TSR_NOEXCEPT;
@@ -358,7 +364,7 @@ TSR_API int tsr_graph_merge(tsr_graph graph1, tsr_graph graph2) TSR_NOEXCEPT;
 TSR_API int tsr_graph_free(tsr_graph graph) TSR_NOEXCEPT;
 
 TSR_API int tsr_graph_get_node(tsr_graph graph, tsr_node_id id, tsr_node* out) TSR_NOEXCEPT;
-/// All nodes, each after its inputs: one walk, where asking node by node would be one walk each.
+/// All nodes, each after its inputs.
 TSR_API int tsr_graph_get_nodes(tsr_graph graph, tsr_node* out, int max, int* out_count) TSR_NOEXCEPT;
 /// The nodes in the slots of a node; a number given instead of a tensor has the id zero.
 TSR_API int tsr_graph_get_inputs(tsr_graph graph, tsr_node_id id, tsr_node_id* out, int max,

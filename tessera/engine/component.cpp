@@ -33,6 +33,7 @@ Component* Component::join(Component* a, Component* b) {
     Component* none = nullptr;
     if (b->parent_.compare_exchange_strong(none, a, std::memory_order_acq_rel)) {
       if (rank_a == rank_b) a->rank_.fetch_add(1, std::memory_order_relaxed);
+      a->touch();
       return a;
     }
     a->release();

@@ -29,6 +29,11 @@ class Component {
   /// Joins two and returns the root of both.
   static Component* join(Component* a, Component* b);
 
+  /// Says that what belongs to this component has changed; joining does too.
+  void touch() { version_.fetch_add(1, std::memory_order_acq_rel); }
+  /// Of a root: together with the root it stays the same as long as nothing changed.
+  [[nodiscard]] std::uint32_t version() const { return version_.load(std::memory_order_acquire); }
+
   void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void release() {
     if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(this);
@@ -41,6 +46,7 @@ class Component {
 
   std::atomic<std::uint32_t> refs_{1};
   std::atomic<std::uint32_t> rank_{0};
+  std::atomic<std::uint32_t> version_{0};
   std::atomic<Component*> parent_{nullptr};
   std::shared_ptr<Engine> engine_;
   std::uint64_t id_;

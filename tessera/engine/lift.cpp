@@ -117,8 +117,8 @@ class Lifting {
   Result<Values> value_of(std::uint32_t step, const Values& inputs, op::Attributes attributes) {
     const Node& node = needed_.node(step);
     if (node.is(Node::is_result)) return Values{values_.at(needed_.from(step)[0])[node.extra->result]};
-    if (node.extra != nullptr && node.extra->custom) return Values{inputs[0]};
     if (node.extra != nullptr && node.extra->function) return invoke(node, inputs);
+    if (node.extra != nullptr && node.extra->custom) return Values{inputs[0]};
     Values out = builder_.call_all(node.card->name, inputs, std::move(attributes));
     TESSERA_TRY(builder_.status());
     return out;

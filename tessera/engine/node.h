@@ -42,8 +42,8 @@ using runtime::Storage;
 
 struct Node;
 
-/// A gradient of the user's own, in the place of those of what was recorded. The tensors above know what it
-/// is.
+/// A gradient of the user's own, in the place of those of what was recorded, or what a traced function needs
+/// to know of such ones inside it. The tensors above know what it is.
 struct CustomGradient {
   virtual ~CustomGradient() = default;
 };
@@ -75,6 +75,7 @@ struct Node {
     traced = 16,           ///< recorded while a region was traced
     placeholder = 32,      ///< a parameter of a traced region: has no value
     gradient_source = 64,  ///< an argument whose gradient is being asked for
+    no_gradient = 128,     ///< traced while no gradients were tracked: none flows out of it
   };
 
   std::atomic<std::uint32_t> refs{1};     ///< handles and nodes that use it

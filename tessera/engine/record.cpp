@@ -29,17 +29,26 @@ Node* new_node(const op::Card* card, Component* component, Caller caller) {
   node->file = caller.file;
   node->line = caller.line;
   node->block = thread_state.block;
-  if (thread_state.trace_depth > 0) node->set(Node::traced);
+  if (thread_state.trace_depth > 0) {
+    node->set(Node::traced);
+    if (!thread_state.gradient_enabled) node->set(Node::no_gradient);
+  }
   node->id = next_node_id();
   return node;
 }
 
 /// `any_float`: whether a result can have a gradient at all.
-void track_gradient(Node& node, const Node* input, bool any_float) {
-  if (any_float && input->is(Node::tracks_gradient) && thread_state.gradient_enabled)
+void track_gradient(Node& node, Node* input, bool any_float) {
+  if (!any_float || !input->is(Node::tracks_gradient)) return;
+  if (thread_state.captured != nullptr) thread_state.captured->push_back(NodeRef::share(input));
+  if (thread_state.gradient_enabled && !node.is(Node::tracks_gradient)) {
     node.set(Node::tracks_gradient);
+    if (thread_state.tracked != nullptr) thread_state.tracked->push_back(NodeRef::share(&node));
+  }
 }
-void track_gradient(Node& node, const Node* input) { track_gradient(node, input, ir::is_float(node.dtype)); }
+void track_gradient(Node& node, Node* input) { track_gradient(node, input, ir::is_float(node.dtype)); }
+
+SourceSpan span_of(Caller caller) { return {caller.file == nullptr ? "" : caller.file, caller.line, 0}; }
 
 /// The component of a call: all graphs of its operands become one. Counted.
 Result<Component*> joined(std::span<const Operand> operands, const std::shared_ptr<Engine>& engine) {
@@ -112,10 +121,12 @@ class Recorder {
                                                    : op::ValueType{scalar_dtype(i), {}});
     op::Attributes complete = TESSERA_TRY(op::complete_attributes(card_, attributes));
     const op::ValueTypes results = TESSERA_TRY(op::infer(card_, types, complete));
-    Component* component = TESSERA_TRY(joined(operands_, engine));
+    auto component = joined(operands_, engine);
+    if (!component)
+      return Error(component.error().code(), cat(card_.name, ": ", component.error().message()));
     if (attributes.empty() && results.size() == 1 && is_as_given() && !asked_)
       known_calls.add(card_, operands_, complete, results[0]);
-    return nodes(component, std::move(complete), results);
+    return nodes(*component, std::move(complete), results);
   }
 
   /// One node per result. Takes over a reference to `component`.
@@ -300,7 +311,7 @@ Result<SmallVector<Node*, 2>> tessera::engine::record(const op::Card& card, std:
   if (attributes.empty() && !dtype)
     if (Node* node = record_known(card, operands, caller)) return SmallVector<Node*, 2>{node};
   auto result = Recorder(card, operands, caller, dtype).run(std::move(attributes), engine);
-  if (!result && caller.file != nullptr) return std::move(result).error().at({caller.file, caller.line, 0});
+  if (!result) return std::move(result).error().at(span_of(caller));
   return result;
 }
 
@@ -332,17 +343,21 @@ SmallVector<Node*, 2> tessera::engine::record_plain(const op::Card& card, std::s
                                                     const op::ValueTypes& results, Caller caller) {
   std::vector<Operand> operands;
   for (Node* input : inputs) operands.push_back(Operand::of(input));
-  Component* component = value_or_throw(joined(operands, nullptr));
-  return Recorder(card, operands, caller, std::nullopt).nodes(component, {}, results);
+  auto component = joined(operands, nullptr);
+  if (!component) throw Exception(std::move(component).error().at(span_of(caller)));
+  return Recorder(card, operands, caller, std::nullopt).nodes(*component, {}, results);
 }
 
 SmallVector<Node*, 2> tessera::engine::record_function(ir::FunctionRef function,
                                                        std::span<Node* const> inputs,
-                                                       const op::ValueTypes& results, Caller caller) {
+                                                       const op::ValueTypes& results,
+                                                       std::shared_ptr<const CustomGradient> rules,
+                                                       Caller caller) {
   static constexpr op::Input any[] = {{"inputs", "any", op::InputKind::variadic}};
   static constexpr op::Card card{.name = "region", .summary = "a traced function", .inputs = any};
   auto out = record_plain(card, inputs, results, caller);
   out[0]->more().function = std::move(function);
+  out[0]->more().custom = std::move(rules);
   return out;
 }
 

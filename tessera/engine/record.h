@@ -56,11 +56,15 @@ struct Operand {
                               std::span<const std::int64_t> shape, Storage storage, Caller caller);
 
 /// Records a call as it is, unchecked: for what no card of the catalogue describes. One node per result type.
+/// Throws if the inputs are of two engines.
 [[nodiscard]] SmallVector<Node*, 2> record_plain(const op::Card& card, std::span<Node* const> inputs,
                                                  const op::ValueTypes& results, Caller caller);
-/// A call of a traced function; its inputs are the parameters.
+/// A call of a traced function; its inputs are the parameters. `rules`, which may be null, say what is known
+/// of gradients inside it.
 [[nodiscard]] SmallVector<Node*, 2> record_function(ir::FunctionRef function, std::span<Node* const> inputs,
-                                                    const op::ValueTypes& results, Caller caller);
+                                                    const op::ValueTypes& results,
+                                                    std::shared_ptr<const CustomGradient> rules,
+                                                    Caller caller);
 /// The value of `y`, whose gradient is `rule`'s affair; it depends on `inputs`.
 [[nodiscard]] Node* record_custom(Node* y, std::span<Node* const> inputs,
                                   std::shared_ptr<const CustomGradient> rule, Caller caller);
@@ -72,11 +76,13 @@ struct Operand {
 
 /// How this thread records.
 struct ThreadState {
-  std::uint16_t block = 0;                ///< the named scope; what is recorded belongs to it
-  std::uint16_t trace_depth = 0;          ///< regions that are being traced
-  std::uint16_t plan_at_once = 0;         ///< scopes in which plans are made without waiting for heat
-  bool gradient_enabled = true;           ///< whether calls track gradients
-  Engine::RandomState* replay = nullptr;  ///< where random numbers are taken from, if not from the engine
+  std::uint16_t block = 0;                   ///< the named scope; what is recorded belongs to it
+  std::uint16_t trace_depth = 0;             ///< regions that are being traced
+  std::uint16_t plan_at_once = 0;            ///< scopes in which plans are made without waiting for heat
+  bool gradient_enabled = true;              ///< whether calls track gradients
+  Engine::RandomState* replay = nullptr;     ///< where random numbers are taken from, if not from the engine
+  std::vector<NodeRef>* tracked = nullptr;   ///< takes every node that begins to track gradients
+  std::vector<NodeRef>* captured = nullptr;  ///< takes what is tracked and used
 };
 inline constinit thread_local ThreadState thread_state;
 

@@ -28,14 +28,14 @@ Tensor tessera::nn::dropout(const Tensor& x, const DropoutOptions& options, Here
   if (!(options.rate >= 0 && options.rate < 1))
     fail(here, cat("dropout: the rate is ", options.rate, ", it must be at least 0 and below 1"));
   // In f32 whatever x is: a mask of f16 would round rates, and uniform numbers near 1 up to 1.
-  const Tensor chance = rand(x.shape(), {.dtype = f32, .engine = x.engine()}, here);
+  const Tensor chance = rand(x.shape(here), {.dtype = f32, .engine = x.engine()}, here);
   const Tensor kept = (Operand(chance, here) >= Operand(options.rate, here)).cast(x.dtype(), here);
   return Operand(x * kept, here) * Operand(1 / (1 - options.rate), here);
 }
 
 Tensor tessera::nn::self_attention(const Tensor& x, const SelfAttention& weights,
                                    const SelfAttentionOptions& options, Here here) {
-  if (x.rank() != 3)
+  if (x.rank(here) != 3)
     fail(here, cat("self_attention: x has the shape [", join(x.shape(), ", "), "], it must have rank 3"));
   const std::int64_t batch = x.dim(0), length = x.dim(1), width = x.dim(2), heads = options.heads;
   if (heads < 1 || width % heads != 0)

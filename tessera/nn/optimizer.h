@@ -17,7 +17,7 @@ using nn::Parameters;
 /// What an optimiser remembers from step to step. Empty before the first.
 struct OptimizerState {
   std::int64_t steps = 0;
-  Parameters slots;  ///< "velocity/NAME", "mean/NAME", "square/NAME"
+  Parameters slots;  ///< "velocity/NAME", "mean/NAME", "square/NAME"; f32 for parameters of f16 and bf16
 };
 
 struct SgdOptions {
@@ -49,7 +49,7 @@ void adamw(Parameters& parameters, const Parameters& gradients, OptimizerState& 
            const AdamwOptions& options = {}, Here here = {});
 
 /// Makes the gradients smaller, all by the same factor, if their common norm is above `most`; gives the norm
-/// they had.
+/// they had. Dtypes stay; the norm of f16 and bf16 is computed in f32.
 Tensor clip_by_norm(Parameters& gradients, double most, Here here = {});
 
 /// Computes and stores parameters and state in one go.

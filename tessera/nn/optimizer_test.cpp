@@ -229,4 +229,58 @@ TEST(Optimizer, memory_of_many_steps_is_flat) {
   EXPECT_EQ(early.peak, late.peak);
 }
 
+TEST(HalfPrecision, adam_learns_and_remembers_in_f32) {
+  for (const Dtype dtype : {f16, bf16}) {
+    Parameters p{{"w", full({4}, 1, {.dtype = dtype})}};
+    OptimizerState state;
+    for (int i = 0; i < 20; ++i) {
+      // Squares of these gradients are below everything f16 stores.
+      const Parameters gradients{{"w", full({4}, 1e-5, {.dtype = dtype})}};
+      optim::adam(p, gradients, state, 0.05);
+      optim::eval(p, state);
+    }
+    EXPECT_EQ(p.at("w").dtype(), dtype);
+    EXPECT_EQ(state.slots.at("square/w").dtype(), f32);
+    EXPECT_GT(state.slots.at("square/w").item<double>({0}), 0);
+    EXPECT_NEAR(p.at("w").item<double>({3}), 0, 0.05);
+  }
+}
+
+TEST(HalfPrecision, a_state_of_halves_goes_on_in_f32) {
+  Parameters p{{"w", full({2}, 1, {.dtype = f16})}};
+  OptimizerState state;
+  state.slots["mean/w"] = full({2}, 0.5, {.dtype = f16});
+  optim::adamw(p, {{"w", full({2}, 0, {.dtype = f16})}}, state, 0.01);
+  EXPECT_EQ(state.slots.at("mean/w").dtype(), f32);
+  EXPECT_NEAR(state.slots.at("mean/w").item<double>({0}), 0.45, 1e-6);
+}
+
+TEST(HalfPrecision, clipping_keeps_dtypes) {
+  Parameters gradients{{"a", full({4}, 300, {.dtype = f16})},
+                       {"b", full({3}, 2, {.dtype = f32})},
+                       {"c", full({1}, 0, {.dtype = bf16})}};
+  const Tensor norm = optim::clip_by_norm(gradients, 6);
+  EXPECT_EQ(norm.dtype(), f32);
+  EXPECT_NEAR(norm.item<double>(), std::sqrt(4 * 300.0 * 300 + 3 * 4), 1e-2);  // 300 * 300 is no f16
+  EXPECT_EQ(gradients.at("a").dtype(), f16);
+  EXPECT_EQ(gradients.at("b").dtype(), f32);
+  EXPECT_EQ(gradients.at("c").dtype(), bf16);
+  EXPECT_NEAR(gradients.at("a").item<double>({0}), 3, 1e-2);
+}
+
+TEST(Optimizer, misuse_is_said_at_the_callers_line_and_changes_nothing) {
+  Parameters p = one(first);
+  OptimizerState state;
+  state.slots["mean/w"] = zeros({7}, {.dtype = f64});
+  const std::string shape = message_of([&] { optim::adam(p, one(slope), state, 0.1); });
+  EXPECT_NE(shape.find("the state 'mean/w' is f64[7], the parameter is f64[3]"), std::string::npos) << shape;
+  EXPECT_NE(shape.find("optimizer_test.cpp"), std::string::npos) << shape;
+  EXPECT_EQ(state.steps, 0);
+  Parameters integers{{"w", arange(3)}};
+  const std::string dtype = message_of([&] { optim::sgd(integers, {{"w", arange(3)}}, state, 0.1); });
+  EXPECT_NE(dtype.find("must be a float"), std::string::npos) << dtype;
+  Parameters empty{{"w", Tensor()}};
+  EXPECT_NE(message_of([&] { (void)optim::clip_by_norm(empty, 1); }).find("'w' is empty"), std::string::npos);
+}
+
 }  // namespace

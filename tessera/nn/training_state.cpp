@@ -24,23 +24,30 @@ bool starts_with(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
 
-[[noreturn]] void fail(const std::string& path, std::string_view message) {
-  throw Exception(Error(ErrorCode::parse, cat(printable(path), ": ", message)));
-}
+/// The file that is read, and who reads it.
+struct File {
+  const std::string& path;
+  Here here;
+
+  [[noreturn]] void fail(std::string_view message) const {
+    throw Exception(
+        Error(ErrorCode::parse, cat(printable(path), ": ", message), SourceSpan{here.file, here.line, 0}));
+  }
+};
 
 template <class T>
-T number(const std::string& path, const Metadata& metadata, const std::string& key) {
+T number(const File& file, const Metadata& metadata, const std::string& key) {
   const auto found = metadata.find(key);
-  if (found == metadata.end()) fail(path, cat("a saved training says its '", key, "', this file does not"));
+  if (found == metadata.end()) file.fail(cat("a saved training says its '", key, "', this file does not"));
   const std::string& text = found->second;
   T out{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
   if (error != std::errc() || end != text.data() + text.size())
-    fail(path, cat("'", printable(key), "' is '", printable(text), "', expected a whole number"));
+    file.fail(cat("'", printable(key), "' is '", printable(text), "', expected a whole number"));
   return out;
 }
 
-TrainingState without_prefixes(const std::string& path, NamedTensors tensors) {
+TrainingState without_prefixes(const File& file, NamedTensors tensors) {
   TrainingState out;
   for (auto& [name, value] : tensors) {
     if (starts_with(name, parameter_prefix))
@@ -48,7 +55,7 @@ TrainingState without_prefixes(const std::string& path, NamedTensors tensors) {
     else if (starts_with(name, slot_prefix))
       out.optimizer.slots[name.substr(slot_prefix.size())] = std::move(value);
     else
-      fail(path, cat("the tensor '", printable(name), "' is no part of a training"));
+      file.fail(cat("the tensor '", printable(name), "' is no part of a training"));
   }
   return out;
 }
@@ -56,7 +63,7 @@ TrainingState without_prefixes(const std::string& path, NamedTensors tensors) {
 }  // namespace
 
 void tessera::nn::save_training(const std::string& path, const TrainingState& state,
-                                const std::shared_ptr<Engine>& engine) {
+                                const std::shared_ptr<Engine>& engine, Here here) {
   NamedTensors tensors;
   for (const auto& [name, value] : state.parameters) tensors[cat(parameter_prefix, name)] = value;
   for (const auto& [name, value] : state.optimizer.slots) tensors[cat(slot_prefix, name)] = value;
@@ -66,20 +73,22 @@ void tessera::nn::save_training(const std::string& path, const TrainingState& st
                     {"random_seed", cat(random.seed)},
                     {"random_offset", cat(random.offset)}};
   for (const auto& [name, value] : state.progress) metadata[cat(progress_prefix, name)] = cat(value);
-  save_safetensors(path, tensors, metadata);
+  save_safetensors(path, tensors, metadata, here);
 }
 
-TrainingState tessera::nn::load_training(const std::string& path, const std::shared_ptr<Engine>& engine) {
+TrainingState tessera::nn::load_training(const std::string& path, const std::shared_ptr<Engine>& engine,
+                                         Here here) {
+  const File file{path, here};
   Metadata metadata;
-  auto tensors = load_safetensors(path, {.engine = engine}, &metadata);
-  if (metadata["format"] != format) fail(path, "this is no saved training");
-  TrainingState out = without_prefixes(path, std::move(tensors));
-  out.optimizer.steps = number<std::int64_t>(path, metadata, "steps");
+  auto tensors = load_safetensors(path, {.engine = engine}, &metadata, here);
+  if (metadata["format"] != format) file.fail("this is no saved training");
+  TrainingState out = without_prefixes(file, std::move(tensors));
+  out.optimizer.steps = number<std::int64_t>(file, metadata, "steps");
   for (const auto& [key, text] : metadata)
     if (starts_with(key, progress_prefix))
-      out.progress[key.substr(progress_prefix.size())] = number<std::int64_t>(path, metadata, key);
-  const auto seed = number<std::uint64_t>(path, metadata, "random_seed");
-  const auto offset = number<std::uint64_t>(path, metadata, "random_offset");
+      out.progress[key.substr(progress_prefix.size())] = number<std::int64_t>(file, metadata, key);
+  const auto seed = number<std::uint64_t>(file, metadata, "random_seed");
+  const auto offset = number<std::uint64_t>(file, metadata, "random_offset");
   given_or_default(engine)->set_random_state({seed, offset});
   return out;
 }

@@ -20,11 +20,12 @@ struct TrainingState {
 /// Writes a safetensors file whole, with the random state of `engine` (null: the default engine): a failure
 /// leaves the old file. Computes what is not computed yet.
 void save_training(const std::string& path, const TrainingState& state,
-                   const std::shared_ptr<engine::Engine>& engine = nullptr);
+                   const std::shared_ptr<engine::Engine>& engine = nullptr, Here here = {});
 
 /// Reads what save_training wrote, and sets the random state of `engine`. Throws Exception, and changes
 /// nothing, if the file is no such file.
 [[nodiscard]] TrainingState load_training(const std::string& path,
-                                          const std::shared_ptr<engine::Engine>& engine = nullptr);
+                                          const std::shared_ptr<engine::Engine>& engine = nullptr,
+                                          Here here = {});
 
 }  // namespace tessera::nn

@@ -68,6 +68,7 @@ Layout tessera::op::broadcast_layout(const Layout& from, const Extents& shape) {
 
 void tessera::op::copy_elements(const Array& from, const Array& to) {
   if (from.dtype == to.dtype) {
+    if (from.data == to.data && from.layout == to.layout) return;  // computed in place
     const std::size_t bytes = ir::size_of(from.dtype);
     if (from.layout.is_contiguous() && to.layout.is_contiguous()) {
       const auto at = [&](const Array& a) {

@@ -65,6 +65,8 @@ class HostTensor {
   }
 
   [[nodiscard]] const Array& array() const { return array_; }
+  /// Whether no copy shares the memory: then nobody sees what is written to it.
+  [[nodiscard]] bool is_unshared() const { return memory_.use_count() == 1; }
   [[nodiscard]] Dtype dtype() const { return array_.dtype; }
   [[nodiscard]] const Extents& shape() const { return array_.layout.shape; }
   [[nodiscard]] std::int64_t size() const { return array_.size(); }

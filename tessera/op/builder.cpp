@@ -7,10 +7,37 @@ using namespace tessera::op;
 
 namespace {
 
-Value binary(std::string_view op, Value a, Value b) {
-  Builder* builder = a ? a.builder : b.builder;
-  return builder == nullptr ? Value() : builder->call(op, {a, b});
+Value binary(const Card& card, Value a, Value b) {
+  if (!a || !b) return {};
+  const Value inputs[] = {a, b};
+  return a.builder->call(card, inputs);
 }
+
+const Card& known(std::string_view op) {
+  const Card* card = find_card(op);
+  TESSERA_CHECK(card != nullptr, cat("there is no op '", op, "'"));
+  return *card;
+}
+
+/// The input whose type the result has: for element-wise calls of numbers and values of one type, which are
+/// most of those that gradients write. Empty if it is not that simple.
+Value type_giver(const Card& card, std::span<const Value> inputs) {
+  if (card.infer != nullptr || card.result != ResultDtype::same || !card.attributes.empty() ||
+      inputs.size() != card.inputs.size() || inputs.empty())
+    return {};
+  Value out = inputs[0];
+  for (Value input : inputs)
+    if (input && input.rank() > out.rank()) out = input;
+  if (!out || !card.T.contains(out.dtype()) || out.rank() > max_rank) return {};
+  const ValueType& type = out.type();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i] || card.inputs[i].kind != InputKind::tensor || card.inputs[i].type != "T") return {};
+    const ValueType& other = inputs[i].type();
+    if (&other != &type && other != type && (other.rank() != 0 || other.dtype != type.dtype)) return {};
+  }
+  return out;
+}
+
 /// The dtype of a scalar that was left out: what its type names, else that of the inputs it must agree with,
 /// else that of the first input.
 Dtype default_dtype(const Card& card, std::span<const Value> inputs, const Input& spec) {
@@ -25,8 +52,18 @@ Value number_like(Value x, double value) { return x ? x.builder->constant(value,
 }  // namespace
 
 Value Builder::add_value(ValueType type) {
-  types_.push_back(std::move(type));
+  distinct_types_.push_back(std::move(type));
+  types_.push_back(&distinct_types_.back());
   return {this, static_cast<std::uint32_t>(types_.size() - 1)};
+}
+
+Value Builder::add_value_like(Value other) {
+  types_.push_back(types_[other.id]);
+  return {this, static_cast<std::uint32_t>(types_.size() - 1)};
+}
+
+Result<Value> Builder::emit_like(const Card& card, std::span<const Value> inputs, Value like) {
+  return TESSERA_TRY(emit(card, inputs, {}, {like.type()}))[0];
 }
 
 Value Builder::fail(Error error) {
@@ -48,37 +85,67 @@ Value Builder::call(std::string_view op, std::initializer_list<Value> inputs, At
 }
 
 Value Builder::call(std::string_view op, std::span<const Value> inputs, Attributes attributes) {
-  const Values results = call_all(op, inputs, std::move(attributes));
+  const Card* card = find_card(op);
+  if (card == nullptr) return fail(Error(ErrorCode::not_found, cat("there is no op '", op, "'")));
+  return call(*card, inputs, std::move(attributes));
+}
+
+Value Builder::call(const Card& card, std::span<const Value> inputs, Attributes attributes) {
+  if (attributes.empty()) {
+    if (const Value like = type_giver(card, inputs)) {
+      if (const Value known = find_equal(card, inputs, attributes)) return known;
+      auto result = emit_like(card, inputs, like);
+      return result ? *result : fail(std::move(result).error());
+    }
+  }
+  const Values results = call_all(card, inputs, std::move(attributes));
   return results.empty() ? Value() : results[0];
 }
 
 Values Builder::call_all(std::string_view op, std::span<const Value> inputs, Attributes attributes) {
   const Card* card = find_card(op);
   if (card == nullptr) return {fail(Error(ErrorCode::not_found, cat("there is no op '", op, "'")))};
+  return call_all(*card, inputs, std::move(attributes));
+}
+
+Values Builder::call_all(const Card& card, std::span<const Value> inputs, Attributes attributes) {
   for (Value input : inputs)
     if (!input) return {Value()};
   SmallVector<Value, 4> all(inputs.begin(), inputs.end());
   // Scalars left out at the end take their defaults.
-  while (!all.empty() && all.size() < card->inputs.size() &&
-         card->inputs[all.size()].kind == InputKind::scalar) {
-    const Input& spec = card->inputs[all.size()];
-    all.push_back(constant(spec.otherwise, default_dtype(*card, all, spec)));
+  while (!all.empty() && all.size() < card.inputs.size() &&
+         card.inputs[all.size()].kind == InputKind::scalar) {
+    const Input& spec = card.inputs[all.size()];
+    all.push_back(constant(spec.otherwise, default_dtype(card, all, spec)));
   }
+  auto complete = complete_attributes(card, std::move(attributes));
+  if (!complete) return {fail(std::move(complete).error())};
+  if (const Value known = find_equal(card, all, *complete)) return {known};
   SmallVector<ValueType, 4> types;
   for (Value input : all) types.push_back(input.type());
-  auto complete = complete_attributes(*card, attributes);
-  if (!complete) return {fail(std::move(complete).error())};
-  auto inferred = infer(*card, types, *complete, assumptions());
+  auto inferred = infer(card, types, *complete, assumptions());
   if (!inferred) return {fail(std::move(inferred).error())};
-  auto results = emit(*card, all, *std::move(complete), *std::move(inferred));
+  auto results = emit(card, all, *std::move(complete), *std::move(inferred));
   if (!results) return {fail(std::move(results).error())};
   return *std::move(results);
 }
 
-Value tessera::op::operator+(Value a, Value b) { return binary("add", a, b); }
-Value tessera::op::operator-(Value a, Value b) { return binary("sub", a, b); }
-Value tessera::op::operator*(Value a, Value b) { return binary("mul", a, b); }
-Value tessera::op::operator/(Value a, Value b) { return binary("div", a, b); }
+Value tessera::op::operator+(Value a, Value b) {
+  static const Card& card = known("add");
+  return binary(card, a, b);
+}
+Value tessera::op::operator-(Value a, Value b) {
+  static const Card& card = known("sub");
+  return binary(card, a, b);
+}
+Value tessera::op::operator*(Value a, Value b) {
+  static const Card& card = known("mul");
+  return binary(card, a, b);
+}
+Value tessera::op::operator/(Value a, Value b) {
+  static const Card& card = known("div");
+  return binary(card, a, b);
+}
 Value tessera::op::operator-(Value a) { return unary("neg", a); }
 Value tessera::op::operator+(Value a, double b) { return a + number_like(a, b); }
 Value tessera::op::operator-(Value a, double b) { return a - number_like(a, b); }
@@ -103,8 +170,10 @@ Value tessera::op::broadcast_to(Value x, const Shape& shape) {
 
 Value tessera::op::transpose(Value x, std::span<const std::int64_t> permutation) {
   if (!x) return x;
-  return x.builder->call(
-      "transpose", {x}, {{"permutation", std::vector<std::int64_t>(permutation.begin(), permutation.end())}});
+  static const Card& card = known("transpose");
+  Attributes attributes;
+  attributes.set("permutation", std::vector<std::int64_t>(permutation.begin(), permutation.end()));
+  return x.builder->call(card, std::span(&x, 1), std::move(attributes));
 }
 
 Value tessera::op::transpose_matrix(Value x) {
@@ -129,7 +198,11 @@ Value tessera::op::where(Value condition, Value a, Value b) {
   return condition ? condition.builder->call("where", {condition, a, b}) : Value();
 }
 
-Value tessera::op::matmul(Value a, Value b) { return binary("matmul", a, b); }
+Value tessera::op::matmul(Value a, Value b) {
+  static const Card& card = known("matmul");
+  return binary(card, a, b);
+}
+
 Value tessera::op::slice(Value x, std::int64_t axis, const Dim& start, const Dim& stop) {
   if (!x) return x;
   return x.builder->call("slice", {x},

@@ -37,6 +37,8 @@ class Builder {
   /// the end get theirs.
   Value call(std::string_view op, std::initializer_list<Value> inputs, Attributes attributes = {});
   Value call(std::string_view op, std::span<const Value> inputs, Attributes attributes = {});
+  /// The same where the card is known.
+  Value call(const Card& card, std::span<const Value> inputs, Attributes attributes = {});
   /// A call with several results.
   Values call_all(std::string_view op, std::span<const Value> inputs, Attributes attributes = {});
   Values call_all(std::string_view op, std::initializer_list<Value> inputs, Attributes attributes = {}) {
@@ -47,26 +49,36 @@ class Builder {
   Value constant(double value, Dtype dtype);
   /// A size, which may be symbolic, as an i64 of rank 0.
   Value extent(const Dim& size);
-  [[nodiscard]] const ValueType& type(Value value) const { return types_[value.id]; }
+  [[nodiscard]] const ValueType& type(Value value) const { return *types_[value.id]; }
 
   /// Whether everything so far could be built.
   [[nodiscard]] Result<void> status() const;
 
  protected:
   Value add_value(ValueType type);
+  /// One more value of the type of another.
+  Value add_value_like(Value other);
   /// Empty, and the error is remembered if it is the first.
   Value fail(Error error);
 
   /// Writes a call that was checked; as many results as `types`. `attributes` are complete.
   virtual Result<Values> emit(const Card& card, std::span<const Value> inputs, Attributes attributes,
                               ValueTypes types) = 0;
+  /// The same for a call without attributes whose one result has the type of `like`.
+  virtual Result<Value> emit_like(const Card& card, std::span<const Value> inputs, Value like);
+  /// The result of an equal call that was written before, if the builder looks for such. `attributes` are
+  /// complete.
+  virtual Value find_equal(const Card&, std::span<const Value>, const Attributes&) { return {}; }
   virtual Value emit_constant(double value, Dtype dtype) = 0;
   virtual Value emit_extent(const Dim& size) = 0;
   /// Where to write what had to be assumed about symbols; null if nothing may be.
   virtual Assumptions* assumptions() { return nullptr; }
 
  private:
-  std::deque<ValueType> types_;  ///< a deque, so that references stay valid while more is built
+  Values call_all(const Card& card, std::span<const Value> inputs, Attributes attributes);
+
+  std::vector<const ValueType*> types_;   ///< by value
+  std::deque<ValueType> distinct_types_;  ///< a deque, so that references stay valid while more is built
   std::optional<Error> error_;
 };
 

@@ -41,6 +41,12 @@ AttributeValue default_value(const AttributeSpec& spec) {
   return false;
 }
 
+/// Which alternative of an AttributeValue holds a kind.
+std::size_t alternative_of(AttributeKind kind) {
+  static constexpr std::size_t alternatives[] = {0, 1, 2, 3, 4, 5, 6, 8, 8};
+  return alternatives[static_cast<std::size_t>(kind)];
+}
+
 /// The value as the kind the card asks for: an integer may stand for a number or a size, a list of integers
 /// for a shape.
 std::optional<AttributeValue> converted(const AttributeValue& value, AttributeKind kind) {
@@ -61,9 +67,19 @@ std::optional<AttributeValue> converted(const AttributeValue& value, AttributeKi
     const auto* shape = std::get_if<Shape>(&value);
     return shape != nullptr && shape->size() == 1 ? std::optional(value) : std::nullopt;
   }
-  static constexpr std::size_t wanted[] = {0, 1, 2, 3, 4, 5, 6, 8};
-  if (value.index() == wanted[static_cast<std::size_t>(kind)]) return value;
+  if (value.index() == alternative_of(kind)) return value;
   return std::nullopt;
+}
+
+/// Whether every attribute of the card is given, and as the card asks for it: most calls that were completed
+/// before.
+bool is_complete(const Card& card, const Attributes& given) {
+  if (given.size() != card.attributes.size()) return false;
+  return std::all_of(card.attributes.begin(), card.attributes.end(), [&](const AttributeSpec& spec) {
+    const AttributeValue* value = given.find(spec.name);
+    return value != nullptr && spec.kind != AttributeKind::size &&
+           value->index() == alternative_of(spec.kind);
+  });
 }
 
 Error call_error(const Card& card, ErrorCode code, std::string message) {
@@ -239,7 +255,8 @@ Result<Shape> CallInfo::broadcast_inputs() const {
   return out;
 }
 
-Result<Attributes> tessera::op::complete_attributes(const Card& card, const Attributes& given) {
+Result<Attributes> tessera::op::complete_attributes(const Card& card, Attributes given) {
+  if (is_complete(card, given)) return given;
   Attributes out;
   for (const auto& [name, value] : given.entries()) {
     const auto spec = std::find_if(card.attributes.begin(), card.attributes.end(),

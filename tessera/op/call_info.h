@@ -91,7 +91,7 @@ class CallInfo {
 };
 
 /// The attributes of a call, checked against the card and with defaults filled in.
-[[nodiscard]] Result<Attributes> complete_attributes(const Card& card, const Attributes& given);
+[[nodiscard]] Result<Attributes> complete_attributes(const Card& card, Attributes given);
 
 /// The types of the results. Checks the number of inputs, their dtypes and ranks, then asks the card's rule.
 /// `attributes` are complete.

@@ -87,6 +87,9 @@ struct Traits {
   bool composite = false;       ///< has a decomposition into primitives
   bool random = false;          ///< equal calls are not one call
   bool data_dependent = false;  ///< the size of a result depends on data
+  /// Its result is its first input with some elements changed: computed in the memory of that input, if
+  /// nobody else reads it, the elements that stay need not be copied.
+  bool in_place = false;
 };
 
 /// An ONNX operator with the same meaning: input for input, attribute for attribute where the importer knows

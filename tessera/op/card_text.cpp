@@ -171,11 +171,11 @@ DtypeSet tessera::op::dtypes_of(const Card& card, std::string_view letter) {
 std::vector<std::string_view> tessera::op::trait_names(const Card& card) {
   const Traits& traits = card.traits;
   const std::pair<bool, std::string_view> all[] = {
-      {traits.elementwise, "elementwise"},      {traits.commutative, "commutative"},
-      {traits.associative, "associative"},      {traits.view, "view"},
-      {traits.reduction, "reduction"},          {traits.costly, "costly"},
-      {traits.composite, "composite"},          {traits.random, "random"},
-      {traits.data_dependent, "data_dependent"}};
+      {traits.elementwise, "elementwise"},       {traits.commutative, "commutative"},
+      {traits.associative, "associative"},       {traits.view, "view"},
+      {traits.reduction, "reduction"},           {traits.costly, "costly"},
+      {traits.composite, "composite"},           {traits.random, "random"},
+      {traits.data_dependent, "data_dependent"}, {traits.in_place, "in_place"}};
   std::vector<std::string_view> out;
   for (const auto& [holds, name] : all)
     if (holds) out.push_back(name);

@@ -1,9 +1,14 @@
 #include "tessera/op/interpreter.h"
 
+#include <algorithm>
+#include <iterator>
+#include <unordered_set>
+
 #include "tessera/base/text.h"
 #include "tessera/ir/describe.h"
 #include "tessera/ir/dim.h"
 #include "tessera/ir/node_table.h"
+#include "tessera/ir/visit.h"
 #include "tessera/op/catalogue.h"
 #include "tessera/op/ir_builder.h"
 #include "tessera/op/wide.h"
@@ -38,13 +43,59 @@ ScalarValue scalar_of(const HostTensor& tensor) {
   return out;
 }
 
+/// The in-place calls of a function whose first argument nothing reads afterwards.
+class LastReads {
+ public:
+  explicit LastReads(const ir::Function& function) {
+    const bool any = std::any_of(function.body.begin(), function.body.end(),
+                                 [](const auto& statement) { return is_in_place(*statement->value); });
+    if (!any) return;
+    for (const ir::ExprRef& result : function.results) read(*result);
+    for (std::size_t i = function.body.size(); i-- > 0;) {
+      const ir::Expr& value = *function.body[i]->value;
+      if (is_in_place(value) && is_last(static_cast<const ir::Call&>(value))) calls_.insert(&value);
+      read(value);
+    }
+  }
+
+  [[nodiscard]] bool contains(const ir::Call& call) const { return calls_.count(&call) != 0; }
+
+ private:
+  static bool is_in_place(const ir::Expr& value) {
+    const auto* call = ir::as<ir::Call>(value);
+    const Card* card = call == nullptr || call->args.empty() ? nullptr : find_card(call->op);
+    return card != nullptr && card->traits.in_place;
+  }
+
+  bool is_last(const ir::Call& call) {
+    const auto* first = ir::as<ir::Var>(call.args[0]);
+    return first != nullptr && read_.find(*first) == nullptr &&
+           std::find(call.args.begin() + 1, call.args.end(), call.args[0]) == call.args.end();
+  }
+
+  /// Marks the variables in an expression. Bodies of regions are closed.
+  void read(const ir::Expr& expr) {
+    SmallVector<const ir::Node*, 16> stack{&expr};
+    while (!stack.empty()) {
+      const ir::Node& next = *stack.back();
+      stack.pop_back();
+      if (ir::is<ir::Var>(next)) read_[next] = true;
+      if (next.has_variables() && !ir::is<ir::Var>(next) && !ir::is<ir::Function>(next))
+        ir::for_each_child(next, [&](const ir::Node& child) { stack.push_back(&child); });
+    }
+  }
+
+  ir::NodeTable<bool> read_;
+  std::unordered_set<const ir::Expr*> calls_;
+};
+
 /// One run of one function. Regions recurse into other runs; a program nests as deep as its text.
 class Run {
  public:
-  Run(const ir::Function& function, const InterpreterOptions& options, int depth)
-      : function_(function), options_(options), depth_(depth) {}
+  Run(const ir::Function& function, const LastReads& last_reads, const InterpreterOptions& options, int depth)
+      : function_(function), last_reads_(last_reads), options_(options), depth_(depth) {}
 
-  Result<Tensors> operator()(std::span<const HostTensor> inputs, std::span<const std::int64_t> sizes) {
+  Result<Tensors> operator()(Tensors inputs, std::span<const std::int64_t> sizes) {
     if (depth_ > 400) return Error(ErrorCode::limit, "regions nested deeper than 400 levels");
     if (inputs.size() != function_.params.size())
       return Error(ErrorCode::invalid_argument,
@@ -52,7 +103,7 @@ class Run {
     for (std::size_t i = 0; i < sizes.size() && i < function_.dims.size(); ++i)
       sizes_[*function_.dims[i]] = sizes[i];
     for (std::size_t i = 0; i < inputs.size(); ++i)
-      TESSERA_TRY(bind_parameter(*function_.params[i], inputs[i]));
+      TESSERA_TRY(bind_parameter(*function_.params[i], std::move(inputs[i])));
     for (const auto& statement : function_.body) {
       auto done = execute(*statement);
       if (!done) return std::move(done).error().at(statement->span().resolve());
@@ -65,7 +116,7 @@ class Run {
  private:
   // ---- sizes
 
-  Result<void> bind_parameter(const ir::Var& var, const HostTensor& tensor) {
+  Result<void> bind_parameter(const ir::Var& var, HostTensor tensor) {
     const auto type = value_type(*var.type);
     if (!type) return Error(ErrorCode::unsupported, cat("parameter '", ir::describe(var), "' is a tuple"));
     const bool same_rank = type->rank() == tensor.shape().size();
@@ -77,7 +128,9 @@ class Run {
       const auto size = number(dim);
       if (size && *size != tensor.shape()[i]) return wrong_input(var, tensor);
     }
-    values_[var] = {tensor};
+    Tensors& value = values_[var];
+    value.clear();
+    value.push_back(std::move(tensor));
     return {};
   }
 
@@ -206,7 +259,21 @@ class Run {
     const Tensors inputs = TESSERA_TRY(operands(call.args));
     std::vector<Array> arrays;
     for (const HostTensor& input : inputs) arrays.push_back(input.array());
+    if (last_reads_.contains(call)) {
+      values_[*call.args[0]].clear();
+      if (inputs[0].is_unshared()) return update(*card, inputs[0], arrays, attributes);
+    }
     return run_reference(*card, arrays, attributes);
+  }
+
+  /// A call in the memory of its first input: a loop that writes one row in each iteration copies none.
+  static Result<Tensors> update(const Card& card, const HostTensor& first, std::span<const Array> inputs,
+                                const Attributes& attributes) {
+    ValueTypes types;
+    for (const Array& input : inputs) types.push_back({input.dtype, ir::shape_of(input.shape())});
+    TESSERA_TRY(infer(card, types, attributes));
+    TESSERA_TRY(run_reference(CallInfo(card, types, attributes), inputs, {&first.array(), 1}));
+    return Tensors{first};
   }
 
   Result<Tensors> item(const ir::Item& item) {
@@ -219,11 +286,15 @@ class Run {
 
   // ---- regions
 
-  Result<Tensors> enter(const ir::FunctionRef& body, std::span<const ir::ExprRef> dims,
-                        const Tensors& inputs) {
+  Result<std::vector<std::int64_t>> sizes_of(std::span<const ir::ExprRef> dims) {
     std::vector<std::int64_t> sizes;
     for (const ir::ExprRef& dim : dims) sizes.push_back(scalar_of(TESSERA_TRY(operand(*dim))).integer);
-    return Run(*body, options_, depth_ + 1)(inputs, sizes);
+    return sizes;
+  }
+
+  Result<Tensors> enter(const ir::FunctionRef& body, std::span<const ir::ExprRef> dims, Tensors inputs) {
+    const auto sizes = TESSERA_TRY(sizes_of(dims));
+    return Run(*body, LastReads(*body), options_, depth_ + 1)(std::move(inputs), sizes);
   }
 
   Result<std::int64_t> integer(const ir::Expr& expr) { return scalar_of(TESSERA_TRY(operand(expr))).integer; }
@@ -243,32 +314,39 @@ class Run {
   Result<Tensors> while_region(const ir::WhileRegion& region) {
     Tensors state = TESSERA_TRY(operands(region.inits));
     const Tensors captures = TESSERA_TRY(operands(region.captures));
+    const auto sizes = TESSERA_TRY(sizes_of(region.dims));
+    const LastReads in_condition(*region.condition), in_body(*region.body);
     const std::int64_t limit = region.limit.value_or(options_.loop_limit);
     for (std::int64_t iteration = 0;; ++iteration) {
       Tensors arguments = state;
       arguments.insert(arguments.end(), captures.begin(), captures.end());
-      const Tensors more = TESSERA_TRY(enter(region.condition, region.dims, arguments));
+      const Tensors more =
+          TESSERA_TRY(Run(*region.condition, in_condition, options_, depth_ + 1)(arguments, sizes));
       if (scalar_of(more.at(0)).integer == 0) return state;
       if (iteration == limit)
         return Error(ErrorCode::limit, cat("while: still true after its limit of ", limit, " iterations"));
-      state = TESSERA_TRY(enter(region.body, region.dims, arguments));
+      state.clear();  // so that the body may write where it was
+      state = TESSERA_TRY(Run(*region.body, in_body, options_, depth_ + 1)(std::move(arguments), sizes));
     }
   }
 
   Result<Tensors> for_region(const ir::ForRegion& region) {
     Tensors state = TESSERA_TRY(operands(region.inits));
     const Tensors captures = TESSERA_TRY(operands(region.captures));
+    const auto sizes = TESSERA_TRY(sizes_of(region.dims));
+    const LastReads in_body(*region.body);
     const std::int64_t count = TESSERA_TRY(integer(*region.count));
     for (std::int64_t i = 0; i < count; ++i) {
       Tensors arguments{rank0({Dtype::i64, 0, i})};
-      arguments.insert(arguments.end(), state.begin(), state.end());
+      std::move(state.begin(), state.end(), std::back_inserter(arguments));
       arguments.insert(arguments.end(), captures.begin(), captures.end());
-      state = TESSERA_TRY(enter(region.body, region.dims, arguments));
+      state = TESSERA_TRY(Run(*region.body, in_body, options_, depth_ + 1)(std::move(arguments), sizes));
     }
     return state;
   }
 
   const ir::Function& function_;
+  const LastReads& last_reads_;
   const InterpreterOptions& options_;
   int depth_;
   ir::NodeTable<std::int64_t> sizes_;
@@ -281,5 +359,5 @@ Result<std::vector<HostTensor>> tessera::op::interpret(const ir::Function& funct
                                                        std::span<const HostTensor> inputs,
                                                        const InterpreterOptions& options,
                                                        std::span<const std::int64_t> sizes) {
-  return Run(function, options, 0)(inputs, sizes);
+  return Run(function, LastReads(function), options, 0)({inputs.begin(), inputs.end()}, sizes);
 }

@@ -1,5 +1,7 @@
 #include "tessera/op/ir_builder.h"
 
+#include <bit>
+
 #include "tessera/base/text.h"
 #include "tessera/op/wide.h"
 
@@ -68,18 +70,55 @@ Values IrBuilder::append(ir::ExprRef value, const ValueTypes& types) {
   return out;
 }
 
-Result<Values> IrBuilder::emit(const Card& card, std::span<const Value> inputs, Attributes attributes,
-                               ValueTypes types) {
+const ir::Call& IrBuilder::append_call(const Card& card, std::span<const Value> inputs, Attributes attributes,
+                                       std::vector<Ref<ir::Var>> targets) {
   std::vector<ir::ExprRef> args;
   args.reserve(inputs.size());
   for (Value input : inputs) {
     TESSERA_CHECK(input.builder == this, "a value of another builder");
     args.push_back(expr(input));
   }
-  return append(ir::call(std::string(card.name), std::move(args), std::move(attributes), span_), types);
+  auto call = ir::call(std::string(card.name), std::move(args), std::move(attributes), span_);
+  const ir::Call& out = *call;
+  body_.push_back(ir::assign(std::move(targets), std::move(call), span_));
+  return out;
+}
+
+Result<Values> IrBuilder::emit(const Card& card, std::span<const Value> inputs, Attributes attributes,
+                               ValueTypes types) {
+  std::vector<Ref<ir::Var>> targets;
+  Values out;
+  targets.reserve(types.size());
+  out.reserve(types.size());
+  for (ValueType& type : types) {
+    targets.push_back(ir::variable(cat("t", exprs_.size()), shared_type(type), span_));
+    out.push_back(add(targets.back(), std::move(type)));
+  }
+  const ir::Call& call = append_call(card, inputs, std::move(attributes), std::move(targets));
+  if (merges_ && out.size() == 1) written_.add(card, inputs, call.attrs, out[0]);
+  return out;
+}
+
+Result<Value> IrBuilder::emit_like(const Card& card, std::span<const Value> inputs, Value like) {
+  if (!merges_) return Builder::emit_like(card, inputs, like);
+  const auto* known = ir::as<ir::Var>(*expr(like));
+  const bool is_tensor = known != nullptr && ir::is<ir::TensorType>(known->type);
+  std::vector<Ref<ir::Var>> targets{
+      ir::variable(cat("t", exprs_.size()), is_tensor ? known->type : shared_type(like.type()), span_)};
+  const Value out = add_value_like(like);
+  exprs_.push_back(targets[0]);
+  written_.add(card, inputs, append_call(card, inputs, {}, std::move(targets)).attrs, out);
+  return out;
+}
+
+Value IrBuilder::find_equal(const Card& card, std::span<const Value> inputs, const Attributes& attributes) {
+  return merges_ ? written_.find(card, inputs, attributes) : Value();
 }
 
 Value IrBuilder::emit_constant(double value, Dtype dtype) {
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  for (const Constant& known : constants_)
+    if (known.bits == bits && known.dtype == dtype) return known.value;
   ir::ExprRef constant;
   if (ir::is_float(dtype))
     constant = ir::float_const(value, dtype);
@@ -87,7 +126,10 @@ Value IrBuilder::emit_constant(double value, Dtype dtype) {
     constant = ir::bool_const(value != 0);
   else
     constant = ir::int_const(saturated(value, dtype), dtype);
-  return add(std::move(constant), {dtype, {}});
+  const Value out = add(std::move(constant), {dtype, {}});
+  constexpr std::size_t few = 16;  // more would cost more to look through than to write again
+  if (merges_ && constants_.size() < few) constants_.push_back({bits, dtype, out});
+  return out;
 }
 
 Value IrBuilder::emit_extent(const Dim& size) {

@@ -6,12 +6,17 @@
 
 #include "tessera/ir/function.h"
 #include "tessera/op/builder.h"
+#include "tessera/op/written_calls.h"
 
 namespace tessera::op {
 
+/// Whether a call that was written before is written again.
+enum class EqualCalls : bool { write_again, merge };
+
 class IrBuilder : public Builder {
  public:
-  IrBuilder() = default;
+  explicit IrBuilder(EqualCalls equal_calls = EqualCalls::write_again)
+      : merges_(equal_calls == EqualCalls::merge) {}
 
   /// A size symbol of the function.
   Dim size(std::string name, ir::Range range = {});
@@ -27,6 +32,12 @@ class IrBuilder : public Builder {
   Value adopt_parameter(Ref<ir::Var> var, ValueType type);
   /// A statement; its targets are made known by import().
   void adopt(Ref<ir::Assign> statement) { body_.push_back(std::move(statement)); }
+  /// Says that an adopted statement is this call; equal ones may be merged with it.
+  void remember(const Card& card, std::span<const Value> inputs, const Attributes& attributes, Value result) {
+    if (merges_ && !written_.find(card, inputs, attributes)) written_.add(card, inputs, attributes, result);
+  }
+  /// Whether it is known that no two statements are equal calls.
+  [[nodiscard]] bool is_merged() const { return merges_ && written_.size() == body_.size(); }
 
   /// The IR operand that stands for a value.
   [[nodiscard]] const ir::ExprRef& expr(Value value) const { return exprs_[value.id]; }
@@ -44,6 +55,8 @@ class IrBuilder : public Builder {
  protected:
   Result<Values> emit(const Card& card, std::span<const Value> inputs, Attributes attributes,
                       ValueTypes types) override;
+  Result<Value> emit_like(const Card& card, std::span<const Value> inputs, Value like) override;
+  Value find_equal(const Card& card, std::span<const Value> inputs, const Attributes& attributes) override;
   Value emit_constant(double value, Dtype dtype) override;
   Value emit_extent(const Dim& size) override;
   Assumptions* assumptions() override { return &assumptions_; }
@@ -51,6 +64,9 @@ class IrBuilder : public Builder {
  private:
   Value add(ir::ExprRef expr, ValueType type);
   const ir::TypeRef& shared_type(const ValueType& type);
+  /// The call it appended.
+  const ir::Call& append_call(const Card& card, std::span<const Value> inputs, Attributes attributes,
+                              std::vector<Ref<ir::Var>> targets);
 
   std::vector<ir::ExprRef> exprs_;
   std::vector<Ref<ir::Var>> dims_;
@@ -61,6 +77,15 @@ class IrBuilder : public Builder {
   ValueType last_type_;  ///< neighbours mostly have one type: they share its node
   ir::TypeRef last_shared_;
   std::uint32_t next_slot_ = 0;
+
+  struct Constant {
+    std::uint64_t bits;
+    Dtype dtype;
+    Value value;
+  };
+  bool merges_;
+  WrittenCalls written_;
+  std::vector<Constant> constants_;  ///< the first few, if equal calls are merged
 };
 
 /// The type of an IR type; nothing for tuples.

@@ -6,17 +6,31 @@
 using namespace tessera;
 using namespace tessera::detail;
 
+void tessera::detail::fail(Here here, ErrorCode code, std::string message) {
+  throw Exception(Error(code, std::move(message), span_of(here)));
+}
+
+engine::Node& tessera::detail::node_of(const Tensor& tensor, std::string_view use, Here here) {
+  if (tensor.is_empty()) fail(here, cat(use, ": the tensor is empty"));
+  return *tensor.node();
+}
+
+void tessera::detail::check_name(std::string_view function, const std::string& name, const Tensor& tensor,
+                                 Here here) {
+  const std::string shown = cat("'", printable(shortened(name, 60)), "'");
+  if (!is_valid_utf8(name)) fail(here, cat(function, ": the name ", shown, " is not valid UTF-8"));
+  if (tensor.is_empty()) fail(here, cat(function, ": the tensor ", shown, " is empty"));
+}
+
 void CallOperands::add(const Tensor& tensor, Here here) {
-  if (tensor.is_empty())
-    throw Exception(Error(ErrorCode::invalid_argument, "an empty tensor was given to an op", span_of(here)));
+  if (tensor.is_empty()) fail(here, "an empty tensor was given to an op");
   operands_.push_back(engine::Operand::of(tensor.node()));
 }
 
 CallOperands& CallOperands::add(const Operand& operand) {
   if (caller_.file == nullptr) caller_ = caller_of(operand.here());
   if (skipped_ && operand.kind() != Operand::Kind::none)
-    throw Exception(Error(ErrorCode::invalid_argument, "an input was given behind one that was left out",
-                          span_of(operand.here())));
+    fail(operand.here(), "an input was given behind one that was left out");
   switch (operand.kind()) {
     case Operand::Kind::none:
       skipped_ = true;

@@ -30,6 +30,22 @@ class CallOperands {
 inline engine::Caller caller_of(Here here) { return {here.file, here.line}; }
 inline SourceSpan span_of(Here here) { return {here.file, here.line, 0}; }
 
+/// Throws an error at the caller's line.
+[[noreturn]] void fail(Here here, ErrorCode code, std::string message);
+[[noreturn]] inline void fail(Here here, std::string message) {
+  fail(here, ErrorCode::invalid_argument, std::move(message));
+}
+/// The value, or the error as an exception: at its own place if it has one, else at the caller's line.
+template <class T>
+T value_at(Here here, Result<T> result) {
+  if (!result) throw Exception(std::move(result).error().at(span_of(here)));
+  if constexpr (!std::is_void_v<T>) return *std::move(result);
+}
+/// The node of a tensor that must not be empty. `use` begins the message: "shape".
+engine::Node& node_of(const Tensor& tensor, std::string_view use, Here here);
+/// Fails unless a tensor can be saved under this name: it is not empty, and the name is UTF-8.
+void check_name(std::string_view function, const std::string& name, const Tensor& tensor, Here here);
+
 /// Records; throws Exception. `dtype` is that of the numbers where no tensor says it.
 std::vector<Tensor> call_all(const op::Card& card, const CallOperands& operands, op::Attributes attributes,
                              const std::shared_ptr<engine::Engine>& engine = nullptr);

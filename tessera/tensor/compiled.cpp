@@ -21,13 +21,10 @@ struct Traced {
   ir::FunctionRef function;
   std::vector<NodeRef> captures;
   op::ValueTypes results;
+  std::shared_ptr<RegionRules> rules = std::make_shared<RegionRules>();
 };
 
 constexpr std::size_t max_traced = 64;
-
-[[noreturn]] void fail(Here here, std::string message) {
-  throw Exception(Error(ErrorCode::invalid_argument, cat("compile: ", message), span_of(here)));
-}
 
 }  // namespace
 
@@ -53,10 +50,10 @@ struct CompiledBody::State {
 
   Traced trace(const std::shared_ptr<engine::Engine>& engine, op::ValueTypes types) {
     const Trace trace(engine, types, body, here);
-    if (trace.results().empty()) fail(here, "the function returns nothing");
+    if (trace.results().empty()) fail(here, "compile: the function returns nothing");
     Traced out{.arguments = std::move(types)};
     trace.add_captures(out.captures);
-    out.function = trace.function("compiled", out.captures);
+    out.function = trace.function("compiled", out.captures, out.rules->rules);
     for (const Tensor& result : trace.results()) out.results.push_back(result.node()->type());
     return out;
   }
@@ -69,16 +66,17 @@ CompiledBody::CompiledBody(Body body, Here here) : state_(std::make_shared<State
 CompiledBody::~CompiledBody() = default;
 
 std::vector<Tensor> CompiledBody::operator()(const std::vector<Tensor>& arguments) const {
-  if (arguments.empty()) fail(state_->here, "the function takes no tensors");
+  if (arguments.empty()) fail(state_->here, "compile: the function takes no tensors");
   for (std::size_t i = 0; i < arguments.size(); ++i)
-    if (arguments[i].is_empty()) fail(state_->here, cat("argument ", i, " is an empty tensor"));
+    if (arguments[i].is_empty()) fail(state_->here, cat("compile: argument ", i, " is an empty tensor"));
   const std::lock_guard lock(state_->mutex);
   const Traced& traced = state_->find(arguments);
   std::vector<Node*> inputs;
   for (const Tensor& argument : arguments) inputs.push_back(argument.node());
   for (const NodeRef& capture : traced.captures) inputs.push_back(capture.get());
   const auto nodes =
-      engine::record_function(traced.function, inputs, traced.results, caller_of(state_->here));
+      engine::record_function(traced.function, inputs, traced.results,
+                              traced.rules->rules.empty() ? nullptr : traced.rules, caller_of(state_->here));
   nodes[0]->more().plan_at_once = true;
   std::vector<Tensor> out;
   for (Node* node : nodes) out.push_back(Tensor::adopt(node));

@@ -10,18 +10,11 @@
 #include "tessera/tensor/call.h"
 
 using namespace tessera;
+using detail::fail;
+using detail::value_at;
 using engine::Engine;
 
 namespace {
-
-[[noreturn]] void fail(Here here, ErrorCode code, std::string message) {
-  throw Exception(Error(code, std::move(message), detail::span_of(here)));
-}
-
-Ref<runtime::Buffer> allocated(Here here, Result<Ref<runtime::Buffer>> buffer) {
-  if (!buffer) throw Exception(std::move(buffer).error().at(detail::span_of(here)));
-  return *std::move(buffer);
-}
 
 std::shared_ptr<Engine> engine_of(const std::shared_ptr<Engine>& given, const std::string& device,
                                   Here here) {
@@ -96,7 +89,7 @@ Tensor tessera::arange(std::int64_t count, ArangeOptions options, Here here) {
   byte_count("arange", {count}, options.dtype, here);
   for (const double number : {options.start, options.step})
     if (!ir::is_float(options.dtype) && number != std::floor(number))
-      fail(here, ErrorCode::invalid_argument, cat("arange: ", number, " is no ", options.dtype));
+      fail(here, cat("arange: ", number, " is no ", options.dtype));
   static const op::Card& card = detail::card("arange");
   return detail::call(
       card, detail::CallOperands().add(Operand(options.start, here)).add(Operand(options.step, here)),
@@ -125,7 +118,7 @@ Tensor tessera::from_bytes(std::span<const std::byte> bytes, Shape shape, Create
     fail(here, ErrorCode::shape,
          cat("from_bytes: a ", options.dtype, " tensor of shape [", join(shape, ", "), "] has ", needed,
              " bytes, got ", bytes.size()));
-  auto buffer = allocated(here, engine_of(options, here)->allocate(needed));
+  auto buffer = value_at(here, engine_of(options, here)->allocate(needed));
   if (needed > 0) std::memcpy(buffer->data(), bytes.data(), needed);
   return leaf(options, shape, std::move(buffer), here);
 }
@@ -133,18 +126,16 @@ Tensor tessera::from_bytes(std::span<const std::byte> bytes, Shape shape, Create
 Tensor tessera::from_memory(void* data, Shape shape, std::function<void()> release, CreateOptions options,
                             Here here) {
   const std::size_t bytes = byte_count("from_memory", shape, options.dtype, here);
-  if (data == nullptr && bytes > 0)
-    fail(here, ErrorCode::invalid_argument, "from_memory: the memory is null");
+  if (data == nullptr && bytes > 0) fail(here, "from_memory: the memory is null");
   if (reinterpret_cast<std::uintptr_t>(data) % ir::size_of(options.dtype) != 0)
-    fail(here, ErrorCode::invalid_argument,
-         cat("from_memory: the memory is not aligned for ", options.dtype));
+    fail(here, cat("from_memory: the memory is not aligned for ", options.dtype));
   check_rank(shape, here);
   options.engine = engine_of(options, here);
   return leaf(options, shape, runtime::Buffer::wrap(data, bytes, std::move(release)), here);
 }
 
 Tensor tessera::constant(double value, CreateOptions options, Here here) {
-  auto buffer = allocated(here, engine_of(options, here)->allocate(ir::size_of(options.dtype)));
+  auto buffer = value_at(here, engine_of(options, here)->allocate(ir::size_of(options.dtype)));
   op::storer<double>(options.dtype)(buffer->data(), 0, 1, 1, &value);
   Tensor out = leaf(options, {}, std::move(buffer), here);
   out.node()->set(engine::Node::is_constant);

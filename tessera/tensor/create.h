@@ -53,9 +53,9 @@ template <class T>
 Tensor from_vector(const std::vector<T>& values, Shape shape, CreateOptions options = {}, Here here = {}) {
   return from_span(std::span<const T>(values), std::move(shape), std::move(options), here);
 }
-inline Tensor tensor(std::initializer_list<float> values) {
+inline Tensor tensor(std::initializer_list<float> values, Here here = {}) {
   return from_span(std::span<const float>(values.begin(), values.size()),
-                   {static_cast<std::int64_t>(values.size())});
+                   {static_cast<std::int64_t>(values.size())}, {}, here);
 }
 /// Memory of the caller, not copied: it stays valid until `release` is called, and nobody writes to it
 /// meanwhile. If this throws, `release` is not called: the memory is still the caller's.

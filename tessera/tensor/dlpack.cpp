@@ -4,6 +4,7 @@
 #include "tessera/base/text.h"
 #include "tessera/engine/engine.h"
 #include "tessera/engine/record.h"
+#include "tessera/tensor/call.h"
 
 // The layout of the standard (dlpack.h, version 0.8).
 extern "C" {
@@ -69,18 +70,16 @@ struct Export {
   Shape strides;
 };
 
-[[noreturn]] void refuse(std::string message) {
-  throw Exception(Error(ErrorCode::unsupported, std::move(message)));
-}
-
 }  // namespace
 
-Tensor tessera::from_dlpack(DLManagedTensor* managed, const CreateOptions& options) {
-  if (managed == nullptr)
-    throw Exception(Error(ErrorCode::invalid_argument, "from_dlpack: the tensor is null"));
+Tensor tessera::from_dlpack(DLManagedTensor* managed, const CreateOptions& options, Here here) {
+  if (managed == nullptr) detail::fail(here, "from_dlpack: the tensor is null");
   const std::shared_ptr<DLManagedTensor> owner(managed, [](DLManagedTensor* tensor) {
     if (tensor->deleter != nullptr) tensor->deleter(tensor);
   });
+  const auto refuse = [&](std::string message) {
+    detail::fail(here, ErrorCode::unsupported, std::move(message));
+  };
   const DLTensor& from = managed->dl_tensor;
   if (from.device.device_type != cpu)
     refuse(cat("from_dlpack: the tensor is on device type ", from.device.device_type,
@@ -107,15 +106,16 @@ Tensor tessera::from_dlpack(DLManagedTensor* managed, const CreateOptions& optio
   const Shape shape(layout.shape.begin(), layout.shape.end());
   engine::Storage storage{runtime::Buffer::wrap(data, 0, [owner] {}), std::move(layout)};
   const auto engine = options.engine != nullptr ? options.engine : engine::Engine::default_engine();
-  return Tensor::adopt(engine::make_leaf(engine, *dtype, shape, std::move(storage), {}));
+  return Tensor::adopt(engine::make_leaf(engine, *dtype, shape, std::move(storage), detail::caller_of(here)));
 }
 
-DLManagedTensor* tessera::to_dlpack(const Tensor& tensor) {
+DLManagedTensor* tessera::to_dlpack(const Tensor& tensor, Here here) {
+  detail::node_of(tensor, "to_dlpack", here);
   auto out = std::make_unique<Export>();
   out->tensor = tensor;
   out->shape = tensor.shape();
-  out->strides = tensor.strides();
-  out->managed.dl_tensor = {.data = const_cast<void*>(tensor.storage()),
+  out->strides = tensor.strides(here);
+  out->managed.dl_tensor = {.data = const_cast<void*>(tensor.storage(here)),
                             .device = {cpu, 0},
                             .ndim = static_cast<std::int32_t>(out->shape.size()),
                             .dtype = code_of(tensor.dtype()),

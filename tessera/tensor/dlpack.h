@@ -12,9 +12,9 @@ namespace tessera {
 
 /// A tensor that shares the memory. Takes the DLPack tensor over: its deleter is called when nobody uses the
 /// memory any more, or at once if this throws. CPU memory only.
-Tensor from_dlpack(DLManagedTensor* tensor, const CreateOptions& options = {});
+Tensor from_dlpack(DLManagedTensor* tensor, const CreateOptions& options = {}, Here here = {});
 
 /// A DLPack tensor that shares the (computed) value; the receiver calls its deleter.
-[[nodiscard]] DLManagedTensor* to_dlpack(const Tensor& tensor);
+[[nodiscard]] DLManagedTensor* to_dlpack(const Tensor& tensor, Here here = {});
 
 }  // namespace tessera

@@ -54,14 +54,15 @@ struct ValueAndTangent {
                                   const std::vector<Tensor>& tangents, Here here = {});
 
 /// `f`, whose values are computed again for the gradient instead of being kept. Random numbers are the same
-/// both times. Gradients flow into the arguments; tensors that `f` captures count as constants.
-[[nodiscard]] TensorFunction checkpoint(TensorFunction f);
+/// both times. Gradients flow into the arguments and into what `f` captures.
+[[nodiscard]] TensorFunction checkpoint(TensorFunction f, Here here = {});
 
 /// `f` with a gradient of its own: `rule` takes the arguments, the value and its gradient, and gives the
-/// gradients of the arguments; an empty tensor where none flows.
+/// gradients of the arguments; an empty tensor where none flows. What `f` captures counts as constant. Inside
+/// a region the rule is traced with the body.
 using GradientRule =
     std::function<std::vector<Tensor>(const std::vector<Tensor>& xs, const Tensor& y, const Tensor& dy)>;
-[[nodiscard]] TensorFunction custom_gradient(TensorFunction f, GradientRule rule);
+[[nodiscard]] TensorFunction custom_gradient(TensorFunction f, GradientRule rule, Here here = {});
 
 /// While it lives, what this thread records tracks no gradients: `ts::NoGrad scope;`
 class [[nodiscard]] NoGrad {

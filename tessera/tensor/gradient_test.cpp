@@ -192,6 +192,104 @@ TEST(Gradient, nested_checkpoints_keep_their_random_numbers) {
   EXPECT_EQ(w.grad().to_vector<double>(), y.to_vector<double>());  // y is linear in w, which is 1
 }
 
+TEST(Gradient, flows_into_what_a_checkpoint_captures) {
+  Tensor w = full({}, 3, {.dtype = f64});
+  w.requires_grad();
+  const Tensor twice = w * 2;  // captured too, and made from another capture
+  const auto f = checkpoint([&](const std::vector<Tensor>& xs) {
+    const Tensor h = sin(xs[0] * w);
+    eval(h);  // what is stored on the way does not hide where it came from
+    return h * twice + w;
+  });
+  const auto plain = [&](const std::vector<Tensor>& xs) { return sin(xs[0] * w) * twice + w; };
+  const Tensor x = w * 0.5;  // an argument that a capture leads to
+  plain({x}).backward();
+  const double expected = w.grad().item<double>();
+  w.zero_grad();
+  f({x}).backward();
+  EXPECT_NEAR(w.grad().item<double>(), expected, 1e-12);
+  EXPECT_FALSE(w.grad().is_tracked());
+}
+
+TEST(Gradient, flows_through_checkpoints_in_checkpoints) {
+  Tensor w = full({}, 0.7, {.dtype = f64});
+  w.requires_grad();
+  const auto inner = checkpoint([&](const std::vector<Tensor>& xs) { return exp(xs[0] * w); });
+  const auto outer = checkpoint([&](const std::vector<Tensor>& xs) { return inner({xs[0] * w}) * xs[0]; });
+  const Tensor x = full({}, 2, {.dtype = f64});
+  outer({x}).backward();
+  // d/dw of 2 exp(2 w^2)
+  EXPECT_NEAR(w.grad().item<double>(), 8 * 0.7 * std::exp(2 * 0.49), 1e-12);
+  const auto only = checkpoint([&](const std::vector<Tensor>&) { return w; });
+  w.zero_grad();
+  only({x}).backward();
+  EXPECT_EQ(w.grad().item<double>(), 1);
+}
+
+TEST(Gradient, flows_into_what_a_gradient_inside_a_checkpoint_captures) {
+  Tensor w = full({}, 3, {.dtype = f64});
+  w.requires_grad();
+  const auto f = checkpoint(
+      [&](const std::vector<Tensor>& xs) { return grad([&](const Tensor& y) { return y * y * w; })(xs[0]); });
+  f({full({}, 5, {.dtype = f64})}).backward();  // 2 x w
+  EXPECT_EQ(w.grad().item<double>(), 10);
+}
+
+TEST(Gradient, of_gradients_through_a_checkpoint) {
+  const auto f = [](const Tensor& x) {
+    return checkpoint([&](const std::vector<Tensor>& xs) { return xs[0] * xs[0] * x; })({x * 2});
+  };
+  const Tensor two = full({}, 2, {.dtype = f64});  // 4 x^3
+  EXPECT_EQ(grad(f)(two).item<double>(), 48);
+  EXPECT_EQ(grad(grad(f))(two).item<double>(), 48);
+}
+
+TEST(Gradient, what_is_handed_out_is_let_go) {
+  const Tensor x = ones({4}).eval();
+  Tensor carried = zeros({4}).eval();
+  for (int i = 0; i < 5; ++i) {
+    Tensor seen;
+    const auto loss = [&](const Tensor& a) {
+      seen = a * 2 + carried;  // no part of the loss
+      return sum(a * a);
+    };
+    eval(grad(loss)(x));
+    EXPECT_FALSE(seen.is_tracked());
+    carried = seen.eval();
+  }
+  EXPECT_EQ(carried.graph().size(), 1U);
+  const auto fails = [&](const Tensor& a) {
+    carried = a * 3;
+    return a + tensor({1, 2, 3});
+  };
+  EXPECT_NE(message_of([&] { (void)grad(fails)(x); }), "");
+  EXPECT_FALSE(carried.is_tracked());
+}
+
+TEST(Gradient, what_is_handed_out_still_leads_to_what_is_tracked_elsewhere) {
+  Tensor w = full({}, 3);
+  w.requires_grad();
+  Tensor seen;
+  (void)grad([&](const Tensor& a) {
+    seen = a * w;
+    return a * a;
+  })(full({}, 2));
+  EXPECT_TRUE(seen.is_tracked());
+  seen.backward();
+  EXPECT_EQ(w.grad().item<float>(), 2);
+}
+
+TEST(Gradient, in_no_grad_a_gradient_is_no_way_back) {
+  Tensor w = full({}, 3);
+  w.requires_grad();
+  const NoGrad scope;
+  const auto got =
+      value_and_grad([&](const std::vector<Tensor>& a) { return a[0] * a[0] * w; })({full({}, 2)});
+  EXPECT_FALSE(got.value.is_tracked());
+  EXPECT_FALSE(got.gradients[0].is_tracked());
+  EXPECT_EQ(got.gradients[0].item<float>(), 12);
+}
+
 TEST(Gradient, what_no_gradient_flows_through_is_let_go) {
   Tensor w = ones({4});
   w.requires_grad();
@@ -249,7 +347,7 @@ TEST(Gradient, Trap_L15_training_has_constant_memory) {
     const auto [value, gradients] = value_and_grad(loss)({w});
     w = w - 0.3 * gradients[0];
     eval({w, value});
-    if (i == 100) engine->wait_for_plans();
+    if (i == 100) engine->wait_for_plans();  // a plan has buffers of its own
     if (i == 5'000) peak = engine->memory().peak;
   }
   EXPECT_EQ(engine->memory().peak, peak);
@@ -289,6 +387,13 @@ TEST(Gradient, wrong_calls) {
               (void)jvp([](const std::vector<Tensor>& xs) { return xs[0]; }, {x}, {});
             }).find("0 tangents"),
             std::string::npos);
+  for (const std::string& message :
+       {message_of([] { (void)grad(TensorFunction()); }), message_of([] { (void)checkpoint({}); }),
+        message_of([] { (void)custom_gradient({}, {}); }),
+        message_of([] { (void)checkpoint([](const std::vector<Tensor>&) { return Tensor(); })({}); }),
+        message_of([] { (void)checkpoint([](const std::vector<Tensor>& a) { return a[0]; })({Tensor()}); }),
+        message_of([] { (void)vjp(TensorFunction(), {}, {}); })})
+    EXPECT_NE(message.find("gradient_test.cpp"), std::string::npos) << message;
   Tensor i = arange(3);
   EXPECT_NE(message_of([&] { i.requires_grad(); }).find("gradient_test.cpp"), std::string::npos);
 }

@@ -12,6 +12,7 @@
 #include "tessera/engine/engine.h"
 #include "tessera/engine/record.h"
 #include "tessera/ir/describe.h"
+#include "tessera/tensor/call.h"
 
 using namespace tessera;
 using engine::Node;
@@ -80,11 +81,13 @@ struct Graph::State {
   explicit State(engine::NodeRef root) : handle(std::move(root)) {
     const std::lock_guard lock(registry().mutex);
     registry().states.push_back(this);
+    component()->touch();
   }
   ~State() {
     const std::lock_guard lock(registry().mutex);
     auto& states = registry().states;
     states.erase(std::find(states.begin(), states.end(), this));
+    component()->touch();
   }
 
   engine::GraphHandle handle;
@@ -94,7 +97,9 @@ struct Graph::State {
   [[nodiscard]] engine::Engine& engine() const { return *root()->component->engine(); }
 
   /// The nodes of this graph and of all that were joined with it, each after its inputs.
-  [[nodiscard]] std::vector<engine::NodeRef> order() const;
+  [[nodiscard]] std::vector<engine::NodeRef> order();
+  /// The node of this number, or null.
+  [[nodiscard]] engine::NodeRef find(std::uint64_t id);
 
  private:
   struct Registry {
@@ -105,57 +110,95 @@ struct Graph::State {
     static auto* all = new Registry;
     return *all;
   }
+
+  /// Brings `nodes_` up to date. REQUIRES the registry's lock, under which the nodes stay alive: graphs that
+  /// hold them leave the registry first, and as long as this one lives evaluation drops no inputs.
+  void walk();
+
+  engine::Component* walked_ = nullptr;  ///< where `nodes_` come from, and its version
+  std::uint32_t version_ = 0;
+  std::vector<Node*> nodes_;                              ///< in order
+  std::unordered_map<std::uint64_t, std::size_t> by_id_;  ///< filled by the first lookup
 };
 
-std::vector<engine::NodeRef> Graph::State::order() const {
-  std::vector<engine::NodeRef> roots;
-  {
-    const std::lock_guard lock(registry().mutex);
-    for (const State* state : registry().states)
-      if (state->component() == component()) roots.push_back(state->handle.root());
-  }
-  // The oldest root first, so that the order does not depend on who looked first.
-  std::sort(roots.begin(), roots.end(), [](const auto& a, const auto& b) { return a->id < b->id; });
+namespace {
 
-  const std::lock_guard lock(engine().mutex());
+/// What the roots stand for, in any order, each once; oldest first. REQUIRES the engine's lock.
+std::vector<Node*> reachable(const std::vector<engine::NodeRef>& roots, std::uint32_t epoch) {
   std::vector<Node*> found;
-  const std::uint32_t epoch = engine().next_epoch();
-  for (const engine::NodeRef& root : roots) {
-    if (root->epoch != epoch) {
-      root->epoch = epoch;
-      found.push_back(root.get());
-    }
-  }
-  for (std::size_t i = 0; i < found.size(); ++i)
-    for_each_input(*found[i], [&](Node* input) {
-      if (input->epoch == epoch) return;
-      input->epoch = epoch;
-      found.push_back(input);
-    });
-  // Kahn: a node is ready when all its inputs stand in the order. Ready nodes leave oldest first.
+  const auto add = [&](Node* node) {
+    if (node->epoch == epoch) return;
+    node->epoch = epoch;
+    found.push_back(node);
+  };
+  for (const engine::NodeRef& root : roots) add(root.get());
+  for (std::size_t i = 0; i < found.size(); ++i) for_each_input(*found[i], add);
   std::sort(found.begin(), found.end(), [](const Node* a, const Node* b) { return a->id < b->id; });
-  std::vector<std::uint32_t> waiting(found.size(), 0);
-  std::vector<std::vector<std::uint32_t>> users(found.size());
+  return found;
+}
+
+/// Kahn: a node is ready when all its inputs stand in the order. Ready nodes leave oldest first. REQUIRES the
+/// engine's lock.
+std::vector<Node*> sorted(const std::vector<Node*>& found) {
+  std::vector<std::uint32_t> waiting(found.size(), 0), first(found.size() + 1, 0);
   for (std::uint32_t i = 0; i < found.size(); ++i) found[i]->index = i;
+  for (const Node* node : found) for_each_input(*node, [&](const Node* input) { ++first[input->index + 1]; });
+  for (std::size_t i = 0; i < found.size(); ++i) first[i + 1] += first[i];
+  std::vector<std::uint32_t> users(first.back()), next(first.begin(), first.end() - 1);
   for (std::uint32_t i = 0; i < found.size(); ++i)
-    for_each_input(*found[i], [&](Node* input) {
-      users[input->index].push_back(i);
+    for_each_input(*found[i], [&](const Node* input) {
+      users[next[input->index]++] = i;
       ++waiting[i];
     });
   std::vector<std::uint32_t> ready;
+  ready.reserve(found.size());
   for (std::uint32_t i = 0; i < found.size(); ++i)
     if (waiting[i] == 0) ready.push_back(i);
-  std::vector<engine::NodeRef> out;
-  for (std::size_t k = 0; k < ready.size(); ++k) {
-    out.push_back(engine::NodeRef::share(found[ready[k]]));
-    for (std::uint32_t user : users[ready[k]])
-      if (--waiting[user] == 0) ready.push_back(user);
-  }
+  for (std::size_t k = 0; k < ready.size(); ++k)
+    for (std::uint32_t u = first[ready[k]]; u < first[ready[k] + 1]; ++u)
+      if (--waiting[users[u]] == 0) ready.push_back(users[u]);
+  std::vector<Node*> out;
+  out.reserve(found.size());
+  for (std::uint32_t i : ready) out.push_back(found[i]);
   return out;
 }
 
-Graph Tensor::graph() const {
-  if (node_ == nullptr) throw Exception(Error(ErrorCode::invalid_argument, "an empty tensor has no graph"));
+}  // namespace
+
+void Graph::State::walk() {
+  engine::Component* const now = component();
+  const std::uint32_t version = now->version();
+  if (walked_ == now && version_ == version) return;
+  std::vector<engine::NodeRef> roots;
+  for (const State* state : registry().states)
+    if (state->component() == now) roots.push_back(state->handle.root());
+  by_id_.clear();
+  const std::lock_guard lock(engine().mutex());
+  nodes_ = sorted(reachable(roots, engine().next_epoch()));
+  walked_ = now;
+  version_ = version;
+}
+
+std::vector<engine::NodeRef> Graph::State::order() {
+  const std::lock_guard lock(registry().mutex);
+  walk();
+  std::vector<engine::NodeRef> out;
+  out.reserve(nodes_.size());
+  for (Node* node : nodes_) out.push_back(engine::NodeRef::share(node));
+  return out;
+}
+
+engine::NodeRef Graph::State::find(std::uint64_t id) {
+  const std::lock_guard lock(registry().mutex);
+  walk();
+  if (by_id_.empty())
+    for (std::size_t i = 0; i < nodes_.size(); ++i) by_id_.emplace(nodes_[i]->id, i);
+  const auto found = by_id_.find(id);
+  return found == by_id_.end() ? engine::NodeRef() : engine::NodeRef::share(nodes_[found->second]);
+}
+
+Graph Tensor::graph(Here here) const {
+  detail::node_of(*this, "graph", here);
   return Graph(std::make_shared<Graph::State>(engine::NodeRef::share(node_)));
 }
 
@@ -163,9 +206,9 @@ bool Graph::same_as(const Graph& other) const { return state_->component() == ot
 
 std::shared_ptr<engine::Engine> Graph::engine() const { return state_->root()->component->engine(); }
 
-void Graph::merge(const Graph& other) {
+void Graph::merge(const Graph& other, Here here) {
   if (&state_->engine() != &other.state_->engine())
-    throw Exception(Error(ErrorCode::invalid_argument, "graphs of two engines cannot be merged"));
+    detail::fail(here, "graphs of two engines cannot be merged");
   engine::Component::join(state_->root()->component, other.state_->root()->component);
 }
 
@@ -181,13 +224,16 @@ std::vector<NodeId> Graph::topological_order() const {
   return out;
 }
 
-NodeInfo Graph::node(NodeId id) const { return info_of(*tensor(id).node(), state_->engine()); }
+NodeInfo Graph::node(NodeId id, Here here) const {
+  return info_of(*tensor(id, here).node(), state_->engine());
+}
 
-Tensor Graph::tensor(NodeId id) const {
-  for (const auto& node : state_->order())
-    if (id_of(*node) == id) return handle_to(*node);
-  throw Exception(
-      Error(ErrorCode::not_found, cat("the graph has no node ", Hash128{id.high, id.low}.to_hex())));
+Tensor Graph::tensor(NodeId id, Here here) const {
+  const engine::NodeRef found = id.high == process_id_half() ? state_->find(id.low) : engine::NodeRef();
+  if (!found)
+    detail::fail(here, ErrorCode::not_found,
+                 cat("the graph has no node ", Hash128{id.high, id.low}.to_hex()));
+  return handle_to(*found);
 }
 
 std::vector<Tensor> Graph::tensors() const {
@@ -255,15 +301,14 @@ std::string Graph::to_dot() const {
   return out + "}\n";
 }
 
-void Graph::to_dot(const std::string& path) const {
+void Graph::to_dot(const std::string& path, Here here) const {
   std::ofstream file(path);
   file << to_dot();
   file.close();
   if (!file)
-    throw Exception(Error(ErrorCode::io, cat("cannot write ", printable(path), ": ", std::strerror(errno))));
+    detail::fail(here, ErrorCode::io, cat("cannot write ", printable(path), ": ", std::strerror(errno)));
 }
 
-NodeId tessera::node_id(const Tensor& tensor) {
-  if (tensor.is_empty()) throw Exception(Error(ErrorCode::invalid_argument, "an empty tensor has no node"));
-  return id_of(*tensor.node());
+NodeId tessera::node_id(const Tensor& tensor, Here here) {
+  return id_of(detail::node_of(tensor, "node_id", here));
 }

@@ -41,16 +41,17 @@ class Graph {
   [[nodiscard]] bool same_as(const Graph& other) const;
   [[nodiscard]] std::shared_ptr<engine::Engine> engine() const;
   /// Joins two graphs; both handles name the joined one. Joining twice changes nothing.
-  void merge(const Graph& other);
+  void merge(const Graph& other, Here here = {});
 
   /// In an order in which each node stands after its inputs (Kahn's algorithm, O(nodes + edges)).
   [[nodiscard]] std::vector<NodeInfo> nodes() const;
   [[nodiscard]] std::vector<NodeId> topological_order() const;
-  /// One node. Throws if there is none of that id.
-  [[nodiscard]] NodeInfo node(NodeId id) const;
-  [[nodiscard]] std::vector<NodeId> inputs(NodeId id) const { return node(id).inputs; }
+  /// One node. Throws if there is none of that id. The first lookup after the graph has changed walks over
+  /// it, the others do not.
+  [[nodiscard]] NodeInfo node(NodeId id, Here here = {}) const;
+  [[nodiscard]] std::vector<NodeId> inputs(NodeId id, Here here = {}) const { return node(id, here).inputs; }
   /// The value of a node as a tensor. Throws if there is none of that id.
-  [[nodiscard]] Tensor tensor(NodeId id) const;
+  [[nodiscard]] Tensor tensor(NodeId id, Here here = {}) const;
   /// The values of all nodes, in topological order.
   [[nodiscard]] std::vector<Tensor> tensors() const;
   /// The nodes no other node of the graph uses.
@@ -59,7 +60,7 @@ class Graph {
 
   /// Graphviz; `dot -Tsvg FILE` draws it.
   [[nodiscard]] std::string to_dot() const;
-  void to_dot(const std::string& path) const;
+  void to_dot(const std::string& path, Here here = {}) const;
   /// A line per node.
   [[nodiscard]] std::string to_text() const;
 
@@ -70,7 +71,7 @@ class Graph {
   std::shared_ptr<State> state_;
 };
 
-[[nodiscard]] NodeId node_id(const Tensor& tensor);
+[[nodiscard]] NodeId node_id(const Tensor& tensor, Here here = {});
 /// One line: op, attributes, type, whether it is evaluated, where it was recorded.
 [[nodiscard]] std::string to_text(const NodeInfo& node);
 

@@ -8,8 +8,10 @@
 
 #include "tessera/tensor/create.h"
 #include "tessera/tensor/ops.h"
+#include "tests/support/message.h"
 
 using namespace tessera;
+using tessera::fixture::message_of;
 
 namespace {
 
@@ -94,6 +96,42 @@ TEST(Graph, text_has_a_line_per_node) {
   const std::string text = y.graph().to_text();
   EXPECT_NE(text.find("%1 = add"), std::string::npos) << text;
   EXPECT_NE(text.find("graph_test.cpp:"), std::string::npos) << text;
+}
+
+TEST(Graph, lookups_see_what_is_joined_and_what_goes) {
+  const Tensor a = tensor({1}), b = tensor({2});
+  const Graph graph = a.graph();
+  EXPECT_THROW((void)graph.node(node_id(b)), Exception);
+  {
+    const Tensor sum = a + b;
+    const Graph whole = sum.graph();
+    EXPECT_EQ(graph.tensor(node_id(b)).node(), b.node());
+    EXPECT_EQ(graph.node(node_id(sum)).op, "add");
+  }
+  EXPECT_THROW((void)graph.node(node_id(b)), Exception);  // the graph that showed it is gone
+  EXPECT_EQ(graph.node(node_id(a)).op, "");
+  Graph other = b.graph();
+  EXPECT_EQ(graph.size(), 2U);  // the sum joined them for good
+  const Tensor c = tensor({3});
+  other.merge(c.graph());
+  EXPECT_THROW((void)graph.node(node_id(c)), Exception);
+  const Graph third = c.graph();
+  EXPECT_EQ(graph.node(node_id(c)).op, "");
+}
+
+TEST(Graph, every_node_is_looked_up_in_linear_time) {
+  Tensor x = tensor({1});
+  const Tensor y = x;
+  for (int i = 0; i < 50'000; ++i) x = x + y;
+  const Graph graph = x.graph();
+  std::size_t inputs = 0;
+  for (const NodeId& id : graph.topological_order()) inputs += graph.inputs(id).size();
+  EXPECT_EQ(inputs, 100'000U);  // a walk for each of them would take minutes
+}
+
+TEST(Graph, errors_name_the_callers_line) {
+  const std::string message = message_of([] { (void)tensor({1}).graph().node({1, 2}); });
+  EXPECT_NE(message.find("graph_test.cpp"), std::string::npos) << message;
 }
 
 }  // namespace

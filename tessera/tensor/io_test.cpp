@@ -10,6 +10,7 @@
 #include <fstream>
 #include <random>
 
+#include "tessera/tensor/graph.h"
 #include "tessera/tensor/ops.h"
 #include "tests/support/message.h"
 
@@ -221,6 +222,85 @@ TEST_F(Files, numpy_reads_and_writes_the_same) {
   std::string content = read(path("theirs.npz"));
   damage(content.substr(0, std::min<std::size_t>(content.size(), 40'000)), path("bad.npz"),
          [](const std::string& p) { (void)load_npz(p); });
+}
+
+TEST_F(Files, errors_name_the_callers_line) {
+  const auto here = [](const std::string& message) {
+    return message.find("io_test.cpp:") != std::string::npos &&
+           message.find("safetensors.cpp") == std::string::npos &&
+           message.find("zip.cpp") == std::string::npos && message.find("npy.cpp") == std::string::npos;
+  };
+  const Tensor bad = gather(tensor({1, 2}), from_vector<std::int64_t>({9}, {1}));
+  const std::string messages[] = {message_of([&] { save_npy(path("a"), Tensor()); }),
+                                  message_of([&] {
+                                    save_npz(path("a"), {{"w", Tensor()}});
+                                  }),
+                                  message_of([&] {
+                                    save_safetensors(path("a"), {{"w", Tensor()}});
+                                  }),
+                                  message_of([&] { save_npy(path("a"), bad); }),
+                                  message_of([&] {
+                                    save_npz(path("a"), {{"w", bad}});
+                                  }),
+                                  message_of([&] {
+                                    save_safetensors(path("a"), {{"w", bad}});
+                                  }),
+                                  message_of([&] { (void)load_npy(path("none")); }),
+                                  message_of([&] { (void)load_npz(path("none")); }),
+                                  message_of([&] { (void)load_safetensors(path("none")); }),
+                                  message_of([&] {
+                                    save_npz(path("a"), {{"half", full({1}, 1, {.dtype = bf16})}});
+                                  }),
+                                  message_of([&] { (void)Tensor().shape(); }),
+                                  message_of([&] { (void)Tensor().graph(); }),
+                                  message_of([&] { (void)Tensor().to_text(); }),
+                                  message_of([&] { (void)eval_async({Tensor()}); })};
+  for (const std::string& message : messages) EXPECT_TRUE(here(message)) << message;
+  EXPECT_NE(messages[1].find("'w' is empty"), std::string::npos) << messages[1];
+  EXPECT_NE(messages[9].find("saving 'half'"), std::string::npos) << messages[9];
+  EXPECT_FALSE(fs::exists(path("a")));
+}
+
+TEST_F(Files, names_are_utf8) {
+  const Tensor x = tensor({1});
+  const NamedTensors good{{"größe/κ", x}, {"", x}}, bad{{"a\xff", x}};
+  save_safetensors(path("s"), good);
+  EXPECT_EQ(load_safetensors(path("s")).size(), 2U);
+  save_npz(path("z"), good);
+  EXPECT_EQ(load_npz(path("z")).count("größe/κ"), 1U);
+  EXPECT_NE(message_of([&] { save_safetensors(path("x"), bad); }).find("not valid UTF-8"), std::string::npos);
+  EXPECT_NE(message_of([&] {
+              save_safetensors(path("x"), good, {{"k", "\xc3"}});
+            }).find("metadata 'k'"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { save_npz(path("x"), bad); }).find("not valid UTF-8"), std::string::npos);
+  EXPECT_FALSE(fs::exists(path("x")));
+  std::string file = read(path("s"));
+  file[file.find("κ")] = '\xff';
+  EXPECT_NE(message_of([&] { (void)load_safetensors(write("broken", file)); }).find("not valid UTF-8"),
+            std::string::npos);
+  std::string archive = read(path("z"));
+  for (std::size_t at = 0; (at = archive.find("κ", at)) != std::string::npos;) archive[at] = '\xff';
+  EXPECT_NE(message_of([&] { (void)load_npz(write("broken", archive)); }).find("not valid UTF-8"),
+            std::string::npos);
+}
+
+TEST_F(Files, an_archive_takes_names_of_65535_bytes) {
+  const Tensor x = tensor({1});
+  save_npz(path("z"), {{std::string(65531, 'n'), x}});
+  EXPECT_EQ(load_npz(path("z")).begin()->first.size(), 65531U);
+  const std::string message = message_of([&] { save_npz(path("z"), {{std::string(65532, 'n'), x}}); });
+  EXPECT_NE(message.find("a name of 65536 bytes, an archive takes at most 65535"), std::string::npos)
+      << message;
+  EXPECT_LT(message.size(), 300U);
+}
+
+TEST_F(Files, an_archive_with_a_name_twice_is_refused) {
+  save_npz(path("z"), {{"aa", tensor({1})}, {"ab", tensor({2})}});
+  std::string archive = read(path("z"));
+  for (std::size_t at = 0; (at = archive.find("ab.npy", at)) != std::string::npos;) archive[at + 1] = 'a';
+  EXPECT_NE(message_of([&] { (void)load_npz(write("twice", archive)); }).find("two arrays"),
+            std::string::npos);
 }
 
 }  // namespace

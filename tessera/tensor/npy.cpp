@@ -8,6 +8,7 @@
 #include "tessera/base/file.h"
 #include "tessera/base/text.h"
 #include "tessera/op/array.h"
+#include "tessera/tensor/call.h"
 #include "tessera/tensor/io.h"
 
 using namespace tessera;
@@ -158,7 +159,7 @@ std::string_view code_of(Dtype dtype) {
 }  // namespace
 
 Result<Tensor> tessera::detail::parse_npy(const std::string& name, std::span<const std::byte> data,
-                                          const CreateOptions& given) {
+                                          const CreateOptions& given, Here here) {
   const auto fail = [&](std::string_view why) {
     return Error(ErrorCode::parse, cat(printable(name), ": ", why));
   };
@@ -191,7 +192,7 @@ Result<Tensor> tessera::detail::parse_npy(const std::string& name, std::span<con
   }
   CreateOptions options = given;
   options.dtype = header.dtype;
-  return from_bytes(elements, header.shape, options);
+  return from_bytes(elements, header.shape, options, here);
 }
 
 Result<std::string> tessera::detail::npy_header(const Tensor& tensor) {
@@ -209,13 +210,14 @@ Result<std::string> tessera::detail::npy_header(const Tensor& tensor) {
   return out + text;
 }
 
-Tensor tessera::load_npy(const std::string& path, const CreateOptions& options) {
-  const Bytes file = value_or_throw(map_file(path));
-  return value_or_throw(parse_npy(path, file.span(), options));
+Tensor tessera::load_npy(const std::string& path, const CreateOptions& options, Here here) {
+  const Bytes file = value_at(here, map_file(path));
+  return value_at(here, parse_npy(path, file.span(), options, here));
 }
 
-void tessera::save_npy(const std::string& path, const Tensor& tensor) {
-  const std::string header = value_or_throw(npy_header(tensor));
-  const std::span<const std::byte> parts[] = {std::as_bytes(std::span(header)), tensor.bytes()};
-  value_or_throw(write_file(path, parts));
+void tessera::save_npy(const std::string& path, const Tensor& tensor, Here here) {
+  node_of(tensor, "save_npy", here);
+  const std::string header = value_at(here, npy_header(tensor));
+  const std::span<const std::byte> parts[] = {std::as_bytes(std::span(header)), tensor.bytes(here)};
+  value_at(here, write_file(path, parts));
 }

@@ -13,8 +13,8 @@ namespace tessera::detail {
 
 /// `name` is for messages.
 [[nodiscard]] Result<Tensor> parse_npy(const std::string& name, std::span<const std::byte> data,
-                                       const CreateOptions& options);
-/// Everything before the elements.
+                                       const CreateOptions& options, Here here);
+/// Everything before the elements. REQUIRES that the tensor is not empty.
 [[nodiscard]] Result<std::string> npy_header(const Tensor& tensor);
 
 }  // namespace tessera::detail

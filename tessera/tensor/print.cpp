@@ -14,11 +14,11 @@ constexpr std::int64_t shown_in_full = 1000;  // elements
 
 class TensorText {
  public:
-  TensorText(const Tensor& tensor)
-      : shape_(tensor.shape()),
-        dtype_(tensor.dtype()),
-        values_(tensor.to_vector<double>()),
-        integers_(ir::is_float(dtype_) ? std::vector<std::int64_t>() : tensor.to_vector<std::int64_t>()),
+  TensorText(const Tensor& tensor, Here here)
+      : shape_(tensor.shape(here)),
+        dtype_(tensor.dtype(here)),
+        values_(tensor.to_vector<double>(here)),
+        integers_(ir::is_float(dtype_) ? std::vector<std::int64_t>() : tensor.to_vector<std::int64_t>(here)),
         shorten_(static_cast<std::int64_t>(values_.size()) > shown_in_full) {}
 
   std::string text() {
@@ -73,4 +73,4 @@ class TensorText {
 
 }  // namespace
 
-std::string Tensor::to_text() const { return TensorText(*this).text(); }
+std::string Tensor::to_text(Here here) const { return TensorText(*this, here).text(); }

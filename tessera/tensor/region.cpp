@@ -10,6 +10,8 @@
 #include "tessera/tensor/trace.h"
 
 using namespace tessera;
+using detail::fail;
+using detail::RegionRules;
 using detail::Trace;
 using engine::Node;
 using engine::NodeRef;
@@ -17,10 +19,6 @@ using op::Value;
 using op::Values;
 
 namespace {
-
-[[noreturn]] void fail(Here here, std::string message) {
-  throw Exception(Error(ErrorCode::invalid_argument, std::move(message), detail::span_of(here)));
-}
 
 op::ValueTypes types_of(const Tensors& tensors, std::string_view region, Here here) {
   op::ValueTypes out;
@@ -50,10 +48,15 @@ class RegionCall {
     builder_.at({ir::SourceFile::create(here.file), here.line, 0});
     for (const Tensor& input : inputs) inputs_.push_back(add(NodeRef::share(input.node())));
     for (const NodeRef& capture : captures) captures_.push_back(add(capture));
+    for (const NodeRef& node : nodes_)
+      if (node->component->engine() != nodes_[0]->component->engine())
+        fail(here,
+             cat(region, ": tensors of two engines cannot be combined, and one used here is of another"));
   }
 
   [[nodiscard]] const std::vector<ir::ExprRef>& inputs() const { return inputs_; }
-  [[nodiscard]] const std::vector<ir::ExprRef>& captures() const { return captures_; }
+  /// What the bodies know of gradients.
+  [[nodiscard]] autodiff::Rules& rules() { return rules_->rules; }
 
   template <class Region>
   Tensors record(std::unique_ptr<Region> draft, const op::ValueTypes& results) {
@@ -63,7 +66,8 @@ class RegionCall {
     std::vector<Node*> nodes;
     for (const NodeRef& node : nodes_) nodes.push_back(node.get());
     Tensors out;
-    for (Node* node : engine::record_function(std::move(function), nodes, results, detail::caller_of(here_)))
+    for (Node* node : engine::record_function(std::move(function), nodes, results,
+                                              rules().empty() ? nullptr : rules_, detail::caller_of(here_)))
       out.push_back(Tensor::adopt(node));
     return out;
   }
@@ -80,7 +84,13 @@ class RegionCall {
   op::IrBuilder builder_;
   std::vector<NodeRef> nodes_;
   std::vector<ir::ExprRef> inputs_, captures_;
+  std::shared_ptr<RegionRules> rules_ = std::make_shared<RegionRules>();
 };
+
+template <class Body>
+void expect_body(const Body& body, std::string_view region, std::string_view what, Here here) {
+  if (!body) fail(here, cat(region, ": ", what, " is empty"));
+}
 
 Tensor one_element(const Tensor& tensor, std::string_view region, std::string_view what, Here here) {
   if (tensor.is_empty()) fail(here, cat(region, ": the ", what, " is empty"));
@@ -113,6 +123,8 @@ Tensors zeros_like(const Tensors& tensors, Here here) {
 
 Tensors tessera::cond(const Tensor& predicate, const std::function<Tensors()>& then,
                       const std::function<Tensors()>& otherwise, Here here) {
+  expect_body(then, "cond", "the first body", here);
+  expect_body(otherwise, "cond", "the second body", here);
   const Tensor which = predicate_of(predicate, "cond", here);
   const Trace yes(which.engine(), {}, without_parameters(then), here),
       no(which.engine(), {}, without_parameters(otherwise), here);
@@ -125,17 +137,20 @@ Tensors tessera::cond(const Tensor& predicate, const std::function<Tensors()>& t
   RegionCall call("cond", {which}, captures, here);
   auto draft = std::make_unique<ir::IfRegion>();
   draft->condition = call.inputs()[0];
-  draft->then_body = yes.function("then", captures);
-  draft->else_body = no.function("else", captures);
+  draft->then_body = yes.function("then", captures, call.rules());
+  draft->else_body = no.function("else", captures, call.rules());
   return call.record(std::move(draft), types);
 }
 
 Tensor tessera::cond(const Tensor& predicate, const std::function<Tensor()>& then,
                      const std::function<Tensor()>& otherwise, Here here) {
+  expect_body(then, "cond", "the first body", here);
+  expect_body(otherwise, "cond", "the second body", here);
   return cond(predicate, in_a_list(then), in_a_list(otherwise), here)[0];
 }
 
 Tensors tessera::if_(const Tensor& predicate, const std::function<Tensors()>& body, Here here) {
+  expect_body(body, "if_", "the body", here);
   // What the body gives is known only after it ran; the other body runs second.
   Tensors results;
   const std::function<Tensors()> then = [&] { return results = body(); };
@@ -144,12 +159,14 @@ Tensors tessera::if_(const Tensor& predicate, const std::function<Tensors()>& bo
 }
 
 Tensor tessera::if_(const Tensor& predicate, const std::function<Tensor()>& body, Here here) {
+  expect_body(body, "if_", "the body", here);
   return if_(predicate, in_a_list(body), here)[0];
 }
 
 Tensors tessera::switch_(const Tensor& index, const std::vector<std::function<Tensors()>>& bodies,
                          Here here) {
   if (bodies.empty()) fail(here, "switch: there is no body");
+  for (std::size_t i = 0; i < bodies.size(); ++i) expect_body(bodies[i], "switch", cat("body ", i), here);
   Tensor which = one_element(index, "switch", "index", here);
   if (ir::is_float(which.dtype()))
     fail(here, cat("switch: the index is ", which.node()->type(), ", expected an integer"));
@@ -166,7 +183,7 @@ Tensors tessera::switch_(const Tensor& index, const std::vector<std::function<Te
   draft->index = call.inputs()[0];
   for (std::size_t i = 0; i < traces.size(); ++i) {
     expect_same_types("switch", cat("body ", i), types, traces[i].results(), here);
-    draft->bodies.push_back(traces[i].function(cat("body", i), captures));
+    draft->bodies.push_back(traces[i].function(cat("body", i), captures, call.rules()));
   }
   return call.record(std::move(draft), types);
 }
@@ -175,6 +192,8 @@ Tensors tessera::while_loop(const std::function<Tensor(const Tensors&)>& conditi
                             const std::function<Tensors(const Tensors&)>& body, const Tensors& state,
                             const WhileOptions& options, Here here) {
   if (state.empty()) fail(here, "while_loop: there is no state");
+  expect_body(condition, "while_loop", "the condition", here);
+  expect_body(body, "while_loop", "the body", here);
   if (options.max_iterations && *options.max_iterations < 0)
     fail(here, cat("while_loop: max_iterations is ", *options.max_iterations, ", expected 0 or more"));
   const op::ValueTypes types = types_of(state, "while_loop", here);
@@ -191,8 +210,8 @@ Tensors tessera::while_loop(const std::function<Tensor(const Tensors&)>& conditi
   auto draft = std::make_unique<ir::WhileRegion>();
   draft->inits = call.inputs();
   draft->limit = options.max_iterations;
-  draft->condition = more.function("condition", captures);
-  draft->body = next.function("body", captures);
+  draft->condition = more.function("condition", captures, call.rules());
+  draft->body = next.function("body", captures, call.rules());
   return call.record(std::move(draft), types);
 }
 
@@ -201,6 +220,7 @@ Tensors tessera::for_loop(const Operand& count,
                           const Tensors& state) {
   const Here here = count.here();
   if (state.empty()) fail(here, "for_loop: there is no state");
+  expect_body(body, "for_loop", "the body", here);
   if (count.kind() != Operand::Kind::integer && count.kind() != Operand::Kind::tensor)
     fail(here, "for_loop: the count is no integer");
   const op::ValueTypes types = types_of(state, "for_loop", here);
@@ -225,6 +245,6 @@ Tensors tessera::for_loop(const Operand& count,
                                                        : ir::ExprRef(ir::int_const(count.integer()));
   draft->inits.assign(call.inputs().begin(),
                       call.inputs().begin() + static_cast<std::ptrdiff_t>(state.size()));
-  draft->body = next.function("body", captures);
+  draft->body = next.function("body", captures, call.rules());
   return call.record(std::move(draft), types);
 }

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "tessera/engine/engine.h"
 #include "tessera/tensor/create.h"
 #include "tessera/tensor/gradient.h"
 #include "tessera/tensor/graph.h"
@@ -214,6 +215,128 @@ TEST(Region, gradient_of_while) {
   // 3, 9, 27, 81, 243 = x^5
   EXPECT_NEAR(f(number(3)).item<double>(), 243, 1e-9);
   EXPECT_NEAR(grad(f)(number(3)).item<double>(), 5 * 81, 1e-9);
+}
+
+// ---- gradients of the caller's own inside regions
+
+TensorFunction clipped_product(const Tensor& scale) {
+  return custom_gradient([=](const Tensors& xs) { return xs[0] * xs[0] * scale; },
+                         [=](const Tensors& xs, const Tensor&, const Tensor& dy) {
+                           return Tensors{clip(dy, -1, 1) * xs[0] * scale};
+                         });
+}
+
+TEST(Region, custom_gradients_hold_inside) {
+  const Tensor scale = number(3);
+  const auto f = clipped_product(scale);
+  const auto in_cond = [&](const Tensor& x) {
+    return cond(
+               x > 0, [&] { return f({x}); }, [&] { return x; }) *
+           10;
+  };
+  const auto in_loop = [&](const Tensor& x) {
+    return for_loop(3, [&](const Tensor&, const Tensors& s) { return Tensors{s[0] + f({x})}; },
+                    {number(0)})[0] *
+           10;
+  };
+  // dy is 10, clipped to 1; times x = 2, times scale = 3.
+  EXPECT_EQ(in_cond(number(2)).item<double>(), 120);
+  EXPECT_EQ(grad(in_cond)(number(2)).item<double>(), 6);
+  EXPECT_EQ(grad(in_cond)(number(-2)).item<double>(), 10);
+  EXPECT_EQ(grad(in_loop)(number(2)).item<double>(), 18);
+  EXPECT_EQ(grad(grad(in_cond))(number(2)).item<double>(), 3);  // of the rule: d(x * scale)
+}
+
+TEST(Region, custom_gradients_capture_values_of_the_body) {
+  const auto f = [&](const Tensor& x) {
+    return for_loop(
+        2,
+        [&](const Tensor& i, const Tensors& s) {
+          const Tensor weight = i.cast(f64) + 5;  // a value of this iteration that only the rule uses
+          const auto g = custom_gradient(
+              [](const Tensors& xs) { return xs[0] * 1; },
+              [&](const Tensors&, const Tensor&, const Tensor& dy) { return Tensors{dy * weight}; });
+          return Tensors{g({s[0]})};
+        },
+        {x})[0];
+  };
+  EXPECT_EQ(grad(f)(number(1)).item<double>(), 30);
+}
+
+TEST(Region, custom_gradients_that_are_wrong_are_said_at_once) {
+  const auto wrong = custom_gradient([](const Tensors& xs) { return xs[0]; },
+                                     [](const Tensors&, const Tensor&, const Tensor&) { return Tensors{}; });
+  const Tensor x = number(1);
+  const std::string message = message_of([&] {
+    (void)cond(
+        x > 0, [&] { return wrong({x}); }, [&] { return x; });
+  });
+  EXPECT_NE(message.find("0 gradients for 1"), std::string::npos) << message;
+  EXPECT_NE(message.find("region_test.cpp"), std::string::npos) << message;
+}
+
+TEST(Region, checkpoints_hold_inside_and_let_gradients_into_captures) {
+  const Tensor w = number(3);
+  const auto f = [](const Tensors& a) {
+    const Tensor &x = a[0], &scale = a[1];
+    const auto step = checkpoint([&](const Tensors& s) { return sin(s[0]) * scale; });
+    return for_loop(4, [&](const Tensor&, const Tensors& s) { return Tensors{step({s[0]})}; }, {x})[0];
+  };
+  const auto plain = [](const Tensors& a) {
+    Tensor x = a[0];
+    for (int i = 0; i < 4; ++i) x = sin(x) * a[1];
+    return x;
+  };
+  const auto got = value_and_grad(f)({number(0.5), w}), expected = value_and_grad(plain)({number(0.5), w});
+  EXPECT_NEAR(got.value.item<double>(), expected.value.item<double>(), 1e-12);
+  for (std::size_t i = 0; i < 2; ++i)
+    EXPECT_NEAR(got.gradients[i].item<double>(), expected.gradients[i].item<double>(), 1e-12) << i;
+}
+
+TEST(Region, no_grad_holds_inside) {
+  const auto f = [](const Tensor& x) {
+    return cond(
+        x > 0,
+        [&] {
+          Tensor held;
+          {
+            const auto scope = no_grad();
+            held = x * x;
+          }
+          return held * x;
+        },
+        [&] { return x; });
+  };
+  EXPECT_EQ(grad(f)(number(3)).item<double>(), 9);  // 27 if the square counted
+}
+
+TEST(Region, misuse_names_the_callers_line) {
+  const auto here = [](const std::string& message, std::string_view part) {
+    return message.find("region_test.cpp") != std::string::npos && message.find(part) != std::string::npos;
+  };
+  const Tensor x = number(1), other = ones({}, {.dtype = f64, .engine = engine::Engine::create()});
+  const std::function<Tensor()> none;
+  const std::function<Tensors()> nothing;
+  std::string m = message_of([&] { (void)cond(x, none, [&] { return x; }); });
+  EXPECT_TRUE(here(m, "cond: the first body is empty")) << m;
+  m = message_of([&] { (void)switch_(arange(1), {nothing}); });
+  EXPECT_TRUE(here(m, "switch: body 0 is empty")) << m;
+  m = message_of([&] { (void)for_loop(3, nullptr, {x}); });
+  EXPECT_TRUE(here(m, "for_loop: the body is empty")) << m;
+  m = message_of([&] { (void)while_loop(nullptr, [](const Tensors& s) { return s; }, {x}); });
+  EXPECT_TRUE(here(m, "while_loop: the condition is empty")) << m;
+  m = message_of([&] {
+    (void)cond(
+        x > 0, [&] { return other; }, [&] { return x; });
+  });
+  EXPECT_TRUE(here(m, "cond: tensors of two engines")) << m;
+  m = message_of([&] { (void)for_loop(2, [&](const Tensor&, const Tensors& s) { return s; }, {x, other}); });
+  EXPECT_TRUE(here(m, "for_loop: tensors of two engines")) << m;
+  m = message_of([&] {
+    (void)while_loop([](const Tensors& s) { return s[0] < 3; },
+                     [&](const Tensors&) { return Tensors{other}; }, {x});
+  });
+  EXPECT_TRUE(here(m, "while_loop: tensors of two engines")) << m;
 }
 
 }  // namespace

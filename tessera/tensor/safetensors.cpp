@@ -4,9 +4,12 @@
 #include "tessera/base/checked.h"
 #include "tessera/base/file.h"
 #include "tessera/base/json.h"
+#include "tessera/base/text.h"
+#include "tessera/tensor/call.h"
 #include "tessera/tensor/io.h"
 
 using namespace tessera;
+using detail::value_at;
 
 namespace {
 
@@ -101,12 +104,39 @@ Result<Parsed> parse_header(const std::string& path, std::span<const std::byte> 
   return out;
 }
 
+void write_metadata(JsonWriter& json, const std::map<std::string, std::string>& metadata, Here here) {
+  json.key("__metadata__").begin_object();
+  for (const auto& [key, value] : metadata) {
+    if (!is_valid_utf8(key) || !is_valid_utf8(value))
+      detail::fail(here, cat("save_safetensors: the metadata '", printable(shortened(key, 60)),
+                             "' is not valid UTF-8"));
+    json.member(key, value);
+  }
+  json.end_object();
+}
+
+std::string_view name_of(Dtype dtype) {
+  return std::find_if(std::begin(dtype_names), std::end(dtype_names),
+                      [&](const auto& entry) { return entry.second == dtype; })
+      ->first;
+}
+
+/// The header behind its length, filled up so that the data is aligned.
+std::string with_length(std::string_view json) {
+  std::string out(8, '\0');
+  out += json;
+  while (out.size() % 8 != 0) out += ' ';
+  const std::uint64_t length = out.size() - 8;
+  for (std::size_t i = 0; i < 8; ++i) out[i] = static_cast<char>(length >> (8 * i) & 255);
+  return out;
+}
+
 }  // namespace
 
 NamedTensors tessera::load_safetensors(const std::string& path, const CreateOptions& options,
-                                       std::map<std::string, std::string>* metadata) {
-  const Bytes file = value_or_throw(map_file(path));
-  Parsed parsed = value_or_throw(parse_header(path, file.span()));
+                                       std::map<std::string, std::string>* metadata, Here here) {
+  const Bytes file = value_at(here, map_file(path));
+  Parsed parsed = value_at(here, parse_header(path, file.span()));
   if (metadata != nullptr) *metadata = std::move(parsed.metadata);
   NamedTensors out;
   for (const Entry& entry : parsed.entries) {
@@ -117,46 +147,33 @@ NamedTensors tessera::load_safetensors(const std::string& path, const CreateOpti
     // The mapping is private, so that the tensor may be read as memory of the caller; `file` keeps it alive.
     out[entry.name] = aligned && !bytes.empty()
                           ? from_memory(
-                                const_cast<std::byte*>(bytes.data()), entry.shape, [file] {}, each)
-                          : from_bytes(bytes, entry.shape, each);
+                                const_cast<std::byte*>(bytes.data()), entry.shape, [file] {}, each, here)
+                          : from_bytes(bytes, entry.shape, each, here);
   }
   return out;
 }
 
 void tessera::save_safetensors(const std::string& path, const NamedTensors& tensors,
-                               const std::map<std::string, std::string>& metadata) {
+                               const std::map<std::string, std::string>& metadata, Here here) {
+  for (const auto& [name, tensor] : tensors) {
+    detail::check_name("save_safetensors", name, tensor, here);
+    if (name == "__metadata__")
+      detail::fail(here, "save_safetensors: the format keeps the name __metadata__ for itself");
+  }
   JsonWriter json;
   json.begin_object();
-  if (!metadata.empty()) {
-    json.key("__metadata__").begin_object();
-    for (const auto& [key, value] : metadata) json.member(key, value);
-    json.end_object();
-  }
+  if (!metadata.empty()) write_metadata(json, metadata, here);
   std::size_t offset = 0;
   std::vector<std::span<const std::byte>> parts(1);
   for (const auto& [name, tensor] : tensors) {
-    if (name == "__metadata__")
-      throw Exception(Error(ErrorCode::invalid_argument,
-                            "save_safetensors: the format keeps the name __metadata__ for itself"));
-    const auto bytes = tensor.bytes();
-    const auto known = std::find_if(std::begin(dtype_names), std::end(dtype_names),
-                                    [&](const auto& entry) { return entry.second == tensor.dtype(); });
-    json.key(name).begin_object().member("dtype", known->first).member("shape", tensor.shape());
-    json.key("data_offsets")
-        .begin_array()
-        .value(offset)
-        .value(offset + bytes.size())
-        .end_array()
-        .end_object();
-    offset += bytes.size();
-    parts.push_back(bytes);
+    parts.push_back(tensor.bytes(here));
+    json.key(name).begin_object().member("dtype", name_of(tensor.dtype())).member("shape", tensor.shape());
+    json.key("data_offsets").begin_array().value(offset).value(offset + parts.back().size());
+    json.end_array().end_object();
+    offset += parts.back().size();
   }
   json.end_object();
-  std::string header(8, '\0');
-  header += json.text();
-  while (header.size() % 8 != 0) header += ' ';  // so that the data is aligned
-  const std::uint64_t length = header.size() - 8;
-  for (std::size_t i = 0; i < 8; ++i) header[i] = static_cast<char>(length >> (8 * i) & 255);
+  const std::string header = with_length(json.text());
   parts[0] = std::as_bytes(std::span(header));
-  value_or_throw(write_file(path, parts));
+  value_at(here, write_file(path, parts));
 }

@@ -13,29 +13,13 @@
 #include "tessera/tensor/graph.h"
 
 using namespace tessera;
+using detail::fail;
+using detail::node_of;
+using detail::value_at;
 using engine::Node;
 using engine::Storage;
 
 namespace {
-
-[[noreturn]] void fail(Here here, ErrorCode code, std::string message) {
-  throw Exception(Error(code, std::move(message), detail::span_of(here)));
-}
-
-Node& checked(Node* node, Here here) {
-  if (node == nullptr) fail(here, ErrorCode::invalid_argument, "an empty tensor was used");
-  return *node;
-}
-Node& checked(Node* node) {
-  if (node == nullptr) throw Exception(Error(ErrorCode::invalid_argument, "an empty tensor was used"));
-  return *node;
-}
-
-template <class T>
-T value_at(Here here, Result<T> result) {
-  if (!result) throw Exception(std::move(result).error().at(detail::span_of(here)));
-  if constexpr (!std::is_void_v<T>) return *std::move(result);
-}
 
 /// The stored value, computed if it was not.
 const Storage& stored(const Tensor& tensor, Here here) {
@@ -104,36 +88,38 @@ Tensor::~Tensor() {
   engine::release(node_);
 }
 
-Dtype Tensor::dtype() const { return checked(node_).dtype; }
+Dtype Tensor::dtype(Here here) const { return node_of(*this, "dtype", here).dtype; }
 
-Shape Tensor::shape() const {
-  const Node& node = checked(node_);
+Shape Tensor::shape(Here here) const {
+  const Node& node = node_of(*this, "shape", here);
   return {node.shape().begin(), node.shape().end()};
 }
 
-std::int64_t Tensor::rank() const { return checked(node_).rank; }
+std::int64_t Tensor::rank(Here here) const { return node_of(*this, "rank", here).rank; }
 
 std::int64_t Tensor::dim(std::int64_t axis, Here here) const {
-  if (axis < -rank() || axis >= rank())
-    fail(here, ErrorCode::invalid_argument, cat("axis ", axis, " is outside [", -rank(), ", ", rank(), ")"));
-  return shape()[static_cast<std::size_t>(axis < 0 ? axis + rank() : axis)];
+  const Node& node = node_of(*this, "dim", here);
+  const std::int64_t rank = node.rank;
+  if (axis < -rank || axis >= rank)
+    fail(here, cat("dim: axis ", axis, " is outside [", -rank, ", ", rank, ") of a ", node.type()));
+  return node.shape()[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)];
 }
 
-std::int64_t Tensor::size() const {
+std::int64_t Tensor::size(Here here) const {
   std::int64_t out = 1;
-  for (std::int64_t dim : shape()) out *= dim;
+  for (std::int64_t dim : node_of(*this, "size", here).shape()) out *= dim;
   return out;
 }
 
 const Tensor& Tensor::eval(Here here) const {
-  Node& node = checked(node_, here);
+  Node& node = node_of(*this, "eval", here);
   if (node.is_stored()) return *this;
   Node* const nodes[] = {&node};
   value_at(here, node.component->engine()->evaluate(nodes));
   return *this;
 }
 
-bool Tensor::is_evaluated() const { return checked(node_).is_stored(); }
+bool Tensor::is_evaluated(Here here) const { return node_of(*this, "is_evaluated", here).is_stored(); }
 
 std::span<const std::byte> Tensor::bytes(Here here) const {
   const Storage& storage = contiguous_storage(*this, here);
@@ -143,10 +129,10 @@ std::span<const std::byte> Tensor::bytes(Here here) const {
 
 template <class T>
 std::span<const T> Tensor::data(Here here) const {
-  const bool bits = (dtype() == Dtype::f16 || dtype() == Dtype::bf16) && std::is_same_v<T, std::uint16_t>;
-  if (dtype_of<T> != dtype() && !bits)
-    fail(here, ErrorCode::invalid_argument,
-         cat("data() of a tensor of dtype ", dtype(), " was asked for as ", dtype_of<T>));
+  const Dtype own = node_of(*this, "data", here).dtype;
+  const bool bits = (own == Dtype::f16 || own == Dtype::bf16) && std::is_same_v<T, std::uint16_t>;
+  if (dtype_of<T> != own && !bits)
+    fail(here, cat("data() of a tensor of dtype ", own, " was asked for as ", dtype_of<T>));
   const auto all = bytes(here);
   return {reinterpret_cast<const T*>(all.data()), all.size() / sizeof(T)};
 }
@@ -156,18 +142,14 @@ T Tensor::item(std::initializer_list<std::int64_t> index, Here here) const {
   const Storage& storage = stored(*this, here);
   const auto& layout = storage.layout;
   if (index.size() == 0 && op::element_count(layout.shape) != 1)
-    fail(here, ErrorCode::invalid_argument,
-         cat("item() needs an index: the tensor has shape [", join(layout.shape, ", "), "]"));
+    fail(here, cat("item() needs an index: the tensor has shape [", join(layout.shape, ", "), "]"));
   if (index.size() != 0 && index.size() != layout.rank())
-    fail(here, ErrorCode::invalid_argument,
-         cat("an index of ", index.size(), " numbers was given for a tensor of rank ", layout.rank()));
+    fail(here, cat("an index of ", index.size(), " numbers was given for a tensor of rank ", layout.rank()));
   std::int64_t offset = layout.offset;
   std::size_t axis = 0;
   for (std::int64_t i : index) {
     const std::int64_t extent = layout.shape[axis], at = i < 0 ? i + extent : i;
-    if (at < 0 || at >= extent)
-      fail(here, ErrorCode::invalid_argument,
-           cat("index ", i, " is outside axis ", axis, " of size ", extent));
+    if (at < 0 || at >= extent) fail(here, cat("index ", i, " is outside axis ", axis, " of size ", extent));
     offset += at * layout.strides[axis++];
   }
   return element_as<T>(storage.buffer->data() + offset * static_cast<std::int64_t>(ir::size_of(dtype())),
@@ -206,7 +188,7 @@ const void* Tensor::storage(Here here) const { return first_element(stored(*this
 // ---- writing
 
 void Tensor::fill(double value, Here here) {
-  const Node& node = checked(node_, here);
+  const Node& node = node_of(*this, "fill", here);
   become(full(shape(), value, {.dtype = node.dtype, .engine = node.component->engine()}, here), here);
 }
 
@@ -218,7 +200,7 @@ void Tensor::become(Tensor next, Here here) {
 }
 
 void Tensor::assign(const Tensor& other, Here here) {
-  const Node &mine = checked(node_, here), &theirs = checked(other.node_, here);
+  const Node &mine = node_of(*this, "assign", here), &theirs = node_of(other, "assign", here);
   if (mine.dtype != theirs.dtype || shape() != other.shape())
     fail(here, ErrorCode::shape, cat("assign: a ", mine.type(), " cannot be assigned a ", theirs.type()));
   become(other, here);
@@ -226,9 +208,8 @@ void Tensor::assign(const Tensor& other, Here here) {
 
 void Tensor::update_slice(const Shape& starts, const Tensor& update, const Shape& steps, Here here) {
   static const op::Card& card = detail::card("update_slice");
-  if (checked(node_, here).dtype != checked(update.node_, here).dtype)
-    fail(here, ErrorCode::invalid_argument,
-         cat("update_slice: a ", update.node_->type(), " cannot be written into a ", node_->type()));
+  if (node_of(*this, "update_slice", here).dtype != node_of(update, "update_slice", here).dtype)
+    fail(here, cat("update_slice: a ", update.node_->type(), " cannot be written into a ", node_->type()));
   become(detail::call(card, detail::CallOperands().add(Operand(*this, here)).add(Operand(update, here)),
                       {{"starts", ir::shape_of(starts)}, {"steps", steps}}),
          here);
@@ -238,11 +219,10 @@ void Tensor::update_slice(const Shape& starts, const Tensor& update, const Shape
 
 Tensor Tensor::slice(std::vector<Slice> slices, Here here) const {
   static const op::Card& card = detail::card("slice");
-  const Node& node = checked(node_, here);
+  const Node& node = node_of(*this, "slice", here);
   if (slices.size() > node.rank)
-    fail(here, ErrorCode::invalid_argument,
-         cat("slice: ", slices.size(), " slices were given for a tensor of rank ",
-             static_cast<int>(node.rank)));
+    fail(here, cat("slice: ", slices.size(), " slices were given for a tensor of rank ",
+                   static_cast<int>(node.rank)));
   ir::Shape starts, stops;
   Shape steps, axes;
   for (std::size_t i = 0; i < slices.size(); ++i) {
@@ -279,17 +259,18 @@ Tensor Tensor::cast(Dtype dtype, Here here) const {
 
 Tensor Tensor::operator[](Index index) const {
   const auto [i, here] = index;
-  checked(node_, here);
-  if (rank() == 0) fail(here, ErrorCode::invalid_argument, "a tensor of rank 0 has no index");
+  node_of(*this, "index", here);
+  if (rank() == 0) fail(here, "a tensor of rank 0 has no index");
   Shape rest = shape();
   const std::int64_t extent = rest[0], at = i < 0 ? i + extent : i;
-  if (at < 0 || at >= extent)
-    fail(here, ErrorCode::invalid_argument, cat("index ", i, " is outside axis 0 of size ", extent));
+  if (at < 0 || at >= extent) fail(here, cat("index ", i, " is outside axis 0 of size ", extent));
   rest.erase(rest.begin());
   return slice({{at, at + 1, 1}}, here).reshape(std::move(rest), here);
 }
 
-std::shared_ptr<engine::Engine> Tensor::engine() const { return checked(node_).component->engine(); }
+std::shared_ptr<engine::Engine> Tensor::engine(Here here) const {
+  return node_of(*this, "engine", here).component->engine();
+}
 
 // ---- operators
 
@@ -331,9 +312,9 @@ Tensor tessera::operator~(Operand x) {
 void tessera::eval(std::span<const Tensor> tensors, Here here) {
   std::vector<Node*> nodes;
   for (const Tensor& tensor : tensors) {
-    Node& node = checked(tensor.node(), here);
+    Node& node = node_of(tensor, "eval", here);
     if (!nodes.empty() && node.component->engine() != nodes[0]->component->engine())
-      fail(here, ErrorCode::invalid_argument, "tensors of two engines cannot be evaluated together");
+      fail(here, "tensors of two engines cannot be evaluated together");
     nodes.push_back(&node);
   }
   if (!nodes.empty()) value_at(here, nodes[0]->component->engine()->evaluate(nodes));
@@ -352,11 +333,13 @@ bool Pending::is_done() const {
   return state_ == nullptr || state_->done.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
 }
 
-Pending tessera::eval_async(std::vector<Tensor> tensors) {
+Pending tessera::eval_async(std::vector<Tensor> tensors, Here here) {
+  for (const Tensor& tensor : tensors) node_of(tensor, "eval_async", here);
   Pending out;
   out.state_ = std::make_shared<Pending::State>();
   out.state_->tensors = std::move(tensors);
-  out.state_->done =
-      std::async(std::launch::async, [state = out.state_.get()] { eval(state->tensors); }).share();
+  out.state_->done = std::async(std::launch::async, [state = out.state_.get(), here] {
+                       eval(state->tensors, here);
+                     }).share();
   return out;
 }

@@ -74,17 +74,17 @@ class Tensor {
   }
 
   [[nodiscard]] bool is_empty() const { return node_ == nullptr; }
-  [[nodiscard]] Dtype dtype() const;
-  [[nodiscard]] Shape shape() const;
+  [[nodiscard]] Dtype dtype(Here here = {}) const;
+  [[nodiscard]] Shape shape(Here here = {}) const;
   [[nodiscard]] std::int64_t dim(std::int64_t axis, Here here = {}) const;
-  [[nodiscard]] std::int64_t rank() const;
+  [[nodiscard]] std::int64_t rank(Here here = {}) const;
   /// The number of elements.
-  [[nodiscard]] std::int64_t size() const;
+  [[nodiscard]] std::int64_t size(Here here = {}) const;
 
   /// Computes and stores the value. What is stored is never computed again.
   const Tensor& eval(Here here = {}) const;
   /// Whether the value is stored.
-  [[nodiscard]] bool is_evaluated() const;
+  [[nodiscard]] bool is_evaluated(Here here = {}) const;
   /// The elements, row by row, valid as long as a handle to this value lives. Computes. T must be what the
   /// dtype stores.
   template <class T>
@@ -130,11 +130,11 @@ class Tensor {
   void zero_grad();
 
   /// What was recorded for this value. While the graph lives, evaluation does not forget it.
-  [[nodiscard]] Graph graph() const;
-  [[nodiscard]] std::shared_ptr<engine::Engine> engine() const;
+  [[nodiscard]] Graph graph(Here here = {}) const;
+  [[nodiscard]] std::shared_ptr<engine::Engine> engine(Here here = {}) const;
 
   /// As text; long axes are shortened. Computes.
-  [[nodiscard]] std::string to_text() const;
+  [[nodiscard]] std::string to_text(Here here = {}) const;
 
   // For the other files of this room and for those above.
   /// Takes over one handle.
@@ -241,10 +241,10 @@ class Pending {
   [[nodiscard]] bool is_done() const;
 
  private:
-  friend Pending eval_async(std::vector<Tensor> tensors);
+  friend Pending eval_async(std::vector<Tensor> tensors, Here here);
   struct State;
   std::shared_ptr<State> state_;
 };
-Pending eval_async(std::vector<Tensor> tensors);
+Pending eval_async(std::vector<Tensor> tensors, Here here = {});
 
 }  // namespace tessera

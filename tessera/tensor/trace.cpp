@@ -7,6 +7,7 @@
 #include "tessera/base/text.h"
 #include "tessera/ir/seal.h"
 #include "tessera/op/ir_builder.h"
+#include "tessera/tensor/backward.h"
 #include "tessera/tensor/call.h"
 
 using namespace tessera;
@@ -34,7 +35,7 @@ ir::ExprRef number(engine::ScalarBits bits, Dtype dtype) {
 /// Writes recorded nodes as statements.
 class NodeWriter {
  public:
-  explicit NodeWriter(op::IrBuilder& builder) : builder_(builder) {}
+  NodeWriter(op::IrBuilder& builder, autodiff::Rules& rules) : builder_(builder), rules_(rules) {}
 
   void bind(const Node* node, Value value) { values_[node] = {value}; }
 
@@ -44,34 +45,53 @@ class NodeWriter {
       return;
     }
     builder_.at(span_of_node(node));
+    const bool tracks = !node.is(Node::no_gradient);
     Values inputs;
     std::size_t scalars = 0;
     for (std::size_t i = 0; i < node.input_count; ++i) {
       if (const Node* input = node.input(i)) {
-        inputs.push_back(value(input));
+        inputs.push_back(tracks ? value(input) : values_.at(input)[0]);
         continue;
       }
       const Dtype dtype = engine::scalar_dtype_of(node, i);
       inputs.push_back(builder_.import(number(node.scalar_at(scalars++), dtype), {dtype, {}}));
     }
     values_[&node] = call(node, inputs);
-    if (auto status = builder_.status(); !status) throw Exception(std::move(status).error());
+    value_or_throw(builder_.status());
   }
 
-  [[nodiscard]] Value value(const Node* node) const { return values_.at(node)[0]; }
+  /// For a use that gradients flow back from.
+  [[nodiscard]] Value value(const Node* node) {
+    const Value found = values_.at(node)[0];
+    if (!node->is(Node::no_gradient) || !ir::is_float(node->dtype)) return found;
+    Value& stopped = stopped_[node];
+    if (!stopped) stopped = op::unary("stop_gradient", found);
+    return stopped;
+  }
 
  private:
   Values call(const Node& node, const Values& inputs) {
-    if (node.extra != nullptr && node.extra->function) return invoke(node, inputs);
-    if (node.extra != nullptr && node.extra->custom)
-      throw Exception(Error(ErrorCode::unsupported,
-                            "custom gradients and checkpoints inside a region are not supported"));
+    if (node.extra != nullptr && node.extra->function) {
+      rules_.add(rules_of(node));
+      return invoke(node, node.extra->function, inputs);
+    }
+    if (node.extra != nullptr && node.extra->custom) return custom(node, inputs);
     return builder_.call_all(node.card->name, inputs, node.attributes());
   }
 
-  Values invoke(const Node& node, const Values& inputs) {
+  Values custom(const Node& node, const Values& inputs) {
+    const auto& rule = static_cast<const CustomRule&>(*node.extra->custom);
+    std::vector<std::size_t> wrt;
+    for (std::size_t i = 1; i <= rule.arguments; ++i)
+      if (ir::is_float(inputs[i].dtype())) wrt.push_back(i);
+    rules_.add(rule.rules);
+    rules_.set_gradient(rule.function, rule.gradient, std::move(wrt));
+    return invoke(node, rule.function, inputs);
+  }
+
+  Values invoke(const Node& node, const ir::FunctionRef& callee, const Values& inputs) {
     auto draft = std::make_unique<ir::Invoke>();
-    draft->callee = node.extra->function;
+    draft->callee = callee;
     for (Value input : inputs) draft->args.push_back(builder_.expr(input));
     const auto& results = node.extra->results;
     return builder_.append(ir::seal(std::move(draft)), results.empty()
@@ -85,10 +105,18 @@ class NodeWriter {
   }
 
   op::IrBuilder& builder_;
+  autodiff::Rules& rules_;
   std::unordered_map<const Node*, Values> values_;
+  std::unordered_map<const Node*, Value> stopped_;  ///< where no gradient flows back
 };
 
 }  // namespace
+
+const autodiff::Rules& tessera::detail::rules_of(const Node& call) {
+  static const autodiff::Rules none;
+  const auto* rules = static_cast<const RegionRules*>(call.extra->custom.get());
+  return rules == nullptr ? none : rules->rules;
+}
 
 Trace::Trace(const std::shared_ptr<engine::Engine>& engine, const op::ValueTypes& parameters,
              const Body& body, Here here)
@@ -98,9 +126,7 @@ Trace::Trace(const std::shared_ptr<engine::Engine>& engine, const op::ValueTypes
     parameters_.push_back(Tensor::adopt(engine::make_placeholder(engine, type, caller_of(here))));
   results_ = body(parameters_);
   for (std::size_t i = 0; i < results_.size(); ++i)
-    if (results_[i].is_empty())
-      throw Exception(Error(ErrorCode::invalid_argument, cat("result ", i, " of a region is an empty tensor"),
-                            span_of(here)));
+    if (results_[i].is_empty()) fail(here, cat("result ", i, " of a region is an empty tensor"));
 }
 
 /// Ids grow with time on one thread, and only this thread traces what its body records. A stored tensor is a
@@ -139,9 +165,10 @@ void Trace::add_captures(std::vector<NodeRef>& captures) const {
   }
 }
 
-ir::FunctionRef Trace::function(std::string name, std::span<const NodeRef> captures) const {
+ir::FunctionRef Trace::function(std::string name, std::span<const NodeRef> captures,
+                                autodiff::Rules& rules) const {
   op::IrBuilder builder;
-  NodeWriter writer(builder);
+  NodeWriter writer(builder, rules);
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     writer.bind(parameters_[i].node(), builder.parameter(cat("x", i), parameters_[i].node()->type()));
   for (std::size_t i = 0; i < captures.size(); ++i)

@@ -7,11 +7,19 @@
 #include <string>
 #include <vector>
 
+#include "tessera/autodiff/rules.h"
 #include "tessera/engine/record.h"
 #include "tessera/ir/function.h"
 #include "tessera/tensor/tensor.h"
 
 namespace tessera::detail {
+
+/// What the gradient of a traced function has to know of functions inside it.
+struct RegionRules : engine::CustomGradient {
+  autodiff::Rules rules;
+};
+/// Of a call of a traced function.
+[[nodiscard]] const autodiff::Rules& rules_of(const engine::Node& call);
 
 class Trace {
  public:
@@ -24,8 +32,9 @@ class Trace {
   [[nodiscard]] const std::vector<Tensor>& results() const { return results_; }
   /// Adds what the results depend on and was recorded before, if it is not among them.
   void add_captures(std::vector<engine::NodeRef>& captures) const;
-  /// The function of the parameters and then the captures.
-  [[nodiscard]] ir::FunctionRef function(std::string name, std::span<const engine::NodeRef> captures) const;
+  /// The function of the parameters and then the captures. Adds what is known of gradients inside to `rules`.
+  [[nodiscard]] ir::FunctionRef function(std::string name, std::span<const engine::NodeRef> captures,
+                                         autodiff::Rules& rules) const;
 
  private:
   [[nodiscard]] bool is_inside(const engine::Node* node) const;

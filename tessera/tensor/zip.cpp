@@ -1,10 +1,12 @@
 #include "tessera/tensor/zip.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "tessera/base/file.h"
 #include "tessera/base/text.h"
+#include "tessera/tensor/call.h"
 #include "tessera/tensor/inflate.h"
 #include "tessera/tensor/io.h"
 #include "tessera/tensor/npy.h"
@@ -15,6 +17,8 @@ using namespace tessera::detail;
 namespace {
 
 constexpr std::uint32_t local_magic = 0x04034b50, central_magic = 0x02014b50, end_magic = 0x06054b50;
+constexpr std::uint16_t utf8_names = 0x800;  // the flag for names that are no ASCII
+constexpr std::uint64_t largest = 0xfffffffe;
 constexpr std::size_t end_size = 22, central_size = 46, local_size = 30;
 
 class ZipReader {
@@ -117,6 +121,10 @@ void append_number(std::string& out, std::uint64_t value, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 255);
 }
 
+bool is_ascii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
 constexpr auto crc_table = [] {
   std::array<std::uint32_t, 256> table{};
   for (std::uint32_t i = 0; i < 256; ++i) {
@@ -141,15 +149,26 @@ Result<std::vector<ZipMember>> tessera::detail::read_zip(const std::string& name
   return ZipReader(name, archive).run();
 }
 
+Result<void> ZipWriter::check_fits(const std::string& name, std::uint64_t size) const {
+  const auto refuse = [&](std::string_view why) {
+    return Error(ErrorCode::limit, cat("'", printable(shortened(name, 60)), "' ", why));
+  };
+  if (name.size() > 0xffff)
+    return refuse(cat("has a name of ", name.size(), " bytes, an archive takes at most ", 0xffff));
+  if (count_ == 0xffff) return refuse(cat("would be one member more than the ", 0xffff, " an archive takes"));
+  if (size > largest || offset_ + size > largest)
+    return refuse(
+        cat("of ", size, " bytes does not fit an archive of 4 GiB, of which ", offset_, " are used"));
+  return {};
+}
+
 Result<void> ZipWriter::add(const std::string& name, std::string_view head, std::span<const std::byte> body) {
   const std::uint64_t size = head.size() + body.size();
-  if (size > 0xfffffffe || offset_ + size > 0xfffffffe || name.size() > 0xffff || count_ == 0xffff)
-    return Error(ErrorCode::limit,
-                 cat("'", printable(shortened(name, 60)), "' does not fit an archive of 4 GiB"));
+  TESSERA_TRY(check_fits(name, size));
   const std::uint32_t crc = crc32(body, crc32(std::as_bytes(std::span(head))));
   std::string common;  // what the local header and the directory have in common
   append_number(common, 20, 2);
-  append_number(common, 0, 2);
+  append_number(common, is_ascii(name) ? 0 : utf8_names, 2);
   append_number(common, 0, 2);
   append_number(common, 0, 4);  // no time: the same tensors make the same bytes
   append_number(common, crc, 4);
@@ -193,20 +212,33 @@ std::vector<std::span<const std::byte>> ZipWriter::finish() {
   return out;
 }
 
-NamedTensors tessera::load_npz(const std::string& path, const CreateOptions& options) {
-  const Bytes file = value_or_throw(map_file(path));
+NamedTensors tessera::load_npz(const std::string& path, const CreateOptions& options, Here here) {
+  const Bytes file = value_at(here, map_file(path));
   NamedTensors out;
-  for (const ZipMember& member : value_or_throw(read_zip(path, file.span()))) {
+  for (const ZipMember& member : value_at(here, read_zip(path, file.span()))) {
     std::string name = member.name;
     if (name.size() > 4 && name.ends_with(".npy")) name.resize(name.size() - 4);
-    out[name] = value_or_throw(parse_npy(cat(path, "/", member.name), member.data, options));
+    const auto refuse = [&](std::string_view why) {
+      detail::fail(here, ErrorCode::parse,
+                   cat(printable(path), ": the name '", printable(shortened(name, 60)), "' ", why));
+    };
+    if (!is_valid_utf8(name)) refuse("is not valid UTF-8");
+    if (out.contains(name)) refuse("stands for two arrays");
+    out[name] = value_at(here, parse_npy(cat(path, "/", member.name), member.data, options, here));
   }
   return out;
 }
 
-void tessera::save_npz(const std::string& path, const NamedTensors& tensors) {
+void tessera::save_npz(const std::string& path, const NamedTensors& tensors, Here here) {
   ZipWriter writer;
-  for (const auto& [name, tensor] : tensors)
-    value_or_throw(writer.add(name + ".npy", value_or_throw(npy_header(tensor)), tensor.bytes()));
-  value_or_throw(write_file(path, writer.finish()));
+  for (const auto& [name, tensor] : tensors) {
+    check_name("save_npz", name, tensor, here);
+    const auto named = [&](Error error) {
+      return std::move(error).note(cat("saving '", printable(shortened(name, 60)), "'"));
+    };
+    auto header = npy_header(tensor);
+    if (!header) throw Exception(named(std::move(header).error()).at(span_of(here)));
+    value_at(here, writer.add(name + ".npy", *header, tensor.bytes(here)));
+  }
+  value_at(here, write_file(path, writer.finish()));
 }

@@ -28,6 +28,8 @@ class ZipWriter {
   [[nodiscard]] std::vector<std::span<const std::byte>> finish();
 
  private:
+  [[nodiscard]] Result<void> check_fits(const std::string& name, std::uint64_t size) const;
+
   std::vector<std::string> kept_;
   std::vector<std::pair<std::size_t, std::span<const std::byte>>> order_;  ///< index into kept_, or the body
   std::string directory_;

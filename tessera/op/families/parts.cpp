@@ -355,6 +355,7 @@ constexpr Card cards[] = {
      .inputs = update_inputs,
      .attributes = update_attributes,
      .T = all_dtypes,
+     .traits = {.in_place = true},
      .oracle = "numpy:ndarray.__setitem__",
      .infer = infer_update_slice,
      .reference = run_update_slice,

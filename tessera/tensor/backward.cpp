@@ -1,0 +1,234 @@
+#include "tessera/tensor/backward.h"
+
+#include <algorithm>
+
+#include "tessera/autodiff/gradient.h"
+#include "tessera/base/text.h"
+#include "tessera/tensor/call.h"
+#include "tessera/tensor/trace.h"
+
+using namespace tessera;
+using namespace tessera::detail;
+using engine::Node;
+using engine::NodeRef;
+using op::Value;
+using op::Values;
+
+namespace {
+
+/// The call a node is a result of, and which result: the node itself, or the call it looks into.
+std::pair<Node*, std::size_t> call_of(Node* node) {
+  return node->is(Node::is_result) ? std::pair{node->inputs[0], std::size_t{node->extra->result}}
+                                   : std::pair{node, std::size_t{0}};
+}
+
+void accumulate(Value& sum, Value gradient) { sum = sum ? sum + gradient : gradient; }
+
+}  // namespace
+
+Tensor tessera::detail::tensor_of(NodeRef node) {
+  node->handles.fetch_add(1, std::memory_order_relaxed);
+  return Tensor::adopt(node.detach());
+}
+
+std::vector<Tensor> tessera::detail::apply_rule(const GradientRule& rule, const std::vector<Tensor>& xs,
+                                                const Tensor& y, const Tensor& dy, Here here) {
+  std::vector<Tensor> out = rule(xs, y, dy);
+  if (out.size() != xs.size())
+    fail(here, cat("a custom gradient gave ", out.size(), " gradients for ", xs.size(), " arguments"));
+  for (std::size_t i = 0; i < xs.size(); ++i) {
+    if (out[i].is_empty()) continue;
+    if (out[i].shape() != xs[i].shape() || out[i].dtype() != xs[i].dtype())
+      fail(here, cat("a custom gradient of type ", out[i].node()->type(), " was given for argument ", i,
+                     " of type ", xs[i].node()->type()));
+    if (!ir::is_float(xs[i].dtype()))
+      fail(here, cat("a custom gradient was given for argument ", i, ", but ", xs[i].node()->type(),
+                     " is no float: give an empty tensor"));
+  }
+  return out;
+}
+
+// ---- finding the way
+
+void Backward::find(Node* y, std::span<Node* const> targets) {
+  for (Node* target : targets) of_[target].is_target = true;
+  any_leaf_ = targets.empty();
+  if (!is_fixed(y)) visit(y);
+}
+
+bool Backward::is_leaf(const Node* node) const { return any_leaf_ && node->is(Node::needs_gradient); }
+
+bool Backward::is_fixed(Node* node) const {
+  if (!cut_) return false;
+  const auto known = of_.find(node);
+  return known != of_.end() && known->second.is_target;
+}
+
+/// Whether a gradient that arrives at this input is wanted.
+bool Backward::leads_back(Node* input) const {
+  const auto below = of_.find(call_of(input).first), itself = of_.find(input);
+  return (below != of_.end() && below->second.leads) || (itself != of_.end() && itself->second.is_target);
+}
+
+/// Depth first without recursion: inputs before what uses them.
+void Backward::visit(Node* root) {
+  std::vector<std::pair<Node*, bool>> stack{{call_of(root).first, false}};
+  while (!stack.empty()) {
+    auto [node, below_done] = stack.back();
+    stack.pop_back();
+    if (below_done) {
+      leave(node);
+      continue;
+    }
+    Known& known = of_[node];
+    if (known.visited) continue;
+    known.visited = true;
+    stack.emplace_back(node, true);
+    if (is_leaf(node)) continue;
+    for (std::size_t i = node->input_count; i-- > 0;)
+      if (Node* input = node->input(i);
+          input != nullptr && input->is(Node::tracks_gradient) && !is_fixed(input))
+        stack.emplace_back(call_of(input).first, false);
+  }
+}
+
+void Backward::leave(Node* node) {
+  Known& known = of_[node];
+  known.leads = known.is_target || is_leaf(node);
+  if (is_leaf(node)) leaves_.push_back(node);
+  for (std::size_t i = 0; !is_leaf(node) && i < node->input_count; ++i)
+    if (Node* input = node->input(i)) known.passes_on = known.passes_on || leads_back(input);
+  known.leads = known.leads || known.passes_on;
+  order_.push_back(node);
+}
+
+// ---- going back
+
+Value Backward::seed_of(const Tensor& y, const Tensor& dy) {
+  const op::ValueType type = y.node()->type();
+  if (!ir::is_float(type.dtype))
+    fail(here_, cat("the gradient of a ", type, " was asked for: it is no float"));
+  if (!dy.is_empty()) {
+    if (dy.node()->type() != type)
+      fail(here_, cat("the gradient of a ", type, " cannot be a ", dy.node()->type()));
+    return builder_.import(NodeRef::share(dy.node()));
+  }
+  if (y.size() != 1)
+    fail(here_, cat("the gradient of a ", type,
+                    " needs to know the gradient of each element: only one of one element does not"));
+  return op::full(builder_, 1, type);
+}
+
+void Backward::run(Node* y, Value seed) {
+  add(y, seed);
+  for (std::size_t i = order_.size(); i-- > 0;) {
+    const Known& known = of_.find(order_[i])->second;
+    const bool has_gradient =
+        std::any_of(known.gradients.begin(), known.gradients.end(), [](Value v) { return bool(v); });
+    if (has_gradient && known.passes_on) through(order_[i]);
+  }
+}
+
+Value Backward::gradient(Node* node) {
+  if (is_fixed(node)) return of_[node].at_target;
+  const auto [call, result] = call_of(node);
+  const auto known = of_.find(call);
+  return known == of_.end() || known->second.gradients.size() <= result ? Value()
+                                                                        : known->second.gradients[result];
+}
+
+void Backward::add(Node* node, Value gradient) {
+  if (!gradient) return;
+  if (is_fixed(node)) return accumulate(of_[node].at_target, gradient);
+  if (!leads_back(node)) return;
+  const auto [call, result] = call_of(node);
+  Values& all = of_[call].gradients;
+  if (all.size() <= result) all.resize(result + 1);
+  accumulate(all[result], gradient);
+}
+
+void Backward::through(Node* node) {
+  Values gradients = of_[node].gradients;
+  if (node->extra != nullptr && node->extra->function) return through_function(node, std::move(gradients));
+  if (node->extra != nullptr && node->extra->custom) return through_custom(node, gradients[0]);
+  through_call(node, std::move(gradients));
+}
+
+void Backward::through_call(Node* node, Values gradients) {
+  const op::Card& card = *node->card;
+  if (card.gradient == nullptr) {
+    if (!card.no_gradient.empty()) return;
+    fail(here_, ErrorCode::unsupported, cat("op '", card.name, "' has no gradient"));
+  }
+  Values inputs;
+  op::ValueTypes types;
+  std::size_t scalars = 0;
+  for (std::size_t i = 0; i < node->input_count; ++i) {
+    Node* input = node->input(i);
+    inputs.push_back(input != nullptr ? value_of(input)
+                                      : builder_.import_scalar(node->scalar_at(scalars++),
+                                                               engine::scalar_dtype_of(*node, i)));
+    types.push_back(inputs.back().type());
+  }
+  const op::CallInfo info(card, types, node->attributes());
+  const Values results = results_of(node);
+  gradients.resize(results.size());
+  op::GradientCall call(builder_, info, inputs, results, gradients);
+  const Values of_inputs = card.gradient(call);
+  value_at(here_, builder_.status());
+  for (std::size_t i = 0; i < of_inputs.size() && i < node->input_count; ++i)
+    if (node->input(i) != nullptr) add(node->input(i), of_inputs[i]);
+}
+
+void Backward::through_custom(Node* node, Value gradient) {
+  const auto& custom = static_cast<const CustomRule&>(*node->extra->custom);
+  std::vector<Tensor> xs;
+  for (std::size_t i = 0; i < custom.arguments; ++i)
+    xs.push_back(tensor_of(NodeRef::share(node->input(1 + i))));
+  const auto of_xs = apply_rule(custom.rule, xs, tensor_of(NodeRef::share(node->input(0))),
+                                tensor_of(builder_.node(gradient)), here_);
+  for (std::size_t i = 0; i < xs.size(); ++i)
+    if (!of_xs[i].is_empty()) add(xs[i].node(), builder_.import(NodeRef::share(of_xs[i].node())));
+}
+
+/// The gradient of a traced function is a traced function.
+void Backward::through_function(Node* node, Values gradients) {
+  const ir::FunctionRef& function = node->extra->function;
+  std::vector<std::size_t> wrt;
+  for (std::size_t i : autodiff::float_parameters(*function))
+    if (leads_back(node->input(i))) wrt.push_back(i);
+  if (wrt.empty()) return;
+  const ir::FunctionRef derived = value_at(here_, autodiff::vjp(function, wrt, rules_of(*node)));
+  std::vector<NodeRef> kept;
+  std::vector<Node*> inputs;
+  for (std::size_t i = 0; i < node->input_count; ++i) inputs.push_back(node->input(i));
+  const Values results = results_of(node);
+  gradients.resize(results.size());
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    if (!ir::is_float(results[k].dtype())) continue;
+    kept.push_back(builder_.node(gradients[k] ? gradients[k] : op::zeros_like(results[k])));
+    inputs.push_back(kept.back().get());
+  }
+  op::ValueTypes types;
+  for (std::size_t i : wrt) types.push_back(node->input(i)->type());
+  const auto made = engine::record_function(derived, inputs, types, node->extra->custom, caller_of(here_));
+  for (std::size_t k = 0; k < made.size(); ++k) {
+    made[k]->handles.store(0, std::memory_order_relaxed);
+    add(node->input(wrt[k]), builder_.import(NodeRef::adopt(made[k])));
+  }
+}
+
+Value Backward::value_of(Node* node) {
+  const auto [at, is_new] = values_.try_emplace(node);
+  if (is_new) at->second = builder_.import(NodeRef::share(node));
+  return at->second;
+}
+
+/// All results of a call; those nobody holds are made again.
+Values Backward::results_of(Node* call) {
+  Values out{value_of(call)};
+  if (call->extra == nullptr) return out;
+  for (std::size_t k = 1; k < call->extra->results.size(); ++k)
+    out.push_back(builder_.import(NodeRef::adopt(engine::record_result(call, k, caller_of(here_)))));
+  return out;
+}
