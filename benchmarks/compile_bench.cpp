@@ -61,9 +61,9 @@ class Transformer {
   int next_ = 0;
 };
 
-void run(benchmark::State& state, const ir::FunctionRef& function, const compile::PipelineOptions& options) {
+void run(benchmark::State& state, const ir::FunctionRef& function, const compiler::PipelineOptions& options) {
   std::size_t after = 0;
-  for (auto _ : state) after = value_or_throw(compile::run_passes(function, options)).function->body.size();
+  for (auto _ : state) after = value_or_throw(compiler::run_passes(function, options)).function->body.size();
   state.counters["statements"] = static_cast<double>(function->body.size());
   state.counters["after"] = static_cast<double>(after);
   state.counters["s/statement"] =
@@ -76,16 +76,16 @@ void all_passes(benchmark::State& state) {
 }
 
 void all_passes_by_parts(benchmark::State& state) {
-  compile::PipelineOptions options;
+  compiler::PipelineOptions options;
   options.passes.takes = [](const op::CallInfo&) { return false; };
   run(state, Transformer().build(static_cast<std::size_t>(state.range(0))), options);
 }
 
-void one_pass(benchmark::State& state, const compile::Pass& pass) {
+void one_pass(benchmark::State& state, const compiler::Pass& pass) {
   const auto function = Transformer().build(10'000);
-  const compile::PassOptions options;
+  const compiler::PassOptions options;
   for (auto _ : state) {
-    compile::PassContext context(options);
+    compiler::PassContext context(options);
     benchmark::DoNotOptimize(value_or_throw(pass.run(function, context)));
   }
 }
@@ -96,7 +96,7 @@ BENCHMARK(all_passes_by_parts)->Arg(1000)->Arg(10'000)->Unit(benchmark::kMillise
 }  // namespace
 
 int main(int argc, char** argv) {
-  for (const compile::Pass& pass : compile::all_passes())
+  for (const compiler::Pass& pass : compiler::all_passes())
     benchmark::RegisterBenchmark(cat("pass/", pass.name).c_str(), [&pass](benchmark::State& state) {
       one_pass(state, pass);
     })->Unit(benchmark::kMillisecond);

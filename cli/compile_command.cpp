@@ -20,7 +20,7 @@ struct Options : CompileOptions {
 Result<void> check_passes(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     bool is_known = false;
-    for (const compile::Pass& pass : compile::all_passes()) is_known = is_known || pass.name == name;
+    for (const compiler::Pass& pass : compiler::all_passes()) is_known = is_known || pass.name == name;
     if (!is_known)
       return Error(ErrorCode::not_found, cat("--dump-after: there is no pass '", printable(name), "'"));
   }
@@ -30,14 +30,14 @@ Result<void> check_passes(const std::vector<std::string>& names) {
 Result<Answer> run_compile(const Options& options) {
   TESSERA_TRY(check_passes(options.dump_after));
   const ir::FunctionRef function = TESSERA_TRY(read_program(options.file));
-  compile::PipelineOptions pipeline = pipeline_options(options);
+  compiler::PipelineOptions pipeline = pipeline_options(options);
   std::vector<std::pair<std::string, std::string>> dumps;
-  pipeline.after = [&](const compile::Pass& pass, const ir::Function& after) {
+  pipeline.after = [&](const compiler::Pass& pass, const ir::Function& after) {
     const auto& wanted = options.dump_after;
     if (std::find(wanted.begin(), wanted.end(), pass.name) != wanted.end())
       dumps.emplace_back(pass.name, ir::print(after));
   };
-  const auto outcome = TESSERA_TRY(compile::run_passes(function, pipeline));
+  const auto outcome = TESSERA_TRY(compiler::run_passes(function, pipeline));
   if (!options.json) {
     for (const auto& [name, text] : dumps) std::printf("# after %s\n%s\n", name.c_str(), text.c_str());
     return TESSERA_TRY(write_text("-", ir::print(*outcome.function))), Answer::yes;
@@ -57,7 +57,7 @@ Result<Answer> run_compile(const Options& options) {
 
 void tessera::cli::add_options(CLI::App& command, CompileOptions& options) {
   std::string passes;
-  for (const compile::Pass& pass : compile::all_passes())
+  for (const compiler::Pass& pass : compiler::all_passes())
     if (passes.find(pass.name) == std::string::npos) passes += cat(passes.empty() ? "" : ", ", pass.name);
   command.add_option("FILE", options.file, "a function as IR text (- for standard input), or a model.onnx")
       ->required();
@@ -72,12 +72,12 @@ void tessera::cli::add_options(CLI::App& command, CompileOptions& options) {
   command.add_flag("--json", options.json, "print JSON");
 }
 
-compile::PipelineOptions tessera::cli::pipeline_options(const CompileOptions& options) {
-  compile::PipelineOptions out;
+compiler::PipelineOptions tessera::cli::pipeline_options(const CompileOptions& options) {
+  compiler::PipelineOptions out;
   out.disabled = options.disabled;
   out.verify = options.verify;
-  if (options.floats == "exact") out.passes.floats = compile::FloatRules::exact;
-  if (options.floats == "fast") out.passes.floats = compile::FloatRules::fast;
+  if (options.floats == "exact") out.passes.floats = compiler::FloatRules::exact;
+  if (options.floats == "fast") out.passes.floats = compiler::FloatRules::fast;
   if (options.decompose) out.passes.takes = [](const op::CallInfo&) { return false; };
   return out;
 }

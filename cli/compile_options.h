@@ -19,6 +19,6 @@ struct CompileOptions {
 };
 
 void add_options(CLI::App& command, CompileOptions& options);
-[[nodiscard]] compile::PipelineOptions pipeline_options(const CompileOptions& options);
+[[nodiscard]] compiler::PipelineOptions pipeline_options(const CompileOptions& options);
 
 }  // namespace tessera::cli

@@ -12,7 +12,7 @@ namespace {
 
 Result<Answer> run_explain(const CompileOptions& options) {
   const ir::FunctionRef function = TESSERA_TRY(read_program(options.file));
-  const auto outcome = TESSERA_TRY(compile::run_passes(function, pipeline_options(options)));
+  const auto outcome = TESSERA_TRY(compiler::run_passes(function, pipeline_options(options)));
   if (options.json) {
     JsonWriter json(JsonWriter::Style::indented);
     json.begin_object();

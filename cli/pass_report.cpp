@@ -17,9 +17,9 @@ struct NoteGroup {
   SourceSpan first;
 };
 
-std::vector<NoteGroup> grouped(const std::vector<compile::Note>& notes) {
+std::vector<NoteGroup> grouped(const std::vector<compiler::Note>& notes) {
   std::vector<NoteGroup> out;
-  for (const compile::Note& note : notes) {
+  for (const compiler::Note& note : notes) {
     auto known =
         std::find_if(out.begin(), out.end(), [&](const auto& group) { return group.what == note.what; });
     if (known == out.end()) known = out.insert(out.end(), {note.what, 0, note.at.resolve()});
@@ -33,7 +33,7 @@ std::string padded(std::string text, std::size_t width) {
   return text;
 }
 
-std::string what_happened(const compile::PassReport& report) {
+std::string what_happened(const compiler::PassReport& report) {
   if (!report.ran) return "disabled";
   if (!report.changed) return "unchanged";
   return cat(report.statements_before, " -> ", report.statements_after, " statements, ", report.rewrites,
@@ -42,9 +42,9 @@ std::string what_happened(const compile::PassReport& report) {
 
 }  // namespace
 
-std::string tessera::cli::pass_text(const compile::Outcome& outcome) {
+std::string tessera::cli::pass_text(const compiler::Outcome& outcome) {
   std::string out;
-  for (const compile::PassReport& report : outcome.passes) {
+  for (const compiler::PassReport& report : outcome.passes) {
     out += cat(padded(std::string(report.name), 18),
                padded(cat(std::llround(report.microseconds), " us"), 10), what_happened(report), "\n");
     for (const NoteGroup& group : grouped(report.notes)) {
@@ -57,9 +57,9 @@ std::string tessera::cli::pass_text(const compile::Outcome& outcome) {
   return out;
 }
 
-void tessera::cli::write_passes(JsonWriter& json, const compile::Outcome& outcome) {
+void tessera::cli::write_passes(JsonWriter& json, const compiler::Outcome& outcome) {
   json.key("passes").begin_array();
-  for (const compile::PassReport& report : outcome.passes) {
+  for (const compiler::PassReport& report : outcome.passes) {
     json.begin_object()
         .member("name", report.name)
         .member("ran", report.ran)
@@ -68,7 +68,7 @@ void tessera::cli::write_passes(JsonWriter& json, const compile::Outcome& outcom
         .member("statements_after", report.statements_after);
     json.member("microseconds", report.microseconds).member("rewrites", report.rewrites);
     json.key("notes").begin_array();
-    for (const compile::Note& note : report.notes)
+    for (const compiler::Note& note : report.notes)
       json.begin_object().member("what", note.what).member("at", note.at.resolve().to_text()).end_object();
     json.end_array().end_object();
   }

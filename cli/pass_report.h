@@ -9,9 +9,9 @@
 namespace tessera::cli {
 
 /// A line per pass, and below each what it rewrote, equal rewrites together, with the first place of each.
-[[nodiscard]] std::string pass_text(const compile::Outcome& outcome);
+[[nodiscard]] std::string pass_text(const compiler::Outcome& outcome);
 
 /// The member "passes" of an object that is being written.
-void write_passes(JsonWriter& json, const compile::Outcome& outcome);
+void write_passes(JsonWriter& json, const compiler::Outcome& outcome);
 
 }  // namespace tessera::cli

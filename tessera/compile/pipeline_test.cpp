@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 
 #include "tessera/base/text.h"
 #include "tessera/compile/check_calls.h"
@@ -13,7 +13,7 @@
 #include "tessera/op/ir_builder.h"
 
 using namespace tessera;
-using namespace tessera::compile;
+using namespace tessera::compiler;
 
 namespace {
 
@@ -120,10 +120,11 @@ TEST(Pipeline, ManyConstantsAreNotComparedWithEachOther) {
     const auto dense = ir::dense(ir::tensor_type(type.dtype, type.shape), Bytes::own(std::move(bytes)));
     sum = sum + b.call("maximum", {x, b.import(dense, type)});
   }
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();
   const auto outcome = value_or_throw(run_passes(value_or_throw(b.function("f", std::vector{sum}))));
   EXPECT_EQ(outcome.function->body.size(), 40'000U);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+  EXPECT_LT(std::clock() - begin,
+            20 * CLOCKS_PER_SEC);  // of the processor: comparing all pairs takes minutes
 }
 
 TEST(Pipeline, OpsThatAreNotKnownStay) {

@@ -193,7 +193,7 @@ class LazyRun {
 
 Result<Results> tessera::differential::run_lazily(const Program& program,
                                                   std::span<const double> parameters) {
-  for (const ir::Function* function : compile::functions_below(*program.function))
+  for (const ir::Function* function : compiler::functions_below(*program.function))
     for (const auto& statement : function->body)
       if (ir::is<ir::ScalarType>(statement->targets[0]->type))
         return Error(ErrorCode::unsupported, "a size depends on data");
