@@ -31,8 +31,10 @@ class Commands {
 };
 
 void add_bench(Commands& commands);
+void add_compile(Commands& commands);
 void add_demo(Commands& commands);
 void add_equal(Commands& commands);
+void add_explain(Commands& commands);
 void add_hash(Commands& commands);
 void add_hot(Commands& commands);
 void add_onnx(Commands& commands);

@@ -72,6 +72,8 @@ int run(int argc, char** argv) {
   add_hot(commands);
   add_ops(commands);
   add_tile(commands);
+  add_compile(commands);
+  add_explain(commands);
   add_onnx(commands);
   add_onnx_test(commands);
   add_run(commands);

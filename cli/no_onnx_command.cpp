@@ -1,18 +1,21 @@
 // The ONNX commands of a build without ONNX: they say so.
 #include "cli/command.h"
+#include "cli/program_file.h"
 
 using namespace tessera;
 using namespace tessera::cli;
 
 namespace {
 
+Error no_onnx() {
+  return Error(
+      ErrorCode::unsupported,
+      "this build has no ONNX: install libonnx-dev and libprotobuf-dev, configure with TESSERA_ONNX=ON");
+}
+
 void add_missing(Commands& commands, const std::string& name) {
   CLI::App& command = commands.add(name, "not in this build: libonnx-dev and libprotobuf-dev were not found",
-                                   "", []() -> Result<Answer> {
-                                     return Error(ErrorCode::unsupported,
-                                                  "this build has no ONNX: install libonnx-dev and "
-                                                  "libprotobuf-dev, configure with TESSERA_ONNX=ON");
-                                   });
+                                   "", []() -> Result<Answer> { return no_onnx(); });
   command.allow_extras();
 }
 
@@ -21,3 +24,5 @@ void add_missing(Commands& commands, const std::string& name) {
 void tessera::cli::add_onnx(Commands& commands) { add_missing(commands, "onnx"); }
 void tessera::cli::add_onnx_test(Commands& commands) { add_missing(commands, "onnx-test"); }
 void tessera::cli::add_run(Commands& commands) { add_missing(commands, "run"); }
+
+Result<ir::FunctionRef> tessera::cli::read_onnx_program(const std::string&) { return no_onnx(); }

@@ -183,7 +183,7 @@ class Canonicalise {
 }  // namespace
 
 Result<ir::FunctionRef> tessera::compiler::canonicalise(const ir::FunctionRef& function,
-                                                       PassContext& context) {
+                                                        PassContext& context) {
   return rewrite_functions(function, [&](const ir::FunctionRef& one) -> Result<ir::FunctionRef> {
     return Canonicalise(one, context).run();
   });

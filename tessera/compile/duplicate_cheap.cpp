@@ -115,7 +115,7 @@ class DuplicateCheap {
 }  // namespace
 
 Result<ir::FunctionRef> tessera::compiler::duplicate_cheap(const ir::FunctionRef& function,
-                                                          PassContext& context) {
+                                                           PassContext& context) {
   return rewrite_functions(function, [&](const ir::FunctionRef& one) -> Result<ir::FunctionRef> {
     return DuplicateCheap(one, context).run();
   });

@@ -81,7 +81,7 @@ std::vector<const ir::Function*> tessera::compiler::functions_below(const ir::Fu
 }
 
 Result<ir::FunctionRef> tessera::compiler::rewrite_functions(const ir::FunctionRef& root,
-                                                            const FunctionRule& rule) {
+                                                             const FunctionRule& rule) {
   Done done;
   for (const ir::Function* function : functions_below(*root))
     done[*function] = TESSERA_TRY(rule(with_new_functions(ir::FunctionRef(function), done)));

@@ -119,7 +119,7 @@ bool has_batch_norm(const ir::Function& function) {
 }  // namespace
 
 Result<ir::FunctionRef> tessera::compiler::fold_batch_norm(const ir::FunctionRef& function,
-                                                          PassContext& context) {
+                                                           PassContext& context) {
   if (context.options().floats < FloatRules::rounding) return function;
   return rewrite_functions(function, [&](const ir::FunctionRef& one) -> Result<ir::FunctionRef> {
     if (!has_batch_norm(*one)) return one;

@@ -124,7 +124,7 @@ class FoldConstants {
 }  // namespace
 
 Result<ir::FunctionRef> tessera::compiler::fold_constants(const ir::FunctionRef& function,
-                                                         PassContext& context) {
+                                                          PassContext& context) {
   FoldConstants fold(context);
   return rewrite_functions(
       function, [&](const ir::FunctionRef& one) -> Result<ir::FunctionRef> { return fold.run(one); });

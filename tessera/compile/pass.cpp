@@ -8,7 +8,7 @@
 using namespace tessera;
 
 void tessera::compiler::note_missing(const ir::Function& before, const ir::Function& after,
-                                    std::string_view why, PassContext& context) {
+                                     std::string_view why, PassContext& context) {
   if (&before == &after) return;
   ir::NodeTable<bool> there;
   for (const auto& statement : after.body)

@@ -52,7 +52,7 @@ Result<void> check_names(const std::vector<std::string>& names) {
 Result<void> all_well(std::vector<Error> errors) {
   if (errors.empty()) return {};
   Error first = std::move(errors.front());
-  for (std::size_t i = 1; i < errors.size(); ++i) first = std::move(first).note(errors[i].to_text());
+  for (std::size_t i = 1; i < errors.size(); ++i) (void)std::move(first).note(errors[i].to_text());
   return first;
 }
 
@@ -112,7 +112,7 @@ class Runner {
 std::span<const Pass> tessera::compiler::all_passes() { return passes; }
 
 Result<Outcome> tessera::compiler::run_passes(const ir::FunctionRef& function,
-                                             const PipelineOptions& options) {
+                                              const PipelineOptions& options) {
   TESSERA_TRY(check_names(options.disabled));
   TESSERA_TRY(all_well(validate(*function)));
   Runner runner(function, options);

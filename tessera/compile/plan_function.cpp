@@ -6,7 +6,7 @@ using namespace tessera;
 using namespace tessera::compiler;
 
 Result<Planned> compiler::plan_function(const ir::FunctionRef& function, const pattern::Target& target,
-                                       const PlanOptions& options) {
+                                        const PlanOptions& options) {
   Outcome outcome = TESSERA_TRY(run_passes(function, options.pipeline));
   const TiledFunction tiled = TESSERA_TRY(tile(*outcome.function, target, options.tiling));
   Planned out{.plan = TESSERA_TRY(lower(*outcome.function, tiled)),

@@ -90,7 +90,7 @@ class SimplifyAlgebra {
 }  // namespace
 
 Result<ir::FunctionRef> tessera::compiler::simplify_algebra(const ir::FunctionRef& function,
-                                                           PassContext& context) {
+                                                            PassContext& context) {
   return rewrite_functions(function, [&](const ir::FunctionRef& one) -> Result<ir::FunctionRef> {
     return SimplifyAlgebra(one, context).run();
   });

@@ -185,7 +185,7 @@ bool has_views(const ir::Function& function) {
 }  // namespace
 
 Result<ir::FunctionRef> tessera::compiler::simplify_views(const ir::FunctionRef& function,
-                                                         PassContext& context) {
+                                                          PassContext& context) {
   return rewrite_functions(function, [&](const ir::FunctionRef& one) -> Result<ir::FunctionRef> {
     ir::FunctionRef before, after = one;
     for (int round = 0; before != after && round < most_rounds && has_views(*after); ++round) {

@@ -146,7 +146,7 @@ std::shared_ptr<const pattern::TileSource> compiler::fused_regions(std::int64_t 
 }
 
 Result<TiledFunction> compiler::tile(const ir::Function& function, const pattern::Target& target,
-                                    const TilingOptions& options) {
+                                     const TilingOptions& options) {
   if (target.sources.empty()) return one_by_one(function);
   const Graph graph = TESSERA_TRY(pattern::graph_of(function));
   pattern::Target priced = target;

@@ -1,6 +1,8 @@
 #include "tessera/ir/cse.h"
 
+#include <algorithm>
 #include <bit>
+#include <cstring>
 #include <unordered_map>
 
 #include "tessera/ir/rewrite.h"
@@ -15,9 +17,21 @@ namespace {
 
 // ---- calls, which are nearly all statements: compared without walking
 
+/// Its size and its ends.
+std::uint64_t word_of(const Bytes& bytes) {
+  if (bytes.size() == 0) return 0;
+  std::uint64_t first = 0, last = 0;
+  const std::size_t size = std::min<std::size_t>(bytes.size(), 8);
+  std::memcpy(&first, bytes.data(), size);
+  std::memcpy(&last, bytes.data() + bytes.size() - size, size);
+  return (first ^ std::rotl(last, 31)) + bytes.size();
+}
+
 std::uint64_t word_of(const Expr& operand) {
   if (const auto* constant = as<IntConst>(operand)) return static_cast<std::uint64_t>(constant->value);
   if (const auto* constant = as<FloatConst>(operand)) return std::bit_cast<std::uint64_t>(constant->value);
+  if (const auto* param = as<Param>(operand)) return param->slot;
+  if (const auto* dense = as<Dense>(operand)) return word_of(dense->data);
   return is<Var>(operand) ? reinterpret_cast<std::uintptr_t>(&operand) : 0;
 }
 

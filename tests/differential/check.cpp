@@ -6,6 +6,7 @@
 #include "tessera/compile/check_calls.h"
 #include "tessera/compile/pipeline.h"
 #include "tessera/ir/structural_equal.h"
+#include "tessera/runtime/reference/reference_device.h"
 #include "tests/differential/random_values.h"
 #include "tests/differential/runs.h"
 
@@ -38,6 +39,7 @@ class Check {
     Verdict out{.ran = true};
     if ((out.failure = laws_broken())) return out;
     if ((out.failure = compiled_differs())) return out;
+    if ((out.failure = planned_differs())) return out;
     if (program_.sizes.empty()) out.failure = lazy_differs();
     return out;
   }
@@ -67,6 +69,20 @@ class Check {
     if (variant_.exact) return difference(expected_[run], got);
     const auto tolerance = tolerance_of(program_, expected_[run], parameters(run), variant_.seed);
     return tolerance ? difference_beyond(*tolerance, expected_[run], got) : std::nullopt;
+  }
+
+  /// As a plan of single steps or of fused ones, on the reference device, which runs the ops of both.
+  std::optional<std::string> planned_differs() {
+    static runtime::ReferenceDevice device;
+    static const pattern::Target fused{.name = "fused", .sources = {compiler::fused_regions()}};
+    const pattern::Target& target = variant_.seed % 2 == 0 ? device.target() : fused;
+    compiler::PlanOptions options;
+    options.pipeline = {.passes = pass_options(variant_), .disabled = variant_.disabled};
+    const auto got = run_planned(program_, options, device, target, program_.first_parameters);
+    if (!got && got.error().code() == ErrorCode::unsupported) return std::nullopt;
+    if (!got) return cat("planned: ", got.error().to_text());
+    const auto text = compare(*got, 0);
+    return text ? std::optional(cat("planned: ", *text)) : std::nullopt;
   }
 
   std::optional<std::string> lazy_differs() {

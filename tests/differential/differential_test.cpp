@@ -43,8 +43,9 @@ TEST_P(RandomPrograms, AgreeInAllRuns) {
   const char* given = std::getenv("TESSERA_SEED");
   const std::uint64_t first = given == nullptr ? 1 : std::strtoull(given, nullptr, 10);
   const auto end = Clock::now() + std::chrono::seconds(5);
+  constexpr std::uint64_t least = 20;  // however busy the machine is
   std::uint64_t ran = 0, seed = first;
-  for (; Clock::now() < end; ++seed) {
+  for (; Clock::now() < end || ran < least; ++seed) {
     const Program program = random_program(seed, GetParam().options);
     const Variant variant = random_variant(seed, GetParam().options.numbers);
     const Verdict verdict = check(program, variant);
@@ -56,7 +57,6 @@ TEST_P(RandomPrograms, AgreeInAllRuns) {
   std::printf("%s: %llu programs, seeds %llu to %llu\n", GetParam().name,
               static_cast<unsigned long long>(ran), static_cast<unsigned long long>(first),
               static_cast<unsigned long long>(seed - 1));
-  EXPECT_GE(ran, 5U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Differential, RandomPrograms,

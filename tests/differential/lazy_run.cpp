@@ -1,3 +1,4 @@
+#include "tessera/compile/each_function.h"
 #include "tessera/ir/node_table.h"
 #include "tessera/op/interpreter.h"
 #include "tessera/tensor/call.h"
@@ -192,9 +193,10 @@ class LazyRun {
 
 Result<Results> tessera::differential::run_lazily(const Program& program,
                                                   std::span<const double> parameters) {
-  for (const auto& statement : program.function->body)
-    if (ir::is<ir::ScalarType>(statement->targets[0]->type))
-      return Error(ErrorCode::unsupported, "a size depends on data");
+  for (const ir::Function* function : compiler::functions_below(*program.function))
+    for (const auto& statement : function->body)
+      if (ir::is<ir::ScalarType>(statement->targets[0]->type))
+        return Error(ErrorCode::unsupported, "a size depends on data");
   try {
     Tensors inputs;
     for (const auto& input : program.inputs) inputs.push_back(tensor_of(input));

@@ -115,7 +115,8 @@ class Generator {
     }
     const auto tensor = random_.tensor({dtype, {}}, low, high, false);
     const auto dense = compiler::dense_constant(tensor);
-    return scope.builder.import(compiler::constant_operand(compiler::constant_element(*dense, 0)), {dtype, {}});
+    return scope.builder.import(compiler::constant_operand(compiler::constant_element(*dense, 0)),
+                                {dtype, {}});
   }
 
   double slot_number(std::size_t slot) {

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "tessera/base/result.h"
+#include "tessera/compile/plan_function.h"
+#include "tessera/runtime/device.h"
 #include "tests/differential/program.h"
 
 namespace tessera::differential {
@@ -19,6 +21,12 @@ using Results = std::vector<op::HostTensor>;
 /// Recorded as lazy tensors and evaluated at the end. Scalar parameters are recorded as numbers.
 /// `unsupported` where a statement computes a size.
 [[nodiscard]] Result<Results> run_lazily(const Program& program, std::span<const double> parameters);
+
+/// Compiled to a plan for a device and launched twice, the second time with `parameters` and after other
+/// numbers.
+[[nodiscard]] Result<Results> run_planned(const Program& program, const compiler::PlanOptions& options,
+                                          runtime::Device& device, const pattern::Target& target,
+                                          std::span<const double> parameters);
 
 /// The first difference in dtype, shape or bits (all NaN are one), or nothing.
 [[nodiscard]] std::optional<std::string> difference(const Results& expected, const Results& got);

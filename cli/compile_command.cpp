@@ -1,0 +1,96 @@
+#include <algorithm>
+#include <cstdio>
+
+#include "cli/command.h"
+#include "cli/compile_options.h"
+#include "cli/files.h"
+#include "cli/pass_report.h"
+#include "cli/program_file.h"
+#include "tessera/ir/print.h"
+
+using namespace tessera;
+using namespace tessera::cli;
+
+namespace {
+
+struct Options : CompileOptions {
+  std::vector<std::string> dump_after;
+};
+
+Result<void> check_passes(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    bool is_known = false;
+    for (const compiler::Pass& pass : compiler::all_passes()) is_known = is_known || pass.name == name;
+    if (!is_known)
+      return Error(ErrorCode::not_found, cat("--dump-after: there is no pass '", printable(name), "'"));
+  }
+  return {};
+}
+
+Result<Answer> run_compile(const Options& options) {
+  TESSERA_TRY(check_passes(options.dump_after));
+  const ir::FunctionRef function = TESSERA_TRY(read_program(options.file));
+  compiler::PipelineOptions pipeline = pipeline_options(options);
+  std::vector<std::pair<std::string, std::string>> dumps;
+  pipeline.after = [&](const compiler::Pass& pass, const ir::Function& after) {
+    const auto& wanted = options.dump_after;
+    if (std::find(wanted.begin(), wanted.end(), pass.name) != wanted.end())
+      dumps.emplace_back(pass.name, ir::print(after));
+  };
+  const auto outcome = TESSERA_TRY(compiler::run_passes(function, pipeline));
+  if (!options.json) {
+    for (const auto& [name, text] : dumps) std::printf("# after %s\n%s\n", name.c_str(), text.c_str());
+    return TESSERA_TRY(write_text("-", ir::print(*outcome.function))), Answer::yes;
+  }
+  JsonWriter json(JsonWriter::Style::indented);
+  json.begin_object();
+  write_passes(json, outcome);
+  json.key("dumps").begin_array();
+  for (const auto& [name, text] : dumps)
+    json.begin_object().member("after", name).member("function", text).end_object();
+  json.end_array().member("function", ir::print(*outcome.function)).end_object();
+  std::printf("%s\n", json.text().c_str());
+  return Answer::yes;
+}
+
+}  // namespace
+
+void tessera::cli::add_options(CLI::App& command, CompileOptions& options) {
+  std::string passes;
+  for (const compiler::Pass& pass : compiler::all_passes())
+    if (passes.find(pass.name) == std::string::npos) passes += cat(passes.empty() ? "" : ", ", pass.name);
+  command.add_option("FILE", options.file, "a function as IR text (- for standard input), or a model.onnx")
+      ->required();
+  command.add_option("--disable", options.disabled, cat("leave a pass out: ", passes))
+      ->allow_extra_args(false);
+  command
+      .add_option("--floats", options.floats,
+                  "exact: no bit changes; rounding: the default; fast: as real numbers")
+      ->check(CLI::IsMember({"exact", "rounding", "fast"}));
+  command.add_flag("--decompose", options.decompose, "write every composite op out as its parts");
+  command.add_flag("--verify", options.verify, "check the function after every pass");
+  command.add_flag("--json", options.json, "print JSON");
+}
+
+compiler::PipelineOptions tessera::cli::pipeline_options(const CompileOptions& options) {
+  compiler::PipelineOptions out;
+  out.disabled = options.disabled;
+  out.verify = options.verify;
+  if (options.floats == "exact") out.passes.floats = compiler::FloatRules::exact;
+  if (options.floats == "fast") out.passes.floats = compiler::FloatRules::fast;
+  if (options.decompose) out.passes.takes = [](const op::CallInfo&) { return false; };
+  return out;
+}
+
+void tessera::cli::add_compile(Commands& commands) {
+  auto options = std::make_shared<Options>();
+  CLI::App& command =
+      commands.add("compile", "run the passes of the compiler over a function and print what they make of it",
+                   "  tessera compile examples/ir/mlp.tsr\n"
+                   "  tessera compile model.onnx --disable fold_batch_norm --dump-after canonicalise\n"
+                   "  tessera compile F.tsr --floats exact --verify --json",
+                   [options] { return run_compile(*options); });
+  add_options(command, *options);
+  command.add_option("--dump-after", options->dump_after, "print the function after this pass too")
+      ->allow_extra_args(false);
+}

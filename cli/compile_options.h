@@ -1,0 +1,24 @@
+// The options that `compile` and `explain` share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "tessera/compile/pipeline.h"
+
+namespace tessera::cli {
+
+struct CompileOptions {
+  std::string file;
+  std::vector<std::string> disabled;
+  std::string floats = "rounding";
+  bool decompose = false;
+  bool verify = false;
+  bool json = false;
+};
+
+void add_options(CLI::App& command, CompileOptions& options);
+[[nodiscard]] compiler::PipelineOptions pipeline_options(const CompileOptions& options);
+
+}  // namespace tessera::cli

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""`tessera compile` and `tessera explain`, as a user calls them."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TESSERA, ROOT = sys.argv[1], pathlib.Path(sys.argv[2])
+PROGRAM = """func f(x: f32[2, 3]) {
+  a: f32[3, 2] = transpose(x)
+  b: f32[3, 2] = exp(a)
+  c: f32[2, 3] = transpose(b)
+  d: f32[2, 3] = mul(c, 1.0)
+  unused: f32[2, 3] = add(d, d)
+  return d
+}
+"""
+COMPILED = """func f(x: f32[2, 3]) {
+  t1: f32[2, 3] = exp(x)
+  return t1
+}
+"""
+
+
+def tessera(*arguments, stdin=""):
+    return subprocess.run([TESSERA, *map(str, arguments)], input=stdin, capture_output=True, text=True, timeout=120)
+
+
+class Compile(unittest.TestCase):
+    def test_prints_the_function(self):
+        result = tessera("compile", "-", "--verify", stdin=PROGRAM)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(result.stdout, COMPILED)
+
+    def test_disable_and_dump(self):
+        result = tessera("compile", "-", "--disable", "simplify_views", "--dump-after", "simplify_algebra", stdin=PROGRAM)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(result.stdout.startswith("# after simplify_algebra\nfunc f("))
+        self.assertEqual(result.stdout.count("transpose"), 4)
+
+    def test_json(self):
+        result = json.loads(tessera("compile", "-", "--json", "--dump-after", "drop_dead", stdin=PROGRAM).stdout)
+        self.assertEqual(result["function"], COMPILED)
+        self.assertEqual([dump["after"] for dump in result["dumps"]], ["drop_dead"])
+        self.assertIn("simplify_views", [one["name"] for one in result["passes"] if one["changed"]])
+
+    def test_decompose(self):
+        text = "func f(x: f32[2, 3]) { a: f32[2, 3] = softmax(x) return a }"
+        self.assertIn("softmax", tessera("compile", "-", stdin=text).stdout)
+        self.assertNotIn("softmax", tessera("compile", "-", "--decompose", stdin=text).stdout)
+
+    def test_floats(self):
+        text = "func f(x: f32[2]) { a: f32[2] = add(x, 0.0) return a }"
+        self.assertIn("add", tessera("compile", "-", stdin=text).stdout)
+        self.assertNotIn("add", tessera("compile", "-", "--floats", "fast", stdin=text).stdout)
+
+    def test_examples(self):
+        for name in ["attention", "branches", "mlp", "module", "sgd"]:
+            result = tessera("compile", ROOT / "examples" / "ir" / f"{name}.tsr", "--verify")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(tessera("print", "--verify", "-", stdin=result.stdout).returncode, 0, name)
+
+    def test_errors(self):
+        for arguments, stdin, message in [
+            (["-", "--disable", "no_pass"], PROGRAM, "there is no pass 'no_pass'"),
+            (["-", "--dump-after", "no_pass"], PROGRAM, "--dump-after: there is no pass 'no_pass'"),
+            (["-"], "expr 1 + 2", "expected a function or a module"),
+            (["-"], "func f(x: f32[2]) { a: f32[3] = exp(x) return a }", "<stdin>:1:21: exp: its result is f32[2]"),
+            (["-"], "func f(x: f32[2]) { a: f32[2] = what(x) return a }", "there is no op 'what'"),
+            (["-"], "func", "<stdin>:1"),
+            (["/nonexistent"], "", "/nonexistent"),
+            (["/nonexistent.onnx"], "", "nonexistent.onnx"),
+        ]:
+            result = tessera("compile", *arguments, stdin=stdin)
+            self.assertEqual(result.returncode, 2, arguments)
+            self.assertIn(message, result.stderr)
+
+
+class Explain(unittest.TestCase):
+    def test_says_what_and_where(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "f.tsr"
+            path.write_text(PROGRAM)
+            text = tessera("explain", path).stdout
+            self.assertIn(f"  mul(x, 1) is x, {path}:5:18\n", text)
+            self.assertIn("duplicate_cheap", text)
+            self.assertIn("disabled", tessera("explain", path, "--disable", "drop_dead").stdout)
+
+    def test_json(self):
+        passes = json.loads(tessera("explain", "-", "--json", stdin=PROGRAM).stdout)["passes"]
+        self.assertEqual(passes[0]["name"], "canonicalise")
+        notes = [note["what"] for one in passes for note in one["notes"]]
+        self.assertIn("transposes that cancel", notes)
+
+
+unittest.main(argv=sys.argv[:1])
