@@ -33,6 +33,7 @@ int run(int argc, char** argv) {
   add_hot(commands);
   add_ops(commands);
   add_tile(commands);
+  add_validate(commands);
   add_onnx(commands);
   add_onnx_test(commands);
   add_run(commands);
