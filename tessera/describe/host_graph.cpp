@@ -83,11 +83,14 @@ Result<void> HostGraph::set_number(std::string_view node, std::string_view param
   Parameter* number = number_of(draft_.nodes[index], parameter);
   if (number == nullptr)
     return Error(ErrorCode::not_found, cat("node ", shown(node), " has no number ", shown(parameter)));
-  if (!fits(value, number_dtype(index, *number)))
-    return Error(ErrorCode::invalid_argument,
-                 cat("node ", shown(node), ", parameter ", shown(parameter),
-                     ": the number does not fit dtype ", to_string(number_dtype(index, *number))));
-  number->scalar = value;
+  const bool is_integer = std::holds_alternative<std::int64_t>(*number->scalar);
+  const Dtype dtype = is_integer && !number->dtype ? Dtype::i64 : number_dtype(index, *number);
+  if (!fits(value, dtype))
+    return Error(ErrorCode::invalid_argument, cat("node ", shown(node), ", parameter ", shown(parameter),
+                                                  ": the number does not fit dtype ", to_string(dtype)));
+  number->scalar = is_integer
+                       ? ScalarValue(std::visit([](auto v) { return static_cast<std::int64_t>(v); }, value))
+                       : value;
   pending_.numbers.emplace(index, parameter);
   note();
   return {};

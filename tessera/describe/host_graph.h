@@ -33,7 +33,7 @@ class HostGraph {
   static Result<std::unique_ptr<HostGraph>> create(Description description, KernelTable kernels,
                                                    HostOptions options = {});
 
-  /// The number of a parameter.
+  /// The number of a parameter: an integer stays one, a float may be given as an integer.
   Result<void> set_number(std::string_view node, std::string_view parameter, ScalarValue value);
   Result<void> set_grid(std::string_view node, std::array<std::int64_t, 3> grid);
   /// The memory of an external buffer, with a new shape if one is given. The memory must outlive its use.

@@ -267,6 +267,22 @@ TEST(UpdateTiers, ADescriptionThatDiffersInNumbersIsHot) {
   EXPECT_EQ(f.graph()->update().tier, Tier::hot) << "0 and -0 are two numbers";
 }
 
+TEST(UpdateTiers, AnIntegerStaysOne) {
+  Builder b;
+  b.external("x", Dtype::i64, {1});
+  b.kernel("k", [](KernelCall& c) { c.values<std::int64_t>(0)[0] = c.integer(1); },
+           {write("x", {.buffer = "x"}), integer("n", 1)});
+  Memory memory;
+  memory.add<std::int64_t>("x", {0});
+  const auto graph = make_graph(b, memory);
+  ASSERT_TRUE(graph->set_number("k", "n", 4.0));
+  graph->update();
+  ASSERT_TRUE(graph->launch());
+  EXPECT_EQ(memory.get<std::int64_t>("x")[0], 4);
+  EXPECT_FALSE(graph->set_number("k", "n", 4.5));
+  EXPECT_FALSE(graph->set_number("k", "x", 1.0));
+}
+
 TEST(UpdateTiers, NumbersOfOpsAreHot) {
   Builder b;
   b.external("x", Dtype::f32, {2}).external("y", Dtype::f32, {2});

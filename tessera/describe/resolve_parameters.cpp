@@ -120,6 +120,7 @@ class ParameterResolver {
                                cat("is declared as ", to_string(parameter.access), ", op '", out_.card->name,
                                    "' has ", to_string(access))));
     parameter.access = access;
+    parameter.required = true;  // an input that may be left out is not declared
     out_.pins.push_back({.declared = std::move(parameter)});
   }
 

@@ -97,25 +97,35 @@ class ScopeOrderer {
     summarise(buffer, uses);
   }
 
-  /// A region buffer lives where all its users meet; there the first must define it.
+  /// A region buffer lives where all its users meet; there somebody must define it before anybody looks at
+  /// it.
   void check_first_use(std::uint32_t buffer, const std::vector<ItemUse>& uses, bool is_reset) {
     const GraphBuffer& b = graph_.buffers[buffer];
-    if (b.lifetime != Lifetime::region || scopes_.common[buffer] != in_.scope || is_reset) return;
-    if (uses[0].use.defines || has_stated_cycle_) return;
-    const std::string_view problem = uses[0].use.writes && in_.items[uses[0].item].is_region
-                                         ? ", which may write nothing into it, before anything else writes it"
-                                         : " before anything writes it";
-    report_.add(
-        graph_.about(in_.items[uses[0].item], cat("region buffer ", shown(b.name), " is read", problem)));
+    if (b.lifetime != Lifetime::region || scopes_.common[buffer] != in_.scope || is_reset ||
+        has_stated_cycle_)
+      return;
+    bool may_be_written = false;
+    for (const ItemUse& one : uses) {
+      if (one.use.looks)
+        return report_.add(graph_.about(
+            in_.items[one.item], cat("region buffer ", shown(b.name), " is read before anything writes it",
+                                     may_be_written ? ": the loop that does may run zero times" : "")));
+      if (one.use.defines) return;
+      may_be_written |= one.use.writes;
+    }
   }
 
+  /// What the scope as a whole does with a buffer that is seen outside.
   void summarise(std::uint32_t buffer, const std::vector<ItemUse>& uses) {
     if (graph_.buffers[buffer].lifetime == Lifetime::region && scopes_.common[buffer] == in_.scope) return;
     Use whole{.buffer = buffer, .defines = uses[0].use.defines, .appends = uses[0].use.appends};
+    bool is_defined = false;
     for (const ItemUse& one : uses) {
       whole.reads |= one.use.reads && !whole.defines;
+      whole.looks |= one.use.looks && !is_defined;
       whole.writes |= one.use.writes;
       whole.appends &= one.use.appends;
+      is_defined |= one.use.defines;
     }
     if (!whole.appends && graph_.buffers[buffer].is_appended && whole.writes) whole.reads = true;
     out_.uses.push_back(whole);

@@ -12,6 +12,7 @@ Use use_of_pin(const Pin& pin) {
   const Access access = pin.declared.access;
   return {.buffer = pin.buffer,
           .reads = description::reads(access),
+          .looks = description::reads(access),
           .writes = writes(access),
           .defines = access == Access::write,
           .appends = access == Access::append,
@@ -22,6 +23,7 @@ Use use_of_pin(const Pin& pin) {
 /// Two pins of one node on one buffer.
 void merge(Use& into, const Use& other) {
   into.reads |= other.reads;
+  into.looks |= other.looks;
   into.writes |= other.writes;
   into.appends |= other.appends;
   into.defines = into.writes && !into.reads && !into.appends;
@@ -93,6 +95,7 @@ std::vector<Use> tessera::description::uses_of_region(const Graph& graph, std::u
     for (const Use& use : branch) {
       Merged& merged = all.try_emplace(use.buffer, Merged{.use = {.buffer = use.buffer}}).first->second;
       merged.use.reads |= use.reads;
+      merged.use.looks |= use.looks;
       merged.use.writes |= use.writes;
       merged.use.appends |= use.appends;
       merged.defining += use.defines ? 1 : 0;
@@ -104,7 +107,7 @@ std::vector<Use> tessera::description::uses_of_region(const Graph& graph, std::u
   if (const std::uint32_t condition = graph.condition[region]; condition != no_index) {
     Use& use = uses[condition];
     use.buffer = condition;
-    use.reads = true;
+    use.reads = use.looks = true;
     use.defines = use.may_skip = false;
   }
   std::vector<Use> out;

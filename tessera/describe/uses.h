@@ -10,7 +10,8 @@ namespace tessera::description {
 /// What one item does with one buffer.
 struct Use {
   std::uint32_t buffer = 0;
-  bool reads = false;  ///< looks at what others wrote before
+  bool reads = false;  ///< must come after what others wrote before
+  bool looks = false;  ///< looks at it; a loop that only writes does not, but may leave it as it was
   bool writes = false;
   bool defines = false;  ///< writes the whole before it reads any: what was there before does not matter
   bool appends = false;

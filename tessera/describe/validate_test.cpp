@@ -206,6 +206,34 @@ TEST(Validate, RegionBuffersStayInTheirRegion) {
       << all;
 }
 
+TEST(Validate, ScratchMayBeSharedByLoopsAndAResultOfALoopMustExist) {
+  Builder b = started();
+  b.temporary("scratch", Dtype::f32, {4}).temporary("result", Dtype::f32, {4}).for_("one", 2).for_("two", 2);
+  for (const char* loop : {"one", "two"})
+    b.within(loop)
+        .kernel(cat(loop, "_w"), "k", {write("o", {.buffer = "scratch"})})
+        .kernel(cat(loop, "_r"), "k", {read("i", {.buffer = "scratch"}), read_write("o", {.buffer = "y"})});
+  EXPECT_EQ(messages(fixture::validate(b)),
+            "warning: buffer 'x' is not used\nwarning: buffer 'result' is not used\n");
+  b.within("one").kernel("w", "k", {write("o", {.buffer = "result"})});
+  b.within().kernel("r", "k", {read("i", {.buffer = "result"})});
+  const std::string all = messages(fixture::validate(b));
+  EXPECT_NE(
+      all.find(
+          "node 'r': region buffer 'result' is read before anything writes it: the loop that does may run "
+          "zero times"),
+      std::string::npos)
+      << all;
+}
+
+TEST(Validate, AnOpNeedsAllItsInputs) {
+  Builder b = started();
+  b.op("add", "add", {read("a", {.required = false}), read("b", {.buffer = "x"})});
+  EXPECT_NE(
+      messages(fixture::validate(b)).find("node 'add', parameter 'a': the required input has no buffer"),
+      std::string::npos);
+}
+
 TEST(Validate, AppendAndWriteDoNotMix) {
   Builder b = started();
   b.external("s", Dtype::f32, {});

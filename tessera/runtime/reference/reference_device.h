@@ -10,6 +10,8 @@ class ReferenceDevice final : public Device {
   [[nodiscard]] std::string_view name() const override { return "reference"; }
   [[nodiscard]] Result<void> run(const op::CallInfo& call, std::span<const op::Array> inputs,
                                  std::span<const op::Array> results) override;
+  [[nodiscard]] Result<std::unique_ptr<Executable>> load(plan::PlanRef plan,
+                                                         const std::shared_ptr<MemoryPool>& pool) override;
 };
 
 }  // namespace tessera::runtime
