@@ -124,9 +124,9 @@ class RegionResolver {
         fail(i, cat("count ", *region.count, " is beyond the limit of ", region.limit, " iterations"),
              ErrorCode::limit);
     } else {
-      if (region.condition.empty()) fail(i, cat("a ", to_string(region.kind), " needs a condition"));
-      if (region.count) fail(i, cat("a ", to_string(region.kind), " has no count"));
-      if (!region.index.empty()) fail(i, cat("a ", to_string(region.kind), " has no index"));
+      if (region.condition.empty()) fail(i, cat("needs a condition, as every ", to_string(region.kind)));
+      if (region.count) fail(i, "has a count, which only a for has");
+      if (!region.index.empty()) fail(i, "has an index, which only a for has");
     }
     if (is_loop(region.kind) && region.limit < 1) fail(i, cat("limit ", region.limit, " is not positive"));
     check_number(i, graph_.condition[i],

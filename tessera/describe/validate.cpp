@@ -1,6 +1,7 @@
 #include "tessera/describe/validate.h"
 
 #include <map>
+#include <set>
 
 #include "tessera/describe/check_types.h"
 #include "tessera/describe/memory_plan.h"
@@ -95,6 +96,16 @@ void warn_of_empty_regions(const Graph& graph, Report& report) {
     if (!has_nodes[region]) warn(report, graph.about(Item{true, region}, "no node stands in the region"));
 }
 
+void warn_of_empty_blocks(const Description& d, Report& report) {
+  std::set<std::string_view> used;
+  for (const Block& block : d.blocks) used.insert(block.parent);
+  for (const Node& node : d.nodes) used.insert(node.block);
+  for (const Region& region : d.regions) used.insert(region.block);
+  for (const Block& block : d.blocks)
+    if (!used.contains(block.id))
+      warn(report, {.block = block.id, .message = "nothing stands in the block", .at = d.span_of(block.at)});
+}
+
 void check_memory(const Description& d, const MemoryPlan& memory, const Limits& limits, Report& report) {
   if (memory.peak() <= limits.device_memory) return;
   report.add({.code = ErrorCode::memory,
@@ -117,6 +128,7 @@ Validation tessera::description::validate(std::shared_ptr<const Description> des
   if (kernels != nullptr) check_kernels(program->graph, *kernels, out.report);
   warn_of_buffers(program->graph, out.report);
   warn_of_empty_regions(program->graph, out.report);
+  warn_of_empty_blocks(*program->description, out.report);
   if (!out.report.ok()) return out;
   program->schedule.memory = plan_memory(program->graph, program->schedule.sequences);
   check_memory(*program->description, program->schedule.memory, limits, out.report);

@@ -69,6 +69,22 @@ TEST(Validate, EdgesAreCheckedOneByOne) {
     EXPECT_NE(all.find(message), std::string::npos) << message << "\n" << all;
 }
 
+TEST(Validate, TypesAreCheckedAlongEdges) {
+  Builder b = started();
+  b.block("empty");
+  b.kernel("a", "k", {write("out", fresh)});
+  b.kernel("b", "k", {read("in", {.dtype = Dtype::i32})});
+  b.kernel("c", "k", {read("in", {.shape = "[N, 4]"})});
+  b.kernel("d", "k", {read_write("in", {.shape = "[2 * 3]"})});
+  b.edge({"a", "out"}, {"b", "in"}).edge({"a", "out"}, {"c", "in"}).edge({"a", "out"}, {"d", "in"});
+  const std::string all = messages(fixture::validate(b));
+  for (const char* message : {"node 'b', parameter 'in': has dtype i32, buffer 'a.out' has f32",
+                              "node 'c', parameter 'in': expected rank 2, got shape [4]",
+                              "node 'd', parameter 'in': expected shape [6], got [4]",
+                              "warning: block 'empty': nothing stands in the block"})
+    EXPECT_NE(all.find(message), std::string::npos) << message << "\n" << all;
+}
+
 TEST(Validate, NamesAreChecked) {
   Builder b = started();
   b.external("x", Dtype::f32, {4})
@@ -178,7 +194,7 @@ TEST(Validate, RegionsAreChecked) {
   b.within("r2").if_("r1", "n").within("r1").if_("r2", "n");
   const std::string all = messages(fixture::validate(b));
   for (const char* message :
-       {"node 'no_condition': a if needs a condition",
+       {"node 'no_condition': needs a condition, as every if",
         "node 'unknown': its condition is buffer 'zzz', which does not exist",
         "node 'floats': buffer 'f' has dtype f32, expected i32 or i64",
         "node 'negative': count -1 is negative",
