@@ -262,6 +262,9 @@ Result<void> tessera::description::capture(const Program& program, std::uint32_t
     return at_node(program, index, e.error());
   } catch (const std::exception& e) {
     return at_node(program, index, Error(ErrorCode::device, e.what()));
+  } catch (...) {
+    return at_node(program, index,
+                   Error(ErrorCode::device, "the capture threw something that is no std::exception"));
   }
   bound.calls = std::make_shared<const std::vector<CaptureCall::Call>>(call.take_calls());
   return {};

@@ -30,6 +30,18 @@ Parameter* number_of(Node& node, std::string_view name) {
   return nullptr;
 }
 
+/// Notes the thread until the end of the scope.
+class Owner {
+ public:
+  explicit Owner(std::atomic<std::thread::id>& owner) : owner_(owner) { owner_ = std::this_thread::get_id(); }
+  Owner(const Owner&) = delete;
+  Owner& operator=(const Owner&) = delete;
+  ~Owner() { owner_ = std::thread::id(); }
+
+ private:
+  std::atomic<std::thread::id>& owner_;
+};
+
 }  // namespace
 
 HostGraph::HostGraph(Description description, KernelTable kernels, HostOptions options)
@@ -78,6 +90,7 @@ Result<std::uint32_t> HostGraph::draft_buffer(std::string_view id) const {
 }
 
 Result<void> HostGraph::set_number(std::string_view node, std::string_view parameter, ScalarValue value) {
+  TESSERA_TRY(check_caller());
   const std::lock_guard lock(edit_mutex_);
   const std::uint32_t index = TESSERA_TRY(draft_node(node));
   Parameter* number = number_of(draft_.nodes[index], parameter);
@@ -106,6 +119,7 @@ Dtype HostGraph::number_dtype(std::uint32_t node, const Parameter& number) const
 }
 
 Result<void> HostGraph::set_grid(std::string_view node, std::array<std::int64_t, 3> grid) {
+  TESSERA_TRY(check_caller());
   const std::lock_guard lock(edit_mutex_);
   const std::uint32_t index = TESSERA_TRY(draft_node(node));
   for (std::int64_t size : grid)
@@ -120,6 +134,7 @@ Result<void> HostGraph::set_grid(std::string_view node, std::array<std::int64_t,
 
 Result<void> HostGraph::bind(std::string_view buffer, std::span<std::byte> memory,
                              std::optional<Extents> shape) {
+  TESSERA_TRY(check_caller());
   const std::lock_guard lock(edit_mutex_);
   const std::uint32_t index = TESSERA_TRY(draft_buffer(buffer));
   Buffer& b = draft_.buffers[index];
@@ -137,6 +152,7 @@ Result<void> HostGraph::bind(std::string_view buffer, std::span<std::byte> memor
 }
 
 Result<void> HostGraph::resize(std::string_view buffer, Extents shape) {
+  TESSERA_TRY(check_caller());
   const std::lock_guard lock(edit_mutex_);
   const std::uint32_t index = TESSERA_TRY(draft_buffer(buffer));
   if (draft_.buffers[index].lifetime == Lifetime::external)
@@ -148,26 +164,32 @@ Result<void> HostGraph::resize(std::string_view buffer, Extents shape) {
   return {};
 }
 
-void HostGraph::replace_kernel(std::string name, KernelFunction kernel) {
-  replace_kernel(std::move(name),
-                 KernelLoader([kernel = std::move(kernel)]() -> Result<KernelFunction> { return kernel; }));
+Result<void> HostGraph::replace_kernel(std::string name, KernelFunction kernel) {
+  return replace_kernel(
+      std::move(name),
+      KernelLoader([kernel = std::move(kernel)]() -> Result<KernelFunction> { return kernel; }));
 }
 
-void HostGraph::replace_kernel(std::string name, KernelLoader loader) {
+Result<void> HostGraph::replace_kernel(std::string name, KernelLoader loader) {
+  TESSERA_TRY(check_caller());
   const std::lock_guard lock(edit_mutex_);
   kernels_.add_loader(name, std::move(loader));
   pending_.kernels.insert(std::move(name));
   note();
+  return {};
 }
 
-void HostGraph::replace_capture(std::string name, CaptureFunction capture) {
+Result<void> HostGraph::replace_capture(std::string name, CaptureFunction capture) {
+  TESSERA_TRY(check_caller());
   const std::lock_guard lock(edit_mutex_);
   kernels_.add_capture(name, std::move(capture));
   pending_.captures.insert(std::move(name));
   note();
+  return {};
 }
 
-void HostGraph::set_description(Description description) {
+Result<void> HostGraph::set_description(Description description) {
+  TESSERA_TRY(check_caller());
   const std::lock_guard lock(edit_mutex_);
   // Against the draft, so that what is pending already stays so.
   const Difference difference = compare(draft_, description);
@@ -179,12 +201,19 @@ void HostGraph::set_description(Description description) {
   pending_.shapes.insert(difference.shapes.begin(), difference.shapes.end());
   pending_.grids.insert(difference.grids.begin(), difference.grids.end());
   if (!difference.is_empty()) note();
+  return {};
+}
+
+Result<void> HostGraph::check_caller() const {
+  const auto self = std::this_thread::get_id();
+  if (launching_thread_ != self && updating_thread_ != self) return {};
+  return Error(ErrorCode::invalid_argument, "a function of a graph cannot call the graph that runs it");
 }
 
 UpdateReport HostGraph::update() {
-  if (launching_thread_ == std::this_thread::get_id())
-    return {.error = Error(ErrorCode::invalid_argument, "a kernel cannot update the graph that runs it")};
+  if (auto allowed = check_caller(); !allowed) return {.error = std::move(allowed).error()};
   const std::lock_guard lock(edit_mutex_);
+  const Owner owner(updating_thread_);
   if (!is_noted_) return {.error = last_error_};
   is_noted_ = false;
   UpdateReport report = Updater(*this).run();
@@ -194,26 +223,20 @@ UpdateReport HostGraph::update() {
 }
 
 Result<LaunchReport> HostGraph::launch() {
-  if (launching_thread_ == std::this_thread::get_id())
-    return Error(ErrorCode::invalid_argument, "a kernel cannot launch the graph that runs it");
+  TESSERA_TRY(check_caller());
   const std::lock_guard lock(launch_mutex_);
-  launching_thread_ = std::this_thread::get_id();
-  Result<LaunchReport> report = run(*executable_, profiling_);
-  launching_thread_ = std::thread::id();
-  return report;
+  const Owner owner(launching_thread_);
+  return run(*executable_, profiling_);
 }
 
-void HostGraph::set_profiling(ProfilingLevel level) {
-  const std::lock_guard lock(launch_mutex_);
-  profiling_ = level;
-}
-
-std::shared_ptr<const Program> HostGraph::program() const {
+Result<std::shared_ptr<const Program>> HostGraph::program() const {
+  TESSERA_TRY(check_caller());
   const std::lock_guard lock(launch_mutex_);
   return executable_->program;
 }
 
-Report HostGraph::report() const {
+Result<Report> HostGraph::report() const {
+  TESSERA_TRY(check_caller());
   const std::lock_guard lock(edit_mutex_);
   return report_;
 }
@@ -227,6 +250,7 @@ Result<std::uint32_t> HostGraph::running_buffer(std::string_view id) const {
 }
 
 Result<std::uint64_t> HostGraph::count(std::string_view buffer) const {
+  TESSERA_TRY(check_caller());
   const std::lock_guard lock(launch_mutex_);
   const std::uint32_t index = TESSERA_TRY(running_buffer(buffer));
   const AppendCounter* counter = executable_->memory.counter(index);
@@ -237,6 +261,7 @@ Result<std::uint64_t> HostGraph::count(std::string_view buffer) const {
 }
 
 Result<std::vector<std::byte>> HostGraph::content(std::string_view buffer) const {
+  TESSERA_TRY(check_caller());
   const std::lock_guard lock(launch_mutex_);
   const std::uint32_t index = TESSERA_TRY(running_buffer(buffer));
   const GraphBuffer& b = executable_->program->graph.buffers[index];

@@ -8,7 +8,8 @@
 // Changes are noted by the setters and applied by update(), all or none. If it fails, the last good plan goes
 // on, the changes stay noted, and update() tries again after the next one. Any number of threads may call
 // anything: launches run one after the other, and update() waits for the one in flight before it changes what
-// that reads. A kernel may not call the graph that runs it.
+// that reads. A kernel, a loader or a capture may not call the graph that runs it: each call is then an
+// error.
 #pragma once
 
 #include <mutex>
@@ -40,19 +41,19 @@ class HostGraph {
   Result<void> bind(std::string_view buffer, std::span<std::byte> memory, std::optional<Extents> shape = {});
   /// The shape of a graph or region buffer. What a graph buffer held is zero after it.
   Result<void> resize(std::string_view buffer, Extents shape);
-  void replace_kernel(std::string name, KernelFunction kernel);
-  void replace_kernel(std::string name, KernelLoader loader);
-  void replace_capture(std::string name, CaptureFunction capture);
+  Result<void> replace_kernel(std::string name, KernelFunction kernel);
+  Result<void> replace_kernel(std::string name, KernelLoader loader);
+  Result<void> replace_capture(std::string name, CaptureFunction capture);
   /// Another description in place of the one there is.
-  void set_description(Description description);
+  Result<void> set_description(Description description);
 
   UpdateReport update();
   [[nodiscard]] Result<LaunchReport> launch();
 
-  void set_profiling(ProfilingLevel level);
+  void set_profiling(ProfilingLevel level) { profiling_ = level; }
   /// The schedule that runs now, and the diagnostics of the last validation.
-  [[nodiscard]] std::shared_ptr<const Program> program() const;
-  [[nodiscard]] Report report() const;
+  [[nodiscard]] Result<std::shared_ptr<const Program>> program() const;
+  [[nodiscard]] Result<Report> report() const;
   /// Rows in an append buffer after the last launch.
   [[nodiscard]] Result<std::uint64_t> count(std::string_view buffer) const;
   /// A copy of a graph buffer's content.
@@ -79,6 +80,8 @@ class HostGraph {
   [[nodiscard]] Result<std::uint32_t> draft_buffer(std::string_view id) const;
   [[nodiscard]] Result<std::uint32_t> running_buffer(std::string_view id) const;
   [[nodiscard]] Dtype number_dtype(std::uint32_t node, const Parameter& number) const;
+  /// Fails if a function that this graph has called is calling back.
+  [[nodiscard]] Result<void> check_caller() const;
   void note() { is_noted_ = true; }
 
   mutable std::mutex edit_mutex_;  // the draft and what is pending; held during an update
@@ -94,8 +97,9 @@ class HostGraph {
 
   mutable std::mutex launch_mutex_;  // the executable; taken after edit_mutex_ where both are
   std::unique_ptr<HostExecutable> executable_;
-  ProfilingLevel profiling_;
-  std::atomic<std::thread::id> launching_thread_;
+  std::atomic<ProfilingLevel> profiling_;
+  // Whose functions run now: the mutexes would wait for themselves.
+  std::atomic<std::thread::id> launching_thread_, updating_thread_;
 };
 
 }  // namespace tessera::description

@@ -124,6 +124,8 @@ Result<std::shared_ptr<const KernelFunction>> KernelTable::load(std::string_view
     entry.loaded = std::make_shared<const KernelFunction>(std::move(kernel));
   } catch (const std::exception& e) {
     return Error(ErrorCode::device, e.what());
+  } catch (...) {
+    return Error(ErrorCode::device, "the loader threw something that is no std::exception");
   }
   return entry.loaded;
 }
