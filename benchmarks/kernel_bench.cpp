@@ -1,4 +1,4 @@
-// Fused kernels on one thread: by the block interpreter.
+// Fused kernels on one thread: by the block interpreter and by generated code, and what making code costs.
 #include <benchmark/benchmark.h>
 
 #include <cmath>
@@ -6,6 +6,7 @@
 #include "tessera/ir/parse.h"
 #include "tessera/kernel/build.h"
 #include "tessera/kernel/interpreter.h"
+#include "tessera/runtime/cpu/compiled_kernel.h"
 
 using namespace tessera;
 
@@ -46,6 +47,31 @@ void interpret(benchmark::State& state, const std::string& text) {
   state.SetItemsProcessed(state.iterations() * c.outputs[0].size());
 }
 
+void generated(benchmark::State& state, const std::string& text, bool precise = false) {
+  Case c(text);
+  kernel::Scratch scratch;
+  runtime::cpu::CompiledKernel code(c.interpreter.kernel(), {.is_precise = precise});
+  runtime::cpu::CompiledJob job;
+  const std::vector<double> parameters(c.interpreter.kernel().parameters.size(), 0.75);
+  for (auto _ : state) {
+    const auto done = code.prepare(c.inputs, c.outputs, job);
+    if (!done) state.SkipWithError(done.error().to_text().c_str());
+    if (job.code == nullptr) state.SkipWithError(code.why_interpreted().c_str());
+    code.run(job, parameters, {0, job.job.items}, scratch);
+  }
+  state.SetItemsProcessed(state.iterations() * c.outputs[0].size());
+}
+
+void compile(benchmark::State& state, const std::string& text, runtime::cpu::CodeQuality quality) {
+  Case c(text);
+  for (auto _ : state) {
+    runtime::cpu::CompiledKernel code(c.interpreter.kernel(), {.quality = quality});
+    runtime::cpu::CompiledJob job;
+    const auto done = code.prepare(c.inputs, c.outputs, job);
+    if (!done || job.code == nullptr) state.SkipWithError(code.why_interpreted().c_str());
+  }
+}
+
 std::string affine_tanh(int n) {
   const std::string t = "f32[" + std::to_string(n) + "]";
   return "func f(x: " + t + ") {\n  a: " + t + " = mul(x, $0:f32)\n  b: " + t +
@@ -62,13 +88,21 @@ const std::string layer_norm = one_op("layer_norm", "f32[4096, 768]", ", w, b", 
 
 }  // namespace
 
-BENCHMARK_CAPTURE(interpret, affine_tanh_16, affine_tanh(16));
-BENCHMARK_CAPTURE(interpret, affine_tanh_1e5, affine_tanh(100000))->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(interpret, affine_tanh_1e7, affine_tanh(10000000))->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(interpret, softmax_1024x1024, one_op("softmax", "f32[1024, 1024]"))
-    ->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(interpret, layer_norm_4096x768, layer_norm)->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(interpret, gelu_1024x3072, one_op("gelu", "f32[1024, 3072]"))
-    ->Unit(benchmark::kMicrosecond);
+#define KERNEL(name, text)                                                 \
+  BENCHMARK_CAPTURE(interpret, name, text)->Unit(benchmark::kMicrosecond); \
+  BENCHMARK_CAPTURE(generated, name, text)->Unit(benchmark::kMicrosecond)
+
+KERNEL(affine_tanh_16, affine_tanh(16));
+KERNEL(affine_tanh_1e5, affine_tanh(100000));
+KERNEL(affine_tanh_1e7, affine_tanh(10000000));
+KERNEL(softmax_1024x1024, one_op("softmax", "f32[1024, 1024]"));
+KERNEL(layer_norm_4096x768, layer_norm);
+KERNEL(gelu_1024x3072, one_op("gelu", "f32[1024, 3072]"));
+BENCHMARK_CAPTURE(compile, affine_tanh_fast, affine_tanh(16), runtime::cpu::CodeQuality::fast)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(compile, affine_tanh_good, affine_tanh(16), runtime::cpu::CodeQuality::good)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(compile, layer_norm_good, layer_norm, runtime::cpu::CodeQuality::good)
+    ->Unit(benchmark::kMillisecond);
 
 BENCHMARK_MAIN();

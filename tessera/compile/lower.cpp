@@ -11,6 +11,7 @@
 #include "tessera/op/ir_builder.h"
 
 using namespace tessera;
+using namespace tessera::compile;
 using plan::Plan;
 using plan::Step;
 using plan::StepKind;
@@ -78,12 +79,13 @@ class Lowering {
  public:
   explicit Lowering(const ir::Function& function) : function_(function) {}
 
-  Result<plan::PlanRef> run() {
+  Result<plan::PlanRef> run(const TiledFunction& tiled) {
     plan_.dims = function_.dims;
     for (const auto& param : function_.params) TESSERA_TRY(add_input(*param));
-    for (const auto& statement : function_.body) {
-      auto done = add_statement(*statement);
-      if (!done) return std::move(done).error().at(statement->span().resolve());
+    for (const TiledPart& part : tiled.parts) {
+      const ir::Assign& first = *function_.body[part.statements[0]];
+      auto done = part.kernel != nullptr ? add_kernel(part) : add_statement(first);
+      if (!done) return std::move(done).error().at(first.span().resolve());
     }
     for (const ir::ExprRef& result : function_.results) TESSERA_TRY(add_output(*result));
     return std::make_shared<const Plan>(std::move(plan_));
@@ -123,6 +125,26 @@ class Lowering {
     step.attributes = TESSERA_TRY(op::complete_attributes(*step.card, call.attrs));
     for (const ir::ExprRef& arg : call.args) step.inputs.push_back(TESSERA_TRY(operand(*arg)));
     return add_step(std::move(step), statement);
+  }
+
+  Result<void> add_kernel(const TiledPart& part) {
+    Step step{.kind = StepKind::kernel, .function = part.ops, .kernel = part.kernel};
+    step.span = function_.body[part.statements[0]]->span();
+    for (const auto& param : part.ops->params) step.inputs.push_back(TESSERA_TRY(operand(*param)));
+    for (std::size_t i = 0; i < part.kernel->slots.size(); ++i) {
+      const std::uint32_t slot = part.kernel->slots[i];
+      if (plan_.parameters.size() <= slot) plan_.parameters.resize(slot + 1, op::Dtype::f32);
+      plan_.parameters[slot] = part.kernel->parameters[i];
+    }
+    const auto index = static_cast<std::uint32_t>(plan_.steps.size());
+    for (const ir::ExprRef& result : part.ops->results) {
+      const auto& target = static_cast<const ir::Var&>(*result);
+      step.results.push_back(
+          add_value({.kind = ValueKind::computed, .type = *op::value_type(*target.type), .index = index}));
+      values_[&target] = step.results.back();
+    }
+    plan_.steps.push_back(std::move(step));
+    return {};
   }
 
   /// Calls nest as deep as traces do; those that nest deeper, or are many, stay calls.
@@ -252,4 +274,6 @@ class Lowering {
 
 }  // namespace
 
-Result<plan::PlanRef> compile::lower(const ir::Function& function) { return Lowering(function).run(); }
+Result<plan::PlanRef> compile::lower(const ir::Function& function, const TiledFunction& tiled) {
+  return Lowering(function).run(tiled);
+}

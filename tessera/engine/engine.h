@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/compile/plan_function.h"
 #include "tessera/engine/compile_queue.h"
 #include "tessera/engine/node.h"
 #include "tessera/engine/plan_cache.h"
@@ -32,7 +33,9 @@ struct EngineOptions {
   /// Of random tensors.
   std::uint64_t seed = 0;
   PlanOptions plans = {};
-  /// Where calls and plans run; the reference device if there is none.
+  /// How plans are made. Floats give the same bits as op by op unless more is allowed here.
+  compile::PlanOptions compile = {.pipeline = {.passes = {.floats = compile::FloatRules::exact}}};
+  /// Where calls and plans run (devices.h); without one, what TESSERA_DEVICE names, else the reference.
   std::shared_ptr<runtime::Device> device = {};
 };
 

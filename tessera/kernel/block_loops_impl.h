@@ -175,6 +175,7 @@ struct OnFloat {
     return a * b + c;
 #endif
   }
+  static float scaled(float p, float n) { return math::scaled_in_steps<OnFloat>(p, n); }
   static float without_quarter_turns(float x, float n) {
 #ifdef __FMA__
     return math::reduced_angle<OnFloat>(x, n);

@@ -60,7 +60,7 @@ class Runner {
   }
 
   void run(std::span<const double> parameters, ItemRange range) {
-    set_scalars(parameters);
+    hold_scalars(kernel_, bind_, parameters, scalars_);
     count_ = 1;
     execute(program_.uniforms, 1);
     for (std::int64_t item = range.begin; item < range.end; ++item) run_item(item);
@@ -84,17 +84,6 @@ class Runner {
 
   void place(std::span<const Placement> blocks) {
     for (const Placement& block : blocks) registers_[block.number] = blocks_ + block.offset;
-  }
-
-  void set_scalars(std::span<const double> parameters) {
-    for (std::size_t i = 0; i < kernel_.body.size(); ++i) {
-      const Instruction& instruction = kernel_.body[i];
-      if (instruction.kind == InstructionKind::constant) scalars_[i] = held(instruction);
-      if (instruction.kind == InstructionKind::parameter)
-        scalars_[i] = held(parameters[instruction.index], instruction.dtype);
-      if (instruction.kind == InstructionKind::extent)
-        scalars_[i] = static_cast<std::uint64_t>(bind_.extents[instruction.index]);
-    }
   }
 
   // ---- items
@@ -378,6 +367,18 @@ void Interpreter::run(const Job& job, std::span<const double> parameters, ItemRa
   const Program& code = program(job.lanes);
   std::byte* memory = scratch.reserve(Runner::scratch_bytes(kernel_, code, job));
   Runner(kernel_, code, job, memory).run(parameters, range);
+}
+
+void tessera::kernel::hold_scalars(const Kernel& kernel, const Binding& binding,
+                                   std::span<const double> parameters, std::uint64_t* out) {
+  for (std::size_t i = 0; i < kernel.body.size(); ++i) {
+    const Instruction& instruction = kernel.body[i];
+    if (instruction.kind == InstructionKind::constant) out[i] = held(instruction);
+    if (instruction.kind == InstructionKind::parameter)
+      out[i] = held(parameters[instruction.index], instruction.dtype);
+    if (instruction.kind == InstructionKind::extent)
+      out[i] = static_cast<std::uint64_t>(binding.extents[instruction.index]);
+  }
 }
 
 Result<void> tessera::kernel::run(const Interpreter& interpreter, std::span<const op::Array> inputs,

@@ -75,6 +75,11 @@ class Interpreter {
   Program along_rows_;  ///< lanes along the last reduced axis; the same if there is none
 };
 
+/// Writes constants, parameters and extents, as registers hold them, to `out`, which has an entry for every
+/// value of the body. REQUIRES a parameter for each of the kernel's.
+void hold_scalars(const Kernel& kernel, const Binding& binding, std::span<const double> parameters,
+                  std::uint64_t* out);
+
 /// Binds and runs all items. Fails if arrays or the number of parameters do not fit.
 [[nodiscard]] Result<void> run(const Interpreter& interpreter, std::span<const op::Array> inputs,
                                std::span<const op::Array> outputs, std::span<const double> parameters,

@@ -52,9 +52,10 @@ F limited(const F& x, double low, double high) {  // NaN stays
   return M::select(above > M::number(high), M::number(high), above);
 }
 
-/// (1 + p) 2^n, in two steps, so that results below the normal numbers are right.
+/// (1 + p) 2^n, in two steps, so that results below the normal numbers are right. What an M does that has no
+/// instruction for it.
 template <class M, class F>
-F scaled(const F& p, const F& n) {
+F scaled_in_steps(const F& p, const F& n) {
   const F half = M::floor(n * M::number(0.5)), first = power_of_two<M>(half);
   return M::mul_add(p, first, first) * power_of_two<M>(n - half);
 }
@@ -63,14 +64,14 @@ template <class M, class F>
 F exp(const F& given) {
   const F x = limited<M>(given, -104.0, 89.0);
   const Halved<F> h = by_ln2<M>(x);
-  return scaled<M>(small_expm1<M>(h.rest), h.n);
+  return M::scaled(small_expm1<M>(h.rest), h.n);
 }
 
 template <class M, class F>
 F exp2(const F& given) {
   const F x = limited<M>(given, -151.0, 129.0);
   const F n = M::round(x);
-  return scaled<M>(small_expm1<M>((x - n) * M::number(0.693147180559945309)), n);
+  return M::scaled(small_expm1<M>((x - n) * M::number(0.693147180559945309)), n);
 }
 
 template <class M, class F>

@@ -1,5 +1,5 @@
 // Every op that can be a kernel, as one: on its samples in every dtype, on arrays of any strides, on empty
-// ones, against the reference.
+// ones, against the reference; by the interpreter and, where the system has LLVM, by generated code.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,6 +8,7 @@
 #include "tessera/kernel/build.h"
 #include "tessera/kernel/interpreter.h"
 #include "tessera/op/ir_builder.h"
+#include "tessera/runtime/cpu/compiled_kernel.h"
 #include "tests/support/compare.h"
 #include "tests/support/op_samples.h"
 
@@ -79,6 +80,24 @@ void run_and_compare(const kernel::Kernel& kernel, const std::vector<Array>& inp
   expect_close(results, expected);
 }
 
+/// Ops that were compiled.
+std::set<std::string_view> compiled;
+
+void compile_and_compare(const kernel::Kernel& kernel, std::string_view op, const std::vector<Array>& inputs,
+                         const std::vector<HostTensor>& expected) {
+  namespace cpu = runtime::cpu;
+  cpu::CompiledKernel code(kernel, {.quality = cpu::CodeQuality::fast});
+  cpu::CompiledJob job;
+  const auto results = like(expected);
+  const auto done = code.prepare(inputs, arrays_of(results), job);
+  ASSERT_TRUE(done) << done.error().to_text();
+  if (job.code == nullptr) return;
+  compiled.insert(op);
+  kernel::Scratch scratch;
+  code.run(job, {}, {0, job.job.items}, scratch);
+  expect_close(results, expected);
+}
+
 /// The same elements behind other strides: last axis first, every second element, the first axis backwards.
 HostTensor scattered(const HostTensor& tensor, Layout& layout) {
   const Extents& shape = tensor.shape();
@@ -103,7 +122,8 @@ bool is_reshaping(const kernel::Kernel& kernel) {
   return false;
 }
 
-void check_sample(const Sample& sample, Dtype dtype, const Sample::Sizes& sizes, bool symbolic) {
+void check_sample(const Sample& sample, Dtype dtype, const Sample::Sizes& sizes, bool symbolic,
+                  bool compiles = false) {
   const auto function = function_of(sample, dtype, symbolic ? nullptr : &sizes);
   if (!function) return;  // these sizes do not make a call
   const auto kernel = kernel::build(**function);
@@ -121,6 +141,7 @@ void check_sample(const Sample& sample, Dtype dtype, const Sample::Sizes& sizes,
     return;
   }
   run_and_compare(*kernel, arrays_of(inputs), *expected);
+  if (compiles) compile_and_compare(*kernel, sample.card->name, arrays_of(inputs), *expected);
   if (is_reshaping(*kernel)) return;  // asks for a copy of what has odd strides
   std::vector<HostTensor> held;
   std::vector<Array> strided;
@@ -130,6 +151,9 @@ void check_sample(const Sample& sample, Dtype dtype, const Sample::Sizes& sizes,
     strided.push_back({input.dtype(), layout, held.back().array().data});
   }
   run_and_compare(*kernel, strided, *expected);
+  // One dtype of each kind: making code takes its time.
+  if (compiles && (dtype == Dtype::f32 || dtype == Dtype::i32))
+    compile_and_compare(*kernel, sample.card->name, strided, *expected);
 }
 
 TEST(Kernels, EverySampleAgreesWithTheReference) {
@@ -152,6 +176,19 @@ TEST(Kernels, SizesOfZeroOneAndManyAgreeWithTheReference) {
         check_sample(sample, dtype, sizes, false);
         if (size != 0) check_sample(sample, Dtype::f32, sizes, false);
       }
+}
+
+TEST(Kernels, GeneratedCodeAgreesWithTheReference) {
+  const auto llvm = runtime::cpu::Llvm::open();
+  if (!llvm) GTEST_SKIP() << llvm.error().to_text();
+  for (const Sample& sample : op_samples())
+    for (Dtype dtype : dtypes_of(*sample.card)) {
+      SCOPED_TRACE(cat(sample.text, " in ", to_string(dtype)));
+      check_sample(sample, dtype, sample.sizes, false, true);
+    }
+  EXPECT_GE(compiled.size(), 80U);
+  for (const char* op : {"add", "gelu", "layer_norm", "log_softmax", "mean", "relu", "softmax", "tanh"})
+    EXPECT_TRUE(compiled.contains(op)) << op;
 }
 
 /// Asked of the cards: element-wise ops, reductions and what is made of them.
