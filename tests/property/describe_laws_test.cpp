@@ -2,11 +2,15 @@
 // memory is shared only by users that are ordered, and every order that the waits allow gives the same
 // result.
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <random>
+#include <regex>
 
 #include "tessera/describe/builder.h"
 #include "tessera/describe/host_graph.h"
+#include "tessera/describe/read_json.h"
 
 using namespace tessera;
 using namespace tessera::description;
@@ -251,6 +255,49 @@ TEST(DescribeLaws, SharingMemoryDoesNotChangeResults) {
     EXPECT_EQ(results(apart, b.kernels()), results(v.program, b.kernels())) << "seed " << seed;
   }
   EXPECT_GT(valid, 700);
+}
+
+TEST(DescribeLaws, EveryMutationOfAFileGetsAnAnswer) {
+  std::ifstream file(TESSERA_SOURCE_DIR "/examples/describe/particles.json");
+  const std::string example((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  ASSERT_GT(example.size(), 1'000U);
+  // The places of words in quotes and of numbers, and what they are: a mutation puts one in the place of
+  // another.
+  std::vector<std::pair<std::size_t, std::size_t>> words;
+  const std::regex word("\"[^\"]*\"|-?[0-9.]+");
+  for (std::sregex_iterator at(example.begin(), example.end(), word), end; at != end; ++at)
+    words.emplace_back(at->position(), at->length());
+  const std::vector<std::string> others = {"null", "-1", "9223372036854775807", "1e300", "\"\"", "[]",
+                                           "{}",   "0",  "\"until_rest\""};
+  int valid = 0, invalid = 0, unreadable = 0;
+  for (std::uint64_t seed = 0; seed < 4'000; ++seed) {
+    Random random(seed);
+    std::string text = example;
+    for (std::int64_t times = 1 + below(random, 3); times-- > 0;) {
+      const auto [position, length] = words[static_cast<std::size_t>(below(random, std::ssize(words)))];
+      const auto [from, size] = words[static_cast<std::size_t>(below(random, std::ssize(words)))];
+      const bool takes_word = below(random, 3) != 0;
+      if (position + length > text.size()) continue;
+      text.replace(position, length,
+                   takes_word ? example.substr(from, size)
+                              : others[static_cast<std::size_t>(below(random, std::ssize(others)))]);
+    }
+    auto reading = read_description("mutant", text);
+    if (!reading) {
+      ++unreadable;
+      continue;
+    }
+    const bool is_read = reading->problems.ok();
+    const Validation v =
+        validate(std::make_shared<const Description>(std::move(reading->description)), nullptr);
+    EXPECT_EQ(v.report.ok(), v.program != nullptr) << text;
+    ++(is_read && v.report.ok() ? valid : invalid);
+    if (v.program != nullptr) expect_no_race(*v.program);
+    for (const Diagnostic& d : v.report.diagnostics()) EXPECT_FALSE(d.message.empty()) << text;
+  }
+  EXPECT_GT(valid, 50);
+  EXPECT_GT(invalid, 500);
+  EXPECT_GT(unreadable, 50);
 }
 
 TEST(DescribeLaws, TheListingOfAWiredGraphDoesNotMatter) {
