@@ -12,7 +12,7 @@
 
 #include "tessera/compile/pass.h"
 
-namespace tessera::compile {
+namespace tessera::compiler {
 
 struct AlgebraRule {
   const char* from;
@@ -101,4 +101,4 @@ inline constexpr AlgebraRule algebra_rules[] = {
     {"where(logical_not(p), x, y)", "where(p, y, x)"},
 };
 
-}  // namespace tessera::compile
+}  // namespace tessera::compiler

@@ -8,7 +8,7 @@
 #include "tessera/ir/structural_equal.h"
 
 using namespace tessera;
-using namespace tessera::compile;
+using namespace tessera::compiler;
 
 namespace {
 
@@ -84,7 +84,7 @@ bool same_operand(const ir::ExprRef& a, const ir::ExprRef& b) {
 
 }  // namespace
 
-const std::vector<ParsedRule>& tessera::compile::rules_for(std::string_view op) {
+const std::vector<ParsedRule>& tessera::compiler::rules_for(std::string_view op) {
   static const RuleTable table = read_rules();
   static const std::vector<ParsedRule> none;
   const auto found = table.find(op);

@@ -9,7 +9,7 @@
 #include "tessera/compile/algebra_rules.h"
 #include "tessera/compile/function_draft.h"
 
-namespace tessera::compile {
+namespace tessera::compiler {
 
 struct Term {
   enum class Kind : std::uint8_t { value, constant, number, call };
@@ -46,4 +46,4 @@ class Bindings {
   std::array<const ir::ExprRef*, 5> bound_{};
 };
 
-}  // namespace tessera::compile
+}  // namespace tessera::compiler

@@ -11,7 +11,7 @@
 #include "tessera/op/body.h"
 
 using namespace tessera;
-using namespace tessera::compile;
+using namespace tessera::compiler;
 
 namespace {
 
@@ -182,7 +182,7 @@ class Canonicalise {
 
 }  // namespace
 
-Result<ir::FunctionRef> tessera::compile::canonicalise(const ir::FunctionRef& function,
+Result<ir::FunctionRef> tessera::compiler::canonicalise(const ir::FunctionRef& function,
                                                        PassContext& context) {
   return rewrite_functions(function, [&](const ir::FunctionRef& one) -> Result<ir::FunctionRef> {
     return Canonicalise(one, context).run();

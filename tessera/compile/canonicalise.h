@@ -5,9 +5,9 @@
 
 #include "tessera/compile/pass.h"
 
-namespace tessera::compile {
+namespace tessera::compiler {
 
 /// What runs after may rely on this form for speed, never for being right.
 [[nodiscard]] Result<ir::FunctionRef> canonicalise(const ir::FunctionRef& function, PassContext& context);
 
-}  // namespace tessera::compile
+}  // namespace tessera::compiler

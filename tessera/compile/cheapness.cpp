@@ -9,7 +9,7 @@
 #include "tessera/op/body.h"
 
 using namespace tessera;
-using namespace tessera::compile;
+using namespace tessera::compiler;
 
 namespace {
 
@@ -55,7 +55,7 @@ bool is_short_indexed(const op::Card& card, const op::ValueTypes& types, const i
 
 }  // namespace
 
-bool tessera::compile::is_cheap(const ir::Assign& statement) {
+bool tessera::compiler::is_cheap(const ir::Assign& statement) {
   const auto* call = ir::as<ir::Call>(statement.value);
   const op::Card* card = call == nullptr ? nullptr : op::find_card(call->op);
   const auto result =

@@ -3,10 +3,10 @@
 
 #include "tessera/ir/function.h"
 
-namespace tessera::compile {
+namespace tessera::compiler {
 
 /// Views, tensors made from numbers, and element-wise ops of one tensor, where the formula is a few steps
 /// without elementary functions. One result, pure.
 [[nodiscard]] bool is_cheap(const ir::Assign& statement);
 
-}  // namespace tessera::compile
+}  // namespace tessera::compiler

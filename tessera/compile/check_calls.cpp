@@ -5,7 +5,7 @@
 #include "tessera/ir/verify.h"
 
 using namespace tessera;
-using namespace tessera::compile;
+using namespace tessera::compiler;
 
 namespace {
 
@@ -41,7 +41,7 @@ Result<void> check(const ir::Call& call, const ir::Assign& statement) {
 
 }  // namespace
 
-std::vector<Error> tessera::compile::check_calls(const ir::Function& function) {
+std::vector<Error> tessera::compiler::check_calls(const ir::Function& function) {
   std::vector<Error> out;
   for (const ir::Function* one : functions_below(function))
     for (const auto& statement : one->body)
@@ -52,7 +52,7 @@ std::vector<Error> tessera::compile::check_calls(const ir::Function& function) {
   return out;
 }
 
-std::vector<Error> tessera::compile::validate(const ir::Function& function) {
+std::vector<Error> tessera::compiler::validate(const ir::Function& function) {
   std::vector<Error> out = ir::verify_all(function);
   if (!out.empty()) return out;  // types mean something only in code that is well formed
   return check_calls(function);

@@ -6,7 +6,7 @@
 #include "tessera/op/wide.h"
 
 using namespace tessera;
-using namespace tessera::compile;
+using namespace tessera::compiler;
 
 namespace {
 
@@ -26,13 +26,13 @@ op::HostTensor copy_of(const ir::Dense& dense) {
 
 }  // namespace
 
-std::optional<op::ScalarValue> tessera::compile::constant_scalar(const ir::Expr& operand) {
+std::optional<op::ScalarValue> tessera::compiler::constant_scalar(const ir::Expr& operand) {
   if (ir::is<ir::Dense>(operand)) return std::nullopt;
   return op::evaluate_scalar(operand,
                              [](const ir::Expr&) -> std::optional<op::ScalarValue> { return std::nullopt; });
 }
 
-std::optional<op::HostTensor> tessera::compile::constant_tensor(const ir::Expr& operand) {
+std::optional<op::HostTensor> tessera::compiler::constant_tensor(const ir::Expr& operand) {
   if (const auto* dense = ir::as<ir::Dense>(operand)) return copy_of(*dense);
   const auto value = constant_scalar(operand);
   if (!value) return std::nullopt;
@@ -46,7 +46,7 @@ std::optional<op::HostTensor> tessera::compile::constant_tensor(const ir::Expr& 
   return out;
 }
 
-op::ScalarValue tessera::compile::constant_element(const ir::Dense& dense, std::int64_t i) {
+op::ScalarValue tessera::compiler::constant_element(const ir::Dense& dense, std::int64_t i) {
   op::ScalarValue out{dense.type->dtype, 0, 0};
   if (ir::is_float(out.dtype)) {
     op::loader<double>(out.dtype)(dense.data.data(), i, 1, 1, &out.number);
@@ -58,7 +58,7 @@ op::ScalarValue tessera::compile::constant_element(const ir::Dense& dense, std::
   return out;
 }
 
-bool tessera::compile::is_everywhere(const ir::Expr& operand, double number) {
+bool tessera::compiler::is_everywhere(const ir::Expr& operand, double number) {
   const auto* dense = ir::as<ir::Dense>(operand);
   if (dense == nullptr) {
     const auto value = is_constant(operand) ? constant_scalar(operand) : std::nullopt;
@@ -70,13 +70,13 @@ bool tessera::compile::is_everywhere(const ir::Expr& operand, double number) {
   return count > 0;
 }
 
-ir::ExprRef tessera::compile::constant_operand(const op::ScalarValue& value) {
+ir::ExprRef tessera::compiler::constant_operand(const op::ScalarValue& value) {
   if (ir::is_float(value.dtype)) return ir::float_const(value.number, value.dtype);
   if (value.dtype == ir::Dtype::boolean) return ir::bool_const(value.integer != 0);
   return ir::int_const(value.integer, value.dtype);
 }
 
-Ref<ir::Dense> tessera::compile::dense_constant(const op::HostTensor& tensor) {
+Ref<ir::Dense> tessera::compiler::dense_constant(const op::HostTensor& tensor) {
   const auto held = std::make_shared<const op::HostTensor>(tensor);
   const std::vector<std::int64_t> shape(tensor.shape().begin(), tensor.shape().end());
   return ir::dense(ir::tensor_type(tensor.dtype(), ir::shape_of(shape)),

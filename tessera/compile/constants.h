@@ -8,7 +8,7 @@
 #include "tessera/op/array.h"
 #include "tessera/op/interpreter.h"
 
-namespace tessera::compile {
+namespace tessera::compiler {
 
 /// Whether the operand is a constant tensor or number (scalar expressions are not looked into).
 [[nodiscard]] inline bool is_constant(const ir::Expr& operand) {
@@ -28,4 +28,4 @@ namespace tessera::compile {
 [[nodiscard]] ir::ExprRef constant_operand(const op::ScalarValue& value);
 [[nodiscard]] Ref<ir::Dense> dense_constant(const op::HostTensor& tensor);
 
-}  // namespace tessera::compile
+}  // namespace tessera::compiler

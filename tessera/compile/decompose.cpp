@@ -4,7 +4,7 @@
 #include "tessera/compile/function_draft.h"
 
 using namespace tessera;
-using namespace tessera::compile;
+using namespace tessera::compiler;
 
 namespace {
 
@@ -59,7 +59,7 @@ class Decompose {
 
 }  // namespace
 
-Result<ir::FunctionRef> tessera::compile::decompose(const ir::FunctionRef& function, PassContext& context) {
+Result<ir::FunctionRef> tessera::compiler::decompose(const ir::FunctionRef& function, PassContext& context) {
   if (!context.options().takes) return function;
   return rewrite_functions(function, [&](const ir::FunctionRef& one) -> Result<ir::FunctionRef> {
     // Parts may be composite themselves; the catalogue says how deep.

@@ -3,9 +3,9 @@
 
 #include "tessera/compile/pass.h"
 
-namespace tessera::compile {
+namespace tessera::compiler {
 
 /// PassOptions::takes says what the target has.
 [[nodiscard]] Result<ir::FunctionRef> decompose(const ir::FunctionRef& function, PassContext& context);
 
-}  // namespace tessera::compile
+}  // namespace tessera::compiler

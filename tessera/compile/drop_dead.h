@@ -3,9 +3,9 @@
 
 #include "tessera/compile/pass.h"
 
-namespace tessera::compile {
+namespace tessera::compiler {
 
 /// What may have an effect stays.
 [[nodiscard]] Result<ir::FunctionRef> drop_dead(const ir::FunctionRef& function, PassContext& context);
 
-}  // namespace tessera::compile
+}  // namespace tessera::compiler

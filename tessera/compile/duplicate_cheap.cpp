@@ -8,7 +8,7 @@
 #include "tessera/ir/seal.h"
 
 using namespace tessera;
-using namespace tessera::compile;
+using namespace tessera::compiler;
 
 namespace {
 
@@ -114,7 +114,7 @@ class DuplicateCheap {
 
 }  // namespace
 
-Result<ir::FunctionRef> tessera::compile::duplicate_cheap(const ir::FunctionRef& function,
+Result<ir::FunctionRef> tessera::compiler::duplicate_cheap(const ir::FunctionRef& function,
                                                           PassContext& context) {
   return rewrite_functions(function, [&](const ir::FunctionRef& one) -> Result<ir::FunctionRef> {
     return DuplicateCheap(one, context).run();

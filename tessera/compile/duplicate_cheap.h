@@ -4,10 +4,10 @@
 
 #include "tessera/compile/pass.h"
 
-namespace tessera::compile {
+namespace tessera::compiler {
 
 /// Cheap: views, tensors made from numbers, and element-wise ops with a short formula of one tensor.
 /// PassOptions::most_copies and most_cheap bound the growth.
 [[nodiscard]] Result<ir::FunctionRef> duplicate_cheap(const ir::FunctionRef& function, PassContext& context);
 
-}  // namespace tessera::compile
+}  // namespace tessera::compiler

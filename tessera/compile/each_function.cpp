@@ -58,7 +58,7 @@ ir::FunctionRef with_new_functions(const ir::FunctionRef& function, Done& done) 
 
 }  // namespace
 
-std::vector<const ir::Function*> tessera::compile::functions_below(const ir::Function& root) {
+std::vector<const ir::Function*> tessera::compiler::functions_below(const ir::Function& root) {
   struct Task {
     const ir::Function* function;
     bool below_done;
@@ -80,7 +80,7 @@ std::vector<const ir::Function*> tessera::compile::functions_below(const ir::Fun
   return order;
 }
 
-Result<ir::FunctionRef> tessera::compile::rewrite_functions(const ir::FunctionRef& root,
+Result<ir::FunctionRef> tessera::compiler::rewrite_functions(const ir::FunctionRef& root,
                                                             const FunctionRule& rule) {
   Done done;
   for (const ir::Function* function : functions_below(*root))

@@ -7,7 +7,7 @@
 #include "tessera/base/result.h"
 #include "tessera/ir/function.h"
 
-namespace tessera::compile {
+namespace tessera::compiler {
 
 /// `root` and every function below it, each once, inner ones first.
 [[nodiscard]] std::vector<const ir::Function*> functions_below(const ir::Function& root);
@@ -20,4 +20,4 @@ using FunctionRule = std::function<Result<ir::FunctionRef>(const ir::FunctionRef
 [[nodiscard]] Result<ir::FunctionRef> rewrite_functions(const ir::FunctionRef& root,
                                                         const FunctionRule& rule);
 
-}  // namespace tessera::compile
+}  // namespace tessera::compiler

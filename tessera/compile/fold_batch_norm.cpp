@@ -10,7 +10,7 @@
 #include "tessera/op/wide.h"
 
 using namespace tessera;
-using namespace tessera::compile;
+using namespace tessera::compiler;
 
 namespace {
 
@@ -118,7 +118,7 @@ bool has_batch_norm(const ir::Function& function) {
 
 }  // namespace
 
-Result<ir::FunctionRef> tessera::compile::fold_batch_norm(const ir::FunctionRef& function,
+Result<ir::FunctionRef> tessera::compiler::fold_batch_norm(const ir::FunctionRef& function,
                                                           PassContext& context) {
   if (context.options().floats < FloatRules::rounding) return function;
   return rewrite_functions(function, [&](const ir::FunctionRef& one) -> Result<ir::FunctionRef> {

@@ -4,10 +4,10 @@
 
 #include "tessera/compile/pass.h"
 
-namespace tessera::compile {
+namespace tessera::compiler {
 
 /// Needs FloatRules::rounding: the weights are rounded once more. f32 and f64 only, where that is within the
 /// accuracy of a convolution.
 [[nodiscard]] Result<ir::FunctionRef> fold_batch_norm(const ir::FunctionRef& function, PassContext& context);
 
-}  // namespace tessera::compile
+}  // namespace tessera::compiler

@@ -10,7 +10,7 @@
 #include "tessera/op/reference.h"
 
 using namespace tessera;
-using namespace tessera::compile;
+using namespace tessera::compiler;
 
 namespace {
 
@@ -123,7 +123,7 @@ class FoldConstants {
 
 }  // namespace
 
-Result<ir::FunctionRef> tessera::compile::fold_constants(const ir::FunctionRef& function,
+Result<ir::FunctionRef> tessera::compiler::fold_constants(const ir::FunctionRef& function,
                                                          PassContext& context) {
   FoldConstants fold(context);
   return rewrite_functions(

@@ -4,9 +4,9 @@
 
 #include "tessera/compile/pass.h"
 
-namespace tessera::compile {
+namespace tessera::compiler {
 
 /// PassOptions::fold_bytes and fold_work are the budget.
 [[nodiscard]] Result<ir::FunctionRef> fold_constants(const ir::FunctionRef& function, PassContext& context);
 
-}  // namespace tessera::compile
+}  // namespace tessera::compiler

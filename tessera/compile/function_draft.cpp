@@ -6,7 +6,7 @@
 #include "tessera/ir/uses.h"
 
 using namespace tessera;
-using namespace tessera::compile;
+using namespace tessera::compiler;
 
 const ir::ExprRef& FunctionDraft::operand(const ir::ExprRef& operand) {
   if (!any_replaced_ || !ir::is<ir::Var>(operand)) return operand;
@@ -95,7 +95,7 @@ UseCounts::UseCounts(const ir::Function& function) {
   for (const auto& result : function.results) ir::for_each_use(*result, count);
 }
 
-op::ValueTypes tessera::compile::operand_types(const ir::Call& call) {
+op::ValueTypes tessera::compiler::operand_types(const ir::Call& call) {
   op::ValueTypes out;
   out.reserve(call.args.size());
   for (const auto& arg : call.args) {

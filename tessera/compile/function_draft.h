@@ -16,7 +16,7 @@
 #include "tessera/op/catalogue.h"
 #include "tessera/op/ir_builder.h"
 
-namespace tessera::compile {
+namespace tessera::compiler {
 
 class FunctionDraft {
  public:
@@ -75,4 +75,4 @@ class UseCounts {
 /// The types of a call's operands; empty if one is a tuple.
 [[nodiscard]] op::ValueTypes operand_types(const ir::Call& call);
 
-}  // namespace tessera::compile
+}  // namespace tessera::compiler

@@ -11,7 +11,7 @@
 #include "tessera/op/ir_builder.h"
 
 using namespace tessera;
-using namespace tessera::compile;
+using namespace tessera::compiler;
 using plan::Plan;
 using plan::Step;
 using plan::StepKind;
@@ -274,6 +274,6 @@ class Lowering {
 
 }  // namespace
 
-Result<plan::PlanRef> compile::lower(const ir::Function& function, const TiledFunction& tiled) {
+Result<plan::PlanRef> compiler::lower(const ir::Function& function, const TiledFunction& tiled) {
   return Lowering(function).run(tiled);
 }

@@ -5,9 +5,9 @@
 #include "tessera/compile/tiling.h"
 #include "tessera/plan/plan.h"
 
-namespace tessera::compile {
+namespace tessera::compiler {
 
 /// One step per part. Fails on what no plan can express (tuples as values), with the statement's span.
 [[nodiscard]] Result<plan::PlanRef> lower(const ir::Function& function, const TiledFunction& tiled);
 
-}  // namespace tessera::compile
+}  // namespace tessera::compiler

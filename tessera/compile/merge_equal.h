@@ -4,9 +4,9 @@
 
 #include "tessera/compile/pass.h"
 
-namespace tessera::compile {
+namespace tessera::compiler {
 
 /// The first of equal statements stays.
 [[nodiscard]] Result<ir::FunctionRef> merge_equal(const ir::FunctionRef& function, PassContext& context);
 
-}  // namespace tessera::compile
+}  // namespace tessera::compiler

@@ -7,7 +7,7 @@
 
 using namespace tessera;
 
-void tessera::compile::note_missing(const ir::Function& before, const ir::Function& after,
+void tessera::compiler::note_missing(const ir::Function& before, const ir::Function& after,
                                     std::string_view why, PassContext& context) {
   if (&before == &after) return;
   ir::NodeTable<bool> there;

@@ -12,7 +12,7 @@
 #include "tessera/ir/function.h"
 #include "tessera/op/call_info.h"
 
-namespace tessera::compile {
+namespace tessera::compiler {
 
 /// How far the result of a float program may move. Each allows what those before it allow.
 enum class FloatRules : std::uint8_t {
@@ -68,4 +68,4 @@ void note_missing(const ir::Function& before, const ir::Function& after, std::st
 
 using PassFunction = Result<ir::FunctionRef> (*)(const ir::FunctionRef& function, PassContext& context);
 
-}  // namespace tessera::compile
+}  // namespace tessera::compiler

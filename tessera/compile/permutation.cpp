@@ -1,9 +1,9 @@
 #include "tessera/compile/permutation.h"
 
 using namespace tessera;
-using namespace tessera::compile;
+using namespace tessera::compiler;
 
-std::optional<Permutation> tessera::compile::permutation_of(const ir::Call& transpose, std::size_t rank) {
+std::optional<Permutation> tessera::compiler::permutation_of(const ir::Call& transpose, std::size_t rank) {
   const auto* given = transpose.attrs.get<Permutation>("permutation");
   const auto signed_rank = static_cast<std::int64_t>(rank);
   Permutation out = given == nullptr ? Permutation() : *given;
@@ -17,19 +17,19 @@ std::optional<Permutation> tessera::compile::permutation_of(const ir::Call& tran
   return out;
 }
 
-Permutation tessera::compile::composed(const Permutation& first, const Permutation& second) {
+Permutation tessera::compiler::composed(const Permutation& first, const Permutation& second) {
   Permutation out;
   for (std::int64_t axis : second) out.push_back(first[static_cast<std::size_t>(axis)]);
   return out;
 }
 
-bool tessera::compile::is_identity(const Permutation& permutation) {
+bool tessera::compiler::is_identity(const Permutation& permutation) {
   for (std::size_t i = 0; i < permutation.size(); ++i)
     if (permutation[i] != static_cast<std::int64_t>(i)) return false;
   return true;
 }
 
-bool tessera::compile::keeps_order(const Permutation& permutation, const ir::Shape& shape) {
+bool tessera::compiler::keeps_order(const Permutation& permutation, const ir::Shape& shape) {
   std::int64_t last = -1;
   for (std::size_t i = 0; i < permutation.size(); ++i) {
     if (shape[i] == ir::Dim(1)) continue;

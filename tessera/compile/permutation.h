@@ -6,7 +6,7 @@
 
 #include "tessera/ir/function.h"
 
-namespace tessera::compile {
+namespace tessera::compiler {
 
 using Permutation = std::vector<std::int64_t>;
 
@@ -18,4 +18,4 @@ using Permutation = std::vector<std::int64_t>;
 /// Whether only axes of size 1 change their place. `shape` is that of the result.
 [[nodiscard]] bool keeps_order(const Permutation& permutation, const ir::Shape& shape);
 
-}  // namespace tessera::compile
+}  // namespace tessera::compiler

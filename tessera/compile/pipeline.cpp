@@ -17,7 +17,7 @@
 #include "tessera/compile/simplify_views.h"
 
 using namespace tessera;
-using namespace tessera::compile;
+using namespace tessera::compiler;
 
 namespace {
 
@@ -109,9 +109,9 @@ class Runner {
 
 }  // namespace
 
-std::span<const Pass> tessera::compile::all_passes() { return passes; }
+std::span<const Pass> tessera::compiler::all_passes() { return passes; }
 
-Result<Outcome> tessera::compile::run_passes(const ir::FunctionRef& function,
+Result<Outcome> tessera::compiler::run_passes(const ir::FunctionRef& function,
                                              const PipelineOptions& options) {
   TESSERA_TRY(check_names(options.disabled));
   TESSERA_TRY(all_well(validate(*function)));

@@ -10,7 +10,7 @@
 
 #include "tessera/compile/pass.h"
 
-namespace tessera::compile {
+namespace tessera::compiler {
 
 struct Pass {
   std::string_view name;
@@ -53,4 +53,4 @@ struct Outcome {
 [[nodiscard]] Result<Outcome> run_passes(const ir::FunctionRef& function,
                                          const PipelineOptions& options = {});
 
-}  // namespace tessera::compile
+}  // namespace tessera::compiler

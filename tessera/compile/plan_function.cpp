@@ -3,9 +3,9 @@
 #include "tessera/compile/lower.h"
 
 using namespace tessera;
-using namespace tessera::compile;
+using namespace tessera::compiler;
 
-Result<Planned> compile::plan_function(const ir::FunctionRef& function, const pattern::Target& target,
+Result<Planned> compiler::plan_function(const ir::FunctionRef& function, const pattern::Target& target,
                                        const PlanOptions& options) {
   Outcome outcome = TESSERA_TRY(run_passes(function, options.pipeline));
   const TiledFunction tiled = TESSERA_TRY(tile(*outcome.function, target, options.tiling));

@@ -5,7 +5,7 @@
 #include "tessera/compile/tiling.h"
 #include "tessera/plan/plan.h"
 
-namespace tessera::compile {
+namespace tessera::compiler {
 
 struct PlanOptions {
   PipelineOptions pipeline = {};
@@ -26,4 +26,4 @@ struct Planned {
 [[nodiscard]] Result<Planned> plan_function(const ir::FunctionRef& function, const pattern::Target& target,
                                             const PlanOptions& options = {});
 
-}  // namespace tessera::compile
+}  // namespace tessera::compiler

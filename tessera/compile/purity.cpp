@@ -16,7 +16,7 @@ bool is_pure_call(const ir::Expr& value) {
 }
 
 bool is_pure_function(const ir::Function& root) {
-  for (const ir::Function* function : compile::functions_below(root))
+  for (const ir::Function* function : compiler::functions_below(root))
     for (const auto& statement : function->body)
       if (!is_pure_call(*statement->value)) return false;
   return true;
@@ -24,7 +24,7 @@ bool is_pure_function(const ir::Function& root) {
 
 }  // namespace
 
-bool tessera::compile::is_pure(const ir::Expr& value) {
+bool tessera::compiler::is_pure(const ir::Expr& value) {
   if (value.kind() < ir::NodeKind::invoke) return is_pure_call(value);
   bool out = true;
   ir::for_each_child(value, [&](const ir::Node& child) {

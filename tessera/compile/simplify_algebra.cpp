@@ -5,7 +5,7 @@
 #include "tessera/compile/simplify_casts.h"
 
 using namespace tessera;
-using namespace tessera::compile;
+using namespace tessera::compiler;
 
 namespace {
 
@@ -89,7 +89,7 @@ class SimplifyAlgebra {
 
 }  // namespace
 
-Result<ir::FunctionRef> tessera::compile::simplify_algebra(const ir::FunctionRef& function,
+Result<ir::FunctionRef> tessera::compiler::simplify_algebra(const ir::FunctionRef& function,
                                                            PassContext& context) {
   return rewrite_functions(function, [&](const ir::FunctionRef& one) -> Result<ir::FunctionRef> {
     return SimplifyAlgebra(one, context).run();

@@ -4,9 +4,9 @@
 
 #include "tessera/compile/pass.h"
 
-namespace tessera::compile {
+namespace tessera::compiler {
 
 /// A rule that could change a float is applied only where PassOptions::floats allows it.
 [[nodiscard]] Result<ir::FunctionRef> simplify_algebra(const ir::FunctionRef& function, PassContext& context);
 
-}  // namespace tessera::compile
+}  // namespace tessera::compiler

@@ -1,7 +1,7 @@
 #include "tessera/compile/simplify_casts.h"
 
 using namespace tessera;
-using namespace tessera::compile;
+using namespace tessera::compiler;
 using ir::Dtype;
 
 namespace {
@@ -33,13 +33,13 @@ bool is_lossless_float(Dtype from, Dtype to) {
 
 }  // namespace
 
-bool tessera::compile::is_lossless(Dtype from, Dtype to) {
+bool tessera::compiler::is_lossless(Dtype from, Dtype to) {
   if (ir::is_float(from)) return ir::is_float(to) && is_lossless_float(from, to);
   if (is_signed(from) && !ir::is_float(to) && !is_signed(to)) return false;
   return value_bits(from) <= value_bits(to);
 }
 
-ir::ExprRef tessera::compile::simpler_cast(const ir::Call& call, FunctionDraft& draft) {
+ir::ExprRef tessera::compiler::simpler_cast(const ir::Call& call, FunctionDraft& draft) {
   if (call.op != "cast" || call.args.size() != 1) return nullptr;
   const auto* to = call.attrs.get<Dtype>("dtype");
   const auto type = op::operand_type(*call.args[0]);

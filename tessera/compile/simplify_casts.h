@@ -3,7 +3,7 @@
 
 #include "tessera/compile/function_draft.h"
 
-namespace tessera::compile {
+namespace tessera::compiler {
 
 /// Whether every value of `from` is a value of `to`.
 [[nodiscard]] bool is_lossless(ir::Dtype from, ir::Dtype to);
@@ -12,4 +12,4 @@ namespace tessera::compile {
 /// cannot be simpler.
 [[nodiscard]] ir::ExprRef simpler_cast(const ir::Call& call, FunctionDraft& draft);
 
-}  // namespace tessera::compile
+}  // namespace tessera::compiler

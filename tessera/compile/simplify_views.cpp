@@ -8,7 +8,7 @@
 #include "tessera/ir/seal.h"
 
 using namespace tessera;
-using namespace tessera::compile;
+using namespace tessera::compiler;
 
 namespace {
 
@@ -184,7 +184,7 @@ bool has_views(const ir::Function& function) {
 
 }  // namespace
 
-Result<ir::FunctionRef> tessera::compile::simplify_views(const ir::FunctionRef& function,
+Result<ir::FunctionRef> tessera::compiler::simplify_views(const ir::FunctionRef& function,
                                                          PassContext& context) {
   return rewrite_functions(function, [&](const ir::FunctionRef& one) -> Result<ir::FunctionRef> {
     ir::FunctionRef before, after = one;

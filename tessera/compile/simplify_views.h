@@ -4,9 +4,9 @@
 
 #include "tessera/compile/pass.h"
 
-namespace tessera::compile {
+namespace tessera::compiler {
 
 /// Elements are moved, never computed: exact for every dtype.
 [[nodiscard]] Result<ir::FunctionRef> simplify_views(const ir::FunctionRef& function, PassContext& context);
 
-}  // namespace tessera::compile
+}  // namespace tessera::compiler

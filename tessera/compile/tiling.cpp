@@ -12,7 +12,7 @@
 #include "tessera/pattern/tiler.h"
 
 using namespace tessera;
-using namespace tessera::compile;
+using namespace tessera::compiler;
 using pattern::Graph;
 using pattern::NodeId;
 
@@ -138,14 +138,14 @@ TiledFunction one_by_one(const ir::Function& function) {
 
 }  // namespace
 
-std::shared_ptr<const pattern::TileSource> compile::fused_regions(std::int64_t usual_size) {
+std::shared_ptr<const pattern::TileSource> compiler::fused_regions(std::int64_t usual_size) {
   return std::make_shared<pattern::RegionGrower>(
       pattern::RegionOptions{.cost = [usual_size](const Graph& graph, std::span<const NodeId> nodes) {
         return cost_of(graph, nodes, usual_size);
       }});
 }
 
-Result<TiledFunction> compile::tile(const ir::Function& function, const pattern::Target& target,
+Result<TiledFunction> compiler::tile(const ir::Function& function, const pattern::Target& target,
                                     const TilingOptions& options) {
   if (target.sources.empty()) return one_by_one(function);
   const Graph graph = TESSERA_TRY(pattern::graph_of(function));
@@ -153,9 +153,9 @@ Result<TiledFunction> compile::tile(const ir::Function& function, const pattern:
   priced.uncovered_cost = [&](const Graph& of, NodeId node) {
     return cost_of(of, std::span(&node, 1), options.usual_size);
   };
-  const pattern::Tiling tiling =
-      TESSERA_TRY(pattern::tile(graph, priced, {.budget = options.budget}));
-  TiledFunction out{.cost = tiling.cost, .bound = tiling.bound, .is_optimal = tiling.optimal, .gaps = tiling.gaps};
+  const pattern::Tiling tiling = TESSERA_TRY(pattern::tile(graph, priced, {.budget = options.budget}));
+  TiledFunction out{
+      .cost = tiling.cost, .bound = tiling.bound, .is_optimal = tiling.optimal, .gaps = tiling.gaps};
   const PartBuilder builder(function);
   for (const pattern::TilingStep& step : tiling.order) {
     if (step.kind == pattern::TilingStep::Kind::node) {

@@ -1,5 +1,6 @@
 // Covers a function with steps: fused kernels where the target has them, single ops elsewhere. The tiler
-// (pattern/) chooses the regions, the kernel builder has the last word: a region that is no kernel is divided.
+// (pattern/) chooses the regions, the kernel builder has the last word: a region that is no kernel is
+// divided.
 #pragma once
 
 #include <chrono>
@@ -14,7 +15,7 @@
 #include "tessera/kernel/kernel.h"
 #include "tessera/pattern/target.h"
 
-namespace tessera::compile {
+namespace tessera::compiler {
 
 struct TilingOptions {
   /// What a size symbol is like, for comparing costs.
@@ -41,8 +42,8 @@ struct TiledFunction {
 [[nodiscard]] Result<TiledFunction> tile(const ir::Function& function, const pattern::Target& target,
                                          const TilingOptions& options = {});
 
-/// A source of tiles for devices that run kernels: regions of element-wise ops, broadcasts and reductions over
-/// one iteration space, at the price of their memory traffic.
+/// A source of tiles for devices that run kernels: regions of element-wise ops, broadcasts and reductions
+/// over one iteration space, at the price of their memory traffic.
 [[nodiscard]] std::shared_ptr<const pattern::TileSource> fused_regions(std::int64_t usual_size = 64);
 
-}  // namespace tessera::compile
+}  // namespace tessera::compiler

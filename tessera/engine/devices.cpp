@@ -14,11 +14,12 @@ std::vector<std::string> tessera::engine::device_names() { return {"reference", 
 
 Result<std::shared_ptr<runtime::Device>> tessera::engine::find_device(std::string_view name) {
   // Never destroyed: tensors in static storage may outlive everything else.
-  static const auto* reference = new std::shared_ptr<runtime::Device>(std::make_shared<runtime::ReferenceDevice>());
+  static const auto* reference =
+      new std::shared_ptr<runtime::Device>(std::make_shared<runtime::ReferenceDevice>());
   if (name == "reference") return *reference;
   if (name == "cpu") {
     static const auto* cpu = new std::shared_ptr<runtime::Device>(std::make_shared<runtime::cpu::CpuDevice>(
-        runtime::cpu::CpuOptions{.target = {.name = "cpu", .sources = {compile::fused_regions()}}}));
+        runtime::cpu::CpuOptions{.target = {.name = "cpu", .sources = {compiler::fused_regions()}}}));
     return *cpu;
   }
   return Error(ErrorCode::not_found,

@@ -13,8 +13,8 @@ namespace tessera::engine {
 /// "reference", "cpu"
 [[nodiscard]] std::vector<std::string> device_names();
 
-/// One device per name for the whole process, so that kernels and threads are shared. An error lists the names
-/// there are.
+/// One device per name for the whole process, so that kernels and threads are shared. An error lists the
+/// names there are.
 [[nodiscard]] Result<std::shared_ptr<runtime::Device>> find_device(std::string_view name);
 
 /// What an engine uses that was not told: TESSERA_DEVICE, else the reference.

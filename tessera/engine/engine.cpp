@@ -49,7 +49,7 @@ EngineStatistics Engine::statistics() const {
 void Engine::make_plan(PlanJob& job) {
   Result<plan::PlanRef> made = Error(ErrorCode::memory, "no memory for a plan");
   try {
-    auto planned = compile::plan_function(job.lifted.function, device_->target(), options_.compile);
+    auto planned = compiler::plan_function(job.lifted.function, device_->target(), options_.compile);
     if (planned)
       made = planned->plan;
     else

@@ -34,7 +34,7 @@ struct EngineOptions {
   std::uint64_t seed = 0;
   PlanOptions plans = {};
   /// How plans are made. Floats give the same bits as op by op unless more is allowed here.
-  compile::PlanOptions compile = {.pipeline = {.passes = {.floats = compile::FloatRules::exact}}};
+  compiler::PlanOptions compile = {.pipeline = {.passes = {.floats = compiler::FloatRules::exact}}};
   /// Where calls and plans run (devices.h); without one, what TESSERA_DEVICE names, else the reference.
   std::shared_ptr<runtime::Device> device = {};
 };

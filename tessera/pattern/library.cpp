@@ -32,7 +32,7 @@ class VariantLister {
     else if (end == SearchEnd::stopped && was_late_)
       out_.set_out_of_time(cat("pattern ", name, ": the time was over"));
     else if (end == SearchEnd::stopped)
-      out_.set_incomplete(cat("pattern ", name, ": there are too many candidates"));
+      out_.set_full(cat("pattern ", name));
     return {};
   }
 
@@ -126,7 +126,7 @@ Result<void> PatternLibrary::list(const Graph& graph, CandidateList& out) const 
   TESSERA_TRY(check_traits(*graph.traits()));
   MatchSpace space(graph);
   for (std::uint32_t kind = 0; kind < kinds_.size(); ++kind) {
-    out.share_time(kinds_.size() - kind);
+    out.begin_part(kinds_.size() - kind);
     const Pattern& pattern = patterns_[kinds_[kind].pattern];
     TESSERA_TRY(
         VariantLister(graph, pattern, pattern.variants()[kinds_[kind].variant], kind, out).run(space));

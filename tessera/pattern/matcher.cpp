@@ -18,11 +18,11 @@ constexpr std::uint64_t steps_between_questions = 64;
 
 /// A search may take so many steps, and so many for each node of the graph. What needs more is a puzzle, not
 /// a pattern: matching is as hard as finding subgraphs.
-constexpr std::uint64_t step_limit = 50'000'000;
+constexpr std::uint64_t step_limit = 10'000'000;
 constexpr std::uint64_t steps_per_node = 1000;
 
-/// Ways to bind the externals of one match that are told, where they all cost the same.
-constexpr std::uint32_t binding_limit = 64;
+/// Matches over the same nodes in a row that are told, where they all cost the same.
+constexpr std::uint32_t same_nodes_limit = 64;
 
 /// The nodes of all chains that begin anywhere in a run of n ops and have at most k of them are n * k * k / 2
 /// in number; k is chosen to keep that below this.
@@ -305,11 +305,14 @@ class Search {
   /// All nodes are bound: checks what concerns the whole, and tells of each way to bind the externals.
   void report() {
     if (!keeps_results() || !reads_from_outside() || !collect_nodes()) return;
-    std::uint32_t told = 0;
+    if (nodes_ != told_nodes_) told_ = 0;
+    if (told_ == same_nodes_limit) return;
+    told_nodes_ = nodes_;
     const auto tell = [&](std::span<const ValueId> externals) {
       if (plan_.has_captures && !captures_agree(externals)) return true;
       if (!visit_({nodes_, images_, chains_, externals})) end_ = SearchEnd::stopped;
-      return goes_on() && (++told < binding_limit || tells_bindings_apart_);
+      if (!tells_bindings_apart_) ++told_;
+      return goes_on() && told_ < same_nodes_limit;
     };
     externals_.for_each_binding(images_, tell, [&] { return !take_step(); });
   }
@@ -393,6 +396,9 @@ class Search {
   std::vector<Cursor> cursors_;
   ExternalBinding externals_;
   std::vector<NodeId> nodes_;
+  std::vector<NodeId>
+      told_nodes_;  ///< of the last match that was told, and how many were told of them in a row
+  std::uint32_t told_ = 0;
   std::uint32_t full_length_;
   std::uint64_t long_nodes_left_;
   bool misses_chains_ = false;

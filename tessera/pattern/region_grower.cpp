@@ -28,14 +28,14 @@ class RegionLister {
     if (groups_.without_shape > 0)
       out_.set_incomplete(
           cat("regions: the iteration space of ", groups_.without_shape, " ops is not known"));
-    for (std::uint32_t group = 0; group < groups_.groups.size() && !is_full_; ++group) {
-      out_.share_time(groups_.groups.size() - group);
+    for (std::uint32_t group = 0; group < groups_.groups.size(); ++group) {
+      out_.begin_part(groups_.groups.size() - group);
       TESSERA_TRY(list_small(group));
       TESSERA_TRY(list_maximal(group));
     }
     if (was_late_) out_.set_out_of_time("regions: the time was over");
-    if (was_late_) return {};
-    if (is_full_) out_.set_incomplete("regions: there are too many candidates");
+    if (is_full_) out_.set_full("regions");
+    if (was_late_ || is_full_) return {};
     if (complete_to_ < options_.largest)
       out_.set_incomplete(cat("regions: some of more than ", complete_to_, " ops"));
     if (misses_maximal_) out_.set_incomplete("regions: some maximal ones");

@@ -12,6 +12,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// So many candidates can be read and covered in a millisecond, where they are hard to read. Few are always
+/// worth it.
+constexpr std::size_t candidates_per_ms = 200;
+constexpr std::size_t candidates_at_least = 20'000;
+
 double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
@@ -30,7 +35,7 @@ class Tiler {
   }
 
   Result<Tiling> run() {
-    CandidateList list(target_.limits);
+    CandidateList list = empty_list();
     TESSERA_TRY(list_candidates(list));
     out_.list_ms = milliseconds_since(start_);
     const auto solving = Clock::now();
@@ -49,6 +54,18 @@ class Tiler {
   }
 
  private:
+  /// Reading candidates takes time, too, and cannot be cut short: a budget limits how many there are.
+  [[nodiscard]] CandidateList empty_list() const {
+    ListLimits limits = target_.limits;
+    if (!options_.budget) return CandidateList(limits);
+    const auto ms = static_cast<std::size_t>(std::max<std::int64_t>(options_.budget->count(), 0));
+    const std::size_t most = candidates_at_least + candidates_per_ms * std::min(ms, limits.candidates);
+    limits.candidates = std::min(limits.candidates, most);
+    CandidateList list(limits);
+    list.is_short_of_time_ = limits.candidates < target_.limits.candidates;
+    return list;
+  }
+
   Result<void> list_candidates(CandidateList& list) const {
     for (std::size_t i = 0; i < target_.sources.size(); ++i) {
       std::optional<Clock::time_point> end;

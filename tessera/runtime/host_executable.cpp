@@ -38,7 +38,8 @@ void runtime::clear(const op::Array& array) {
   std::fill_n(array.data, static_cast<std::size_t>(array.size()) * ir::size_of(array.dtype), std::byte{0});
 }
 
-Result<void> HostExecutable::prepare(std::span<const std::int64_t> sizes, std::span<const op::Layout> inputs) {
+Result<void> HostExecutable::prepare(std::span<const std::int64_t> sizes,
+                                     std::span<const op::Layout> inputs) {
   plan::Binding binding = TESSERA_TRY(plan::bind(*plan_, sizes, inputs));
   const auto bytes = static_cast<std::size_t>(binding.memory.bytes);
   if (scratch_ == nullptr || scratch_->size() < bytes) scratch_ = TESSERA_TRY(pool_->allocate(bytes));

@@ -1,5 +1,5 @@
-// What executables on the host share: where values lie, numbers in their cells, regions, and the walk over the
-// steps. A device adds how it runs a call or a kernel.
+// What executables on the host share: where values lie, numbers in their cells, regions, and the walk over
+// the steps. A device adds how it runs a call or a kernel.
 #pragma once
 
 #include <vector>

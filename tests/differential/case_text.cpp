@@ -34,7 +34,7 @@ std::string tessera::differential::write_case(const Program& program, const Vari
              join(variant.disabled, " "), "\nsizes ", join(program.sizes, " "), "\nfirst ",
              join(program.first_parameters, " "), "\nsecond ", join(program.second_parameters, " "), "\n");
   for (const auto& input : program.inputs)
-    out += cat("input ", one_line(ir::print(*compile::dense_constant(input))), "\n");
+    out += cat("input ", one_line(ir::print(*compiler::dense_constant(input))), "\n");
   return out;
 }
 
@@ -57,7 +57,7 @@ Result<Case> tessera::differential::read_case(const std::string& text) {
     if (key == "second") out.program.second_parameters = words_after<double>(line, key);
     if (key != "input") continue;
     const ir::NodeRef dense = TESSERA_TRY(ir::parse(line.substr(key.size())));
-    out.program.inputs.push_back(*compile::constant_tensor(*ir::as<ir::Dense>(dense)));
+    out.program.inputs.push_back(*compiler::constant_tensor(*ir::as<ir::Dense>(dense)));
   }
   return out;
 }

@@ -14,9 +14,9 @@ using namespace tessera::differential;
 
 namespace {
 
-compile::PassOptions pass_options(const Variant& variant) {
-  compile::PassOptions out;
-  out.floats = variant.exact ? compile::FloatRules::exact : compile::FloatRules::rounding;
+compiler::PassOptions pass_options(const Variant& variant) {
+  compiler::PassOptions out;
+  out.floats = variant.exact ? compiler::FloatRules::exact : compiler::FloatRules::rounding;
   if (!variant.exact)
     out.takes = [seed = variant.seed](const op::CallInfo& call) {
       return std::hash<std::string_view>()(call.card().name) % 3 == seed % 3;
@@ -48,7 +48,7 @@ class Check {
   }
 
   std::optional<std::string> compiled_differs() {
-    const auto compiled = compile::run_passes(
+    const auto compiled = compiler::run_passes(
         program_.function, {.passes = pass_options(variant_), .disabled = variant_.disabled, .verify = true});
     if (!compiled) return cat("compiling fails: ", compiled.error().to_text());
     return differs(*compiled->function, "compiled");
@@ -83,15 +83,15 @@ class Check {
   std::optional<std::string> laws_broken() {
     const auto options = pass_options(variant_);
     std::string_view last;
-    for (const compile::Pass& pass : compile::all_passes()) {
+    for (const compiler::Pass& pass : compiler::all_passes()) {
       if (pass.name == std::exchange(last, pass.name)) continue;
-      compile::PassContext context(options);
+      compiler::PassContext context(options);
       const auto once = pass.run(program_.function, context);
       if (!once) return cat(pass.name, " fails: ", once.error().to_text());
       if (*once == program_.function) continue;
       if (ir::structural_equal(**once, *program_.function, ir::CompareMode::strict))
         return cat(pass.name, " changed nothing but gave another object");
-      for (const Error& error : compile::validate(**once)) return cat(pass.name, ": ", error.to_text());
+      for (const Error& error : compiler::validate(**once)) return cat(pass.name, ": ", error.to_text());
       if (auto text = differs(**once, pass.name)) return text;
       const auto twice = pass.run(*once, context);
       if (!twice || *twice != *once) return cat(pass.name, " is not idempotent");
@@ -110,7 +110,7 @@ Variant tessera::differential::random_variant(std::uint64_t seed, Numbers number
   Random random(seed ^ 0x9e3779b97f4a7c15ULL);
   Variant out{.exact = numbers == Numbers::any, .seed = seed};
   if (random.one_in(3)) return out;
-  for (const compile::Pass& pass : compile::all_passes())
+  for (const compiler::Pass& pass : compiler::all_passes())
     if (random.one_in(3)) out.disabled.emplace_back(pass.name);
   return out;
 }

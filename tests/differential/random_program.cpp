@@ -103,7 +103,7 @@ class Generator {
       out_.inputs.push_back(tensor);
       return scope.builder.parameter(cat("x", out_.inputs.size()), type);
     }
-    return scope.builder.import(compile::dense_constant(tensor), type);
+    return scope.builder.import(compiler::dense_constant(tensor), type);
   }
 
   Value scalar_leaf(Scope& scope, Dtype dtype, double low, double high) {
@@ -114,8 +114,8 @@ class Generator {
       return scope.builder.import(ir::param(slot, dtype, slot_number(slot)), {dtype, {}});
     }
     const auto tensor = random_.tensor({dtype, {}}, low, high, false);
-    const auto dense = compile::dense_constant(tensor);
-    return scope.builder.import(compile::constant_operand(compile::constant_element(*dense, 0)), {dtype, {}});
+    const auto dense = compiler::dense_constant(tensor);
+    return scope.builder.import(compiler::constant_operand(compiler::constant_element(*dense, 0)), {dtype, {}});
   }
 
   double slot_number(std::size_t slot) {
@@ -369,7 +369,7 @@ class Generator {
 
   Value rank0_tensor(Scope& scope, Dtype dtype, double low, double high) {
     const auto tensor = random_.tensor({dtype, {}}, low, high, false);
-    if (!scope.is_outer) return scope.builder.import(compile::dense_constant(tensor), {dtype, {}});
+    if (!scope.is_outer) return scope.builder.import(compiler::dense_constant(tensor), {dtype, {}});
     out_.inputs.push_back(tensor);
     return scope.builder.parameter(cat("x", out_.inputs.size()), {dtype, {}});
   }
@@ -390,7 +390,7 @@ class Generator {
     for (auto at = scope.pool.rbegin(); at != scope.pool.rend(); ++at)
       if (at->type() == type && ir::is<ir::Var>(scope.builder.expr(*at))) return *at;
     const auto tensor = random_.tensor(type, -2, 2, false);
-    return scope.builder.import(compile::dense_constant(tensor), type);
+    return scope.builder.import(compiler::dense_constant(tensor), type);
   }
 
   void write_region(Scope& scope) {

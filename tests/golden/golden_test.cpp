@@ -30,11 +30,11 @@ std::vector<fs::path> files() {
   return out;
 }
 
-compile::PassOptions options_in(const std::string& text) {
-  compile::PassOptions out;
+compiler::PassOptions options_in(const std::string& text) {
+  compiler::PassOptions out;
   const auto says = [&](const char* what) { return text.find(what) != std::string::npos; };
-  if (says("# floats=exact\n")) out.floats = compile::FloatRules::exact;
-  if (says("# floats=fast\n")) out.floats = compile::FloatRules::fast;
+  if (says("# floats=exact\n")) out.floats = compiler::FloatRules::exact;
+  if (says("# floats=fast\n")) out.floats = compiler::FloatRules::fast;
   if (says("# takes=none\n")) out.takes = [](const op::CallInfo&) { return false; };
   return out;
 }
@@ -47,12 +47,12 @@ ir::FunctionRef function_in(const std::string& text) {
 }
 
 ir::FunctionRef result_of(const std::string& name, const ir::FunctionRef& function,
-                          const compile::PassOptions& options) {
+                          const compiler::PassOptions& options) {
   if (name == "pipeline")
-    return value_or_throw(compile::run_passes(function, {.passes = options, .verify = true})).function;
-  for (const compile::Pass& pass : compile::all_passes()) {
+    return value_or_throw(compiler::run_passes(function, {.passes = options, .verify = true})).function;
+  for (const compiler::Pass& pass : compiler::all_passes()) {
     if (pass.name != name) continue;
-    compile::PassContext context(options);
+    compiler::PassContext context(options);
     return value_or_throw(pass.run(function, context));
   }
   throw Exception(Error(ErrorCode::not_found, cat("no pass '", name, "'")));
@@ -70,10 +70,10 @@ TEST(Golden, PassesWriteWhatTheyShould) {
     ASSERT_TRUE(update || cut != std::string::npos);
     const std::string before = text.substr(0, cut), name = path.filename();
     const ir::FunctionRef function = function_in(before);
-    for (const Error& error : compile::validate(*function)) ADD_FAILURE() << error.to_text();
+    for (const Error& error : compiler::validate(*function)) ADD_FAILURE() << error.to_text();
     const auto options = options_in(before);
     const ir::FunctionRef after = result_of(name.substr(0, name.find('.')), function, options);
-    for (const Error& error : compile::validate(*after)) ADD_FAILURE() << error.to_text();
+    for (const Error& error : compiler::validate(*after)) ADD_FAILURE() << error.to_text();
     if (update) {
       std::ofstream(path) << before << rule << ir::print(*after);
     } else {

@@ -17,8 +17,10 @@ Result<void> CpuDevice::run(const op::CallInfo& call, std::span<const op::Array>
   return op::run_reference(call, inputs, results);
 }
 
-Result<std::unique_ptr<Executable>> CpuDevice::load(plan::PlanRef plan, const std::shared_ptr<MemoryPool>& pool) {
-  return std::unique_ptr<Executable>(std::make_unique<CpuExecutable>(shared_from_this(), std::move(plan), pool));
+Result<std::unique_ptr<Executable>> CpuDevice::load(plan::PlanRef plan,
+                                                    const std::shared_ptr<MemoryPool>& pool) {
+  return std::unique_ptr<Executable>(
+      std::make_unique<CpuExecutable>(shared_from_this(), std::move(plan), pool));
 }
 
 std::shared_ptr<CompiledKernel> CpuDevice::compiled(const kernel::Kernel& kernel) {

@@ -32,13 +32,15 @@ void CpuExecutable::sizes_changed() {
 }
 
 Result<void> CpuExecutable::run_work(std::size_t index, HostWork& work, bool moved) {
-  if (CompiledKernel* kernel = kernels_[work.step].get()) return run_kernel(*kernel, runs_[index], work, moved);
+  if (CompiledKernel* kernel = kernels_[work.step].get())
+    return run_kernel(*kernel, runs_[index], work, moved);
   if (step_of(work).kind != plan::StepKind::call) return run_by_ops(work);
   for (const op::Array& result : work.results) clear(result);
   return device_->run(call_of(work), work.inputs, work.results);
 }
 
-Result<void> CpuExecutable::run_kernel(CompiledKernel& kernel, KernelRun& run, const HostWork& work, bool moved) {
+Result<void> CpuExecutable::run_kernel(CompiledKernel& kernel, KernelRun& run, const HostWork& work,
+                                       bool moved) {
   if (moved || !run.is_ready) {
     run.is_ready = false;
     TESSERA_TRY(kernel.prepare(work.inputs, work.results, run.job));

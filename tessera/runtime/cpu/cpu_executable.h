@@ -24,7 +24,8 @@ class CpuExecutable final : public HostExecutable {
     std::vector<double> parameters;
   };
 
-  [[nodiscard]] Result<void> run_kernel(CompiledKernel& kernel, KernelRun& run, const HostWork& work, bool moved);
+  [[nodiscard]] Result<void> run_kernel(CompiledKernel& kernel, KernelRun& run, const HostWork& work,
+                                        bool moved);
 
   std::shared_ptr<CpuDevice> device_;
   std::vector<std::shared_ptr<CompiledKernel>> kernels_;  ///< by step; null where there is none

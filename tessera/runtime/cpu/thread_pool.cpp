@@ -13,7 +13,7 @@ namespace {
 constexpr int looks_before_sleep = 2000;  // some tens of microseconds
 constexpr unsigned most_threads = 256;
 
-void pause() {
+void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
@@ -68,7 +68,7 @@ void ThreadPool::run_pieces(std::int64_t items, std::int64_t piece, Function fun
   while (take_piece(0)) {
   }
   for (int looks = 0; done_.load(std::memory_order_acquire) != static_cast<std::uint32_t>(pieces); ++looks)
-    looks < looks_before_sleep ? pause() : std::this_thread::yield();
+    looks < looks_before_sleep ? relax() : std::this_thread::yield();
 }
 
 bool ThreadPool::take_piece(unsigned thread) {
@@ -81,7 +81,8 @@ bool ThreadPool::take_piece(unsigned thread) {
     const std::int64_t items = items_.load(std::memory_order_relaxed);
     const std::int64_t piece = piece_.load(std::memory_order_relaxed);
     if (number >= pieces) return false;
-    if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel, std::memory_order_acquire))
+    if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel,
+                                       std::memory_order_acquire))
       continue;
     const std::int64_t begin = number * piece;
     function(context, begin, std::min(begin + piece, items), thread);
@@ -96,7 +97,7 @@ void ThreadPool::work(unsigned thread) {
     while (take_piece(thread)) {
     }
     int looks = 0;
-    while (wake_.load(std::memory_order_acquire) == seen && ++looks < looks_before_sleep) pause();
+    while (wake_.load(std::memory_order_acquire) == seen && ++looks < looks_before_sleep) relax();
     if (wake_.load(std::memory_order_acquire) == seen) {
       sleeping_.fetch_add(1, std::memory_order_seq_cst);
       wake_.wait(seen, std::memory_order_seq_cst);

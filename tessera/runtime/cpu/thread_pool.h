@@ -23,9 +23,9 @@ class ThreadPool {
   /// Threads that may run work, the caller among them.
   [[nodiscard]] unsigned size() const { return static_cast<unsigned>(workers_.size()) + 1; }
 
-  /// Calls `work(begin, end, thread)` for pieces of 0 … items-1 of at most `piece` items, and returns when all
-  /// are done. `thread` is below size() and distinct for pieces of this call that run at the same time. `work`
-  /// does not throw.
+  /// Calls `work(begin, end, thread)` for pieces of 0 … items-1 of at most `piece` items, and returns when
+  /// all are done. `thread` is below size() and distinct for pieces of this call that run at the same time.
+  /// `work` does not throw.
   template <class F>
   void run(std::int64_t items, std::int64_t piece, F&& work) {
     using Work = std::remove_reference_t<F>;

@@ -237,7 +237,8 @@ std::string VectorCode::half_of(std::string_view type, const std::string& vector
   std::string order;
   for (unsigned i = 0; i < width_; ++i) order += cat(i == 0 ? "" : ", ", "i32 ", i + (second ? width_ : 0));
   const std::string whole = cat("<", 2 * width_, " x ", type, ">");
-  return value(cat("shufflevector ", whole, " ", vector, ", ", whole, " poison, ", vector_of("i32"), " <", order, ">"));
+  return value(cat("shufflevector ", whole, " ", vector, ", ", whole, " poison, ", vector_of("i32"), " <",
+                   order, ">"));
 }
 
 std::string VectorCode::iota() const {
@@ -303,8 +304,7 @@ std::string VectorCode::angle(const std::string& x, int quarter) {
   const std::string size = OnVectors::abs({x}).name;
   const std::string limit = OnVectors::number(kernel::math::largest_angle).name;
   const std::string beyond = value(cat("fcmp ugt ", floats, " ", size, ", ", limit));
-  failed_ =
-      failed_.empty() ? beyond : value(cat("or ", vector_of("i1"), " ", failed_, ", ", beyond));
+  failed_ = failed_.empty() ? beyond : value(cat("or ", vector_of("i1"), " ", failed_, ", ", beyond));
   return kernel::math::sine<OnVectors>(Float{x}, quarter).name;
 }
 

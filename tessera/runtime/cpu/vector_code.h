@@ -1,5 +1,5 @@
-// Straight-line code on vectors, written as a text of LLVM's IR. A value is a vector of `width` numbers, or of
-// one where the code computes what is the same in all lanes.
+// Straight-line code on vectors, written as a text of LLVM's IR. A value is a vector of `width` numbers, or
+// of one where the code computes what is the same in all lanes.
 #pragma once
 
 #include <set>
