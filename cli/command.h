@@ -44,5 +44,6 @@ void add_print(Commands& commands);
 void add_run(Commands& commands);
 void add_signature(Commands& commands);
 void add_tile(Commands& commands);
+void add_validate(Commands& commands);
 
 }  // namespace tessera::cli

@@ -74,6 +74,7 @@ int run(int argc, char** argv) {
   add_tile(commands);
   add_compile(commands);
   add_explain(commands);
+  add_validate(commands);
   add_onnx(commands);
   add_onnx_test(commands);
   add_run(commands);

@@ -34,7 +34,7 @@ class Program(unittest.TestCase):
         self.assertRegex(tessera("--version").out, r"^tessera \d+\.\d+\.\d+\n$")
         self.assertEqual(tessera("--help").returncode, 0)
         self.assertIn("Exit codes", tessera("--help").out)
-        for command in ["demo", "print", "equal", "hash", "signature", "hot", "ops", "tile", "bench"]:
+        for command in ["demo", "print", "equal", "hash", "signature", "hot", "ops", "tile", "validate", "bench"]:
             result = tessera(command, "--help")
             self.assertEqual(result.returncode, 0)
             self.assertIn("Examples:", result.out)

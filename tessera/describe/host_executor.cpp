@@ -1,0 +1,275 @@
+#include "tessera/describe/host_executor.h"
+
+#include <cstring>
+
+#include "tessera/base/text.h"
+#include "tessera/describe/check_types.h"
+#include "tessera/describe/profile_clock.h"
+#include "tessera/op/reference.h"
+#include "tessera/op/wide.h"
+
+using namespace tessera;
+using namespace tessera::description;
+
+namespace {
+
+/// The first element of a buffer as an integer; a float is 1 unless it is 0.
+std::int64_t first_element(const GraphBuffer& buffer, const std::byte* data) {
+  if (ir::is_float(buffer.dtype)) {
+    double value = 0;
+    op::loader<double>(buffer.dtype)(data, 0, 1, 1, &value);
+    return value != 0 ? 1 : 0;
+  }
+  op::SignedWide value;
+  op::loader<op::SignedWide>(buffer.dtype)(data, 0, 1, 1, &value);
+  return value.v;
+}
+
+class Runner {
+ public:
+  Runner(HostExecutable& executable, ProfilingLevel level)
+      : exe_(executable),
+        graph_(executable.program->graph),
+        d_(*executable.program->description),
+        clock_(d_, level) {}
+
+  Result<LaunchReport> run() {
+    TESSERA_TRY(check_bindings());
+    for (std::uint32_t i = 0; i < graph_.buffers.size(); ++i)
+      if (AppendCounter* counter = exe_.memory.counter(i)) counter->reset();
+    clock_.begin();
+    TESSERA_TRY(run_scope(0));
+    out_.profile = clock_.end();
+    for (std::uint32_t i = 0; i < graph_.buffers.size(); ++i) note_overflow(i);
+    return std::move(out_);
+  }
+
+ private:
+  Result<void> check_bindings() {
+    for (std::uint32_t i = 0; i < graph_.buffers.size(); ++i)
+      if (graph_.buffers[i].lifetime == Lifetime::external && graph_.buffers[i].is_used &&
+          exe_.memory.data(i) == nullptr)
+        return Error(ErrorCode::invalid_argument,
+                     cat("external buffer ", shown(graph_.buffers[i].name), " is not bound"),
+                     d_.span_of(d_.buffers[i].at));
+    return {};
+  }
+
+  // Regions nest at most as deep as validation allows, so that this may recurse.
+  Result<void> run_scope(std::uint32_t scope) {
+    for (const Step& step : exe_.program->schedule.sequences[scope].steps) {
+      switch (step.kind) {
+        case StepKind::node:
+          TESSERA_TRY(run_node(step.index));
+          break;
+        case StepKind::region:
+          TESSERA_TRY(run_region(step.index));
+          break;
+        case StepKind::reset_counter:
+          note_overflow(step.index);
+          exe_.memory.counter(step.index)->reset();
+          break;
+        case StepKind::zero:
+          if (graph_.buffers[step.index].bytes != 0)
+            std::memset(exe_.memory.data(step.index), 0, graph_.buffers[step.index].bytes);
+          break;
+      }
+    }
+    return {};
+  }
+
+  Result<void> run_region(std::uint32_t index) {
+    const Region& region = d_.regions[index];
+    const std::uint32_t body = graph_.first_branch[index];
+    switch (region.kind) {
+      case RegionKind::if_:
+        if (condition(index) != 0) return run_scope(body);
+        return region.branches == 2 ? run_scope(body + 1) : Result<void>();
+      case RegionKind::switch_: {
+        const std::int64_t branch = condition(index);
+        const bool exists = branch >= 0 && branch < region.branches;
+        return exists ? run_scope(body + static_cast<std::uint32_t>(branch)) : Result<void>();
+      }
+      case RegionKind::while_:
+        return run_while(index);
+      case RegionKind::for_:
+        return run_for(index);
+    }
+    return {};
+  }
+
+  Result<void> run_while(std::uint32_t index) {
+    const Region& region = d_.regions[index];
+    for (std::int64_t i = 0; condition(index) != 0; ++i) {
+      if (i == region.limit)
+        return region_error(index, cat("did not end within its limit of ", region.limit, " iterations"));
+      TESSERA_TRY(run_scope(graph_.first_branch[index]));
+    }
+    return {};
+  }
+
+  Result<void> run_for(std::uint32_t index) {
+    const Region& region = d_.regions[index];
+    const std::int64_t count = region.count ? *region.count : condition(index);
+    if (count > region.limit)
+      return region_error(index, cat("has ", count, " iterations, beyond its limit of ", region.limit));
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (const std::uint32_t buffer = graph_.index_buffer[index]; buffer != no_index) {
+        const op::SignedWide value = i;
+        op::storer<op::SignedWide>(graph_.buffers[buffer].dtype)(exe_.memory.data(buffer), 0, 1, 1, &value);
+      }
+      TESSERA_TRY(run_scope(graph_.first_branch[index]));
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::int64_t condition(std::uint32_t region) const {
+    const std::uint32_t buffer = graph_.condition[region];
+    return first_element(graph_.buffers[buffer], exe_.memory.data(buffer));
+  }
+
+  [[nodiscard]] Error region_error(std::uint32_t index, std::string_view problem) const {
+    const Region& region = d_.regions[index];
+    return Error(ErrorCode::limit, cat(to_string(region.kind), " region ", shown(region.id), " ", problem),
+                 d_.span_of(region.at));
+  }
+
+  Result<void> run_node(std::uint32_t index) {
+    const auto timer = clock_.time_node(index);
+    Result<void> done = call(index);
+    if (!done) return at_node(*exe_.program, index, std::move(done).error());
+    return {};
+  }
+
+  /// What a function throws becomes the error of its node.
+  Result<void> call(std::uint32_t index) {
+    BoundNode& node = exe_.nodes[index];
+    try {
+      if (d_.nodes[index].kind == NodeKind::op) return call_op(index, node);
+      if (d_.nodes[index].kind == NodeKind::captured) {
+        if (node.calls == nullptr) return Error(ErrorCode::internal, "the node was not captured");
+        for (const CaptureCall::Call& one : *node.calls) one.run();
+        return {};
+      }
+      KernelCall arguments(node.arguments, node.grid);
+      (*node.kernel)(arguments);
+      return {};
+    } catch (const Exception& e) {
+      return e.error();
+    } catch (const std::exception& e) {
+      return Error(ErrorCode::device, e.what());
+    } catch (...) {
+      return Error(ErrorCode::device, "the function threw something that is no std::exception");
+    }
+  }
+
+  Result<void> call_op(std::uint32_t index, const BoundNode& bound) {
+    const GraphNode& node = graph_.nodes[index];
+    std::vector<op::Array> inputs, results;
+    std::vector<op::ValueType> types;
+    std::size_t next_number = 0;
+    for (const Argument& argument : bound.arguments) {
+      op::Array array{argument.dtype, op::contiguous(argument.shape), argument.data};
+      if (argument.is_scalar) array = bound.numbers[next_number++].array();
+      if (writes(argument.access)) {
+        results.push_back(std::move(array));
+      } else {
+        types.push_back({array.dtype, ir::shape_of(array.shape())});
+        inputs.push_back(std::move(array));
+      }
+    }
+    return op::run_reference(op::CallInfo(*node.card, types, node.attributes), inputs, results);
+  }
+
+  void note_overflow(std::uint32_t buffer) {
+    const AppendCounter* counter = exe_.memory.counter(buffer);
+    if (counter == nullptr) return;
+    const auto capacity = static_cast<std::uint64_t>(graph_.buffers[buffer].shape[0]);
+    if (counter->asked() > capacity)
+      out_.overflows.push_back({graph_.buffers[buffer].name, counter->asked(), capacity});
+  }
+
+  HostExecutable& exe_;
+  const Graph& graph_;
+  const Description& d_;
+  ProfileClock clock_;
+  LaunchReport out_;
+};
+
+}  // namespace
+
+Error tessera::description::at_node(const Program& program, std::uint32_t node, Error error) {
+  const Node& n = program.description->nodes[node];
+  const std::string block = n.block.empty() ? "" : cat(" of block ", shown(n.block));
+  Error out(error.code(), cat("node ", shown(n.id), block, ": ", error.message()),
+            error.span().known() ? error.span() : program.description->span_of(n.at));
+  for (const std::string& note : error.notes()) out = std::move(out).note(note);
+  return out;
+}
+
+Result<op::HostTensor> tessera::description::number_tensor(const ScalarValue& value, Dtype dtype) {
+  op::HostTensor out = TESSERA_TRY(op::HostTensor::allocate(dtype, {}));
+  op::visit_wide(dtype, [&](auto* wide) {
+    using Wide = std::remove_pointer_t<decltype(wide)>;
+    const Wide stored = std::visit([](auto v) { return static_cast<Wide>(v); }, value);
+    op::storer<Wide>(dtype)(out.array().data, 0, 1, 1, &stored);
+  });
+  return out;
+}
+
+Result<BoundNode> tessera::description::bind_node(const Program& program, std::uint32_t index,
+                                                  const HostMemory& memory, const KernelTable& kernels) {
+  const Graph& graph = program.graph;
+  const GraphNode& node = graph.nodes[index];
+  const Node& described = program.description->nodes[index];
+  BoundNode out;
+  out.grid = described.grid;
+  out.device_numbers = std::make_shared<std::vector<double>>(node.pins.size());
+  if (described.kind == NodeKind::kernel) out.kernel = TESSERA_TRY(kernels.load(described.call));
+  for (std::size_t i = 0; i < node.pins.size(); ++i) {
+    const Pin& pin = node.pins[i];
+    Argument argument{.name = pin.declared.name, .access = pin.declared.access};
+    if (pin.is_scalar()) {
+      argument.is_scalar = true;
+      argument.scalar = *pin.declared.scalar;
+      argument.dtype = scalar_dtype(graph, node, pin);
+      (*out.device_numbers)[i] = std::visit([](auto v) { return static_cast<double>(v); }, argument.scalar);
+      if (pin.declared.in_device_memory) argument.device_value = &(*out.device_numbers)[i];
+      if (node.card != nullptr)
+        out.numbers.push_back(TESSERA_TRY(number_tensor(argument.scalar, argument.dtype)));
+    } else if (pin.buffer != no_index) {
+      argument.dtype = graph.buffers[pin.buffer].dtype;
+      argument.shape = graph.buffers[pin.buffer].shape;
+      argument.data = memory.data(pin.buffer);
+      argument.counter = memory.counter(pin.buffer);
+    }
+    out.arguments.push_back(std::move(argument));
+  }
+  return out;
+}
+
+Result<void> tessera::description::capture(const Program& program, std::uint32_t index, BoundNode& bound,
+                                           const KernelTable& kernels) {
+  const GraphNode& node = program.graph.nodes[index];
+  for (std::size_t i = 0; i < node.pins.size(); ++i)
+    if (node.pins[i].buffer != no_index && bound.arguments[i].data == nullptr) return {};
+  const CaptureFunction* function = kernels.find_capture(program.description->nodes[index].call);
+  TESSERA_CHECK(function != nullptr, "validation looks captures up");
+  CaptureCall call(bound.arguments, bound.grid);
+  try {
+    (*function)(call);
+  } catch (const Exception& e) {
+    return at_node(program, index, e.error());
+  } catch (const std::exception& e) {
+    return at_node(program, index, Error(ErrorCode::device, e.what()));
+  } catch (...) {
+    return at_node(program, index,
+                   Error(ErrorCode::device, "the capture threw something that is no std::exception"));
+  }
+  bound.calls = std::make_shared<const std::vector<CaptureCall::Call>>(call.take_calls());
+  return {};
+}
+
+Result<LaunchReport> tessera::description::run(HostExecutable& executable, ProfilingLevel level) {
+  return Runner(executable, level).run();
+}

@@ -1,0 +1,61 @@
+// Runs a schedule on the host, step by step: op nodes by the cards' reference kernels, kernel nodes by their
+// functions, captured nodes by the calls they recorded. The meaning of a description, and what runs until a
+// runtime takes plans.
+//
+// May know: the schedule, kernels, host memory. Must not know: where a description came from, how it is
+// changed (host_graph.h), devices.
+#pragma once
+
+#include "tessera/describe/host_memory.h"
+#include "tessera/describe/profile.h"
+
+namespace tessera::description {
+
+/// An append buffer that was asked for more rows than it has.
+struct Overflow {
+  std::string buffer;
+  std::uint64_t asked = 0;
+  std::uint64_t capacity = 0;
+};
+
+struct LaunchReport {
+  std::vector<Overflow> overflows;
+  Profile profile;
+};
+
+/// A node with everything a run of it needs.
+struct BoundNode {
+  std::vector<Argument> arguments;
+  std::array<std::int64_t, 3> grid = {1, 1, 1};
+  std::shared_ptr<const KernelFunction> kernel;
+  std::shared_ptr<const std::vector<CaptureCall::Call>>
+      calls;                                            ///< of a captured node; null: not captured yet
+  std::shared_ptr<std::vector<double>> device_numbers;  ///< by parameter
+  std::vector<op::HostTensor> numbers;                  ///< of an op: its scalars, in the order of inputs
+};
+
+/// Arguments and kernel of a node of `program`; does not capture. The kernel must load.
+[[nodiscard]] Result<BoundNode> bind_node(const Program& program, std::uint32_t node,
+                                          const HostMemory& memory, const KernelTable& kernels);
+
+/// A number as a tensor of rank 0. REQUIRES that it fits the dtype.
+[[nodiscard]] Result<op::HostTensor> number_tensor(const ScalarValue& value, Dtype dtype);
+
+/// Records the calls of a captured node, if all its buffers are there.
+[[nodiscard]] Result<void> capture(const Program& program, std::uint32_t node, BoundNode& bound,
+                                   const KernelTable& kernels);
+
+/// The error of something that went wrong at a node.
+[[nodiscard]] Error at_node(const Program& program, std::uint32_t node, Error error);
+
+struct HostExecutable {
+  std::shared_ptr<const Program> program;
+  HostMemory memory;
+  std::vector<BoundNode> nodes;
+};
+
+/// Runs all steps once. Fails for an external buffer that is not bound, a kernel that throws, a loop beyond
+/// its limit; the error names the node or region. Not thread-safe: one run of an executable at a time.
+[[nodiscard]] Result<LaunchReport> run(HostExecutable& executable, ProfilingLevel level);
+
+}  // namespace tessera::description

@@ -1,0 +1,272 @@
+#include "tessera/describe/host_graph.h"
+
+#include <algorithm>
+
+#include "tessera/base/text.h"
+#include "tessera/describe/check_types.h"
+#include "tessera/describe/difference.h"
+#include "tessera/describe/host_updater.h"
+#include "tessera/op/catalogue.h"
+
+using namespace tessera;
+using namespace tessera::description;
+
+namespace {
+
+Error unknown(std::string_view what, std::string_view id) {
+  return Error(ErrorCode::not_found, cat("there is no ", what, " ", shown(id)));
+}
+
+/// The number `name` of a node: declared, or one that its op's card has. Null if there is none.
+Parameter* number_of(Node& node, std::string_view name) {
+  for (Parameter& parameter : node.parameters)
+    if (parameter.name == name) return parameter.scalar ? &parameter : nullptr;
+  const op::Card* card = node.kind == NodeKind::op ? op::find_card(node.call) : nullptr;
+  if (card == nullptr) return nullptr;
+  for (const op::Input& input : card->inputs)
+    if (input.name == name && input.kind == op::InputKind::scalar)
+      return &node.parameters.emplace_back(
+          Parameter{.name = std::string(name), .scalar = input.otherwise, .at = node.at});
+  return nullptr;
+}
+
+/// Notes the thread until the end of the scope.
+class Owner {
+ public:
+  explicit Owner(std::atomic<std::thread::id>& owner) : owner_(owner) { owner_ = std::this_thread::get_id(); }
+  Owner(const Owner&) = delete;
+  Owner& operator=(const Owner&) = delete;
+  ~Owner() { owner_ = std::thread::id(); }
+
+ private:
+  std::atomic<std::thread::id>& owner_;
+};
+
+}  // namespace
+
+HostGraph::HostGraph(Description description, KernelTable kernels, HostOptions options)
+    : draft_(std::move(description)),
+      kernels_(std::move(kernels)),
+      bindings_(std::move(options.bindings)),
+      memory_limit_(options.memory != 0 ? options.memory : machine_memory()),
+      profiling_(options.profiling) {
+  index_draft();
+}
+
+Result<std::unique_ptr<HostGraph>> HostGraph::create(Description description, KernelTable kernels,
+                                                     HostOptions options) {
+  std::unique_ptr<HostGraph> out(
+      new HostGraph(std::move(description), std::move(kernels), std::move(options)));
+  for (const auto& [name, memory] : out->bindings_) {
+    const std::uint32_t buffer = TESSERA_TRY(out->draft_buffer(name));
+    if (out->draft_.buffers[buffer].lifetime != Lifetime::external)
+      return Error(ErrorCode::invalid_argument,
+                   cat("buffer ", shown(name), " is not external, it cannot be bound"));
+  }
+  out->pending_.structure = "the first build";
+  out->note();
+  UpdateReport report = out->update();
+  if (report.error) return *std::move(report.error);
+  return out;
+}
+
+void HostGraph::index_draft() {
+  node_names_.clear();
+  buffer_names_.clear();
+  for (std::uint32_t i = 0; i < draft_.nodes.size(); ++i) node_names_.emplace(draft_.nodes[i].id, i);
+  for (std::uint32_t i = 0; i < draft_.buffers.size(); ++i) buffer_names_.emplace(draft_.buffers[i].id, i);
+}
+
+Result<std::uint32_t> HostGraph::draft_node(std::string_view id) const {
+  const auto found = node_names_.find(std::string(id));
+  if (found == node_names_.end()) return unknown("node", id);
+  return found->second;
+}
+
+Result<std::uint32_t> HostGraph::draft_buffer(std::string_view id) const {
+  const auto found = buffer_names_.find(std::string(id));
+  if (found == buffer_names_.end()) return unknown("buffer", id);
+  return found->second;
+}
+
+Result<void> HostGraph::set_number(std::string_view node, std::string_view parameter, ScalarValue value) {
+  TESSERA_TRY(check_caller());
+  const std::lock_guard lock(edit_mutex_);
+  const std::uint32_t index = TESSERA_TRY(draft_node(node));
+  Parameter* number = number_of(draft_.nodes[index], parameter);
+  if (number == nullptr)
+    return Error(ErrorCode::not_found, cat("node ", shown(node), " has no number ", shown(parameter)));
+  const bool is_integer = std::holds_alternative<std::int64_t>(*number->scalar);
+  const Dtype dtype = is_integer && !number->dtype ? Dtype::i64 : number_dtype(index, *number);
+  if (!fits(value, dtype))
+    return Error(ErrorCode::invalid_argument, cat("node ", shown(node), ", parameter ", shown(parameter),
+                                                  ": the number does not fit dtype ", to_string(dtype)));
+  number->scalar = is_integer
+                       ? ScalarValue(std::visit([](auto v) { return static_cast<std::int64_t>(v); }, value))
+                       : value;
+  pending_.numbers.emplace(index, parameter);
+  note();
+  return {};
+}
+
+/// As the plan has it, if it has the node; a node that is new is checked when it is built.
+Dtype HostGraph::number_dtype(std::uint32_t node, const Parameter& number) const {
+  if (number.dtype) return *number.dtype;
+  if (!pending_.structure.empty() || executable_ == nullptr) return Dtype::f64;
+  for (const Argument& argument : executable_->nodes[node].arguments)
+    if (argument.name == number.name && draft_.nodes[node].kind == NodeKind::op) return argument.dtype;
+  return Dtype::f64;
+}
+
+Result<void> HostGraph::set_grid(std::string_view node, std::array<std::int64_t, 3> grid) {
+  TESSERA_TRY(check_caller());
+  const std::lock_guard lock(edit_mutex_);
+  const std::uint32_t index = TESSERA_TRY(draft_node(node));
+  for (std::int64_t size : grid)
+    if (size < 1)
+      return Error(ErrorCode::invalid_argument,
+                   cat("node ", shown(node), ": a grid of ", size, " is not positive"));
+  draft_.nodes[index].grid = grid;
+  pending_.grids.insert(index);
+  note();
+  return {};
+}
+
+Result<void> HostGraph::bind(std::string_view buffer, std::span<std::byte> memory,
+                             std::optional<Extents> shape) {
+  TESSERA_TRY(check_caller());
+  const std::lock_guard lock(edit_mutex_);
+  const std::uint32_t index = TESSERA_TRY(draft_buffer(buffer));
+  Buffer& b = draft_.buffers[index];
+  if (b.lifetime != Lifetime::external)
+    return Error(ErrorCode::invalid_argument,
+                 cat("buffer ", shown(buffer), " is not external, it cannot be bound"));
+  if (shape && *shape != b.shape) {
+    b.shape = *std::move(shape);
+    pending_.shapes.insert(index);
+  }
+  bindings_.insert_or_assign(std::string(buffer), memory);
+  pending_.bindings.insert(index);
+  note();
+  return {};
+}
+
+Result<void> HostGraph::resize(std::string_view buffer, Extents shape) {
+  TESSERA_TRY(check_caller());
+  const std::lock_guard lock(edit_mutex_);
+  const std::uint32_t index = TESSERA_TRY(draft_buffer(buffer));
+  if (draft_.buffers[index].lifetime == Lifetime::external)
+    return Error(ErrorCode::invalid_argument,
+                 cat("buffer ", shown(buffer), " is external: bind other memory to change its shape"));
+  draft_.buffers[index].shape = std::move(shape);
+  pending_.shapes.insert(index);
+  note();
+  return {};
+}
+
+Result<void> HostGraph::replace_kernel(std::string name, KernelFunction kernel) {
+  return replace_kernel(
+      std::move(name),
+      KernelLoader([kernel = std::move(kernel)]() -> Result<KernelFunction> { return kernel; }));
+}
+
+Result<void> HostGraph::replace_kernel(std::string name, KernelLoader loader) {
+  TESSERA_TRY(check_caller());
+  const std::lock_guard lock(edit_mutex_);
+  kernels_.add_loader(name, std::move(loader));
+  pending_.kernels.insert(std::move(name));
+  note();
+  return {};
+}
+
+Result<void> HostGraph::replace_capture(std::string name, CaptureFunction capture) {
+  TESSERA_TRY(check_caller());
+  const std::lock_guard lock(edit_mutex_);
+  kernels_.add_capture(name, std::move(capture));
+  pending_.captures.insert(std::move(name));
+  note();
+  return {};
+}
+
+Result<void> HostGraph::set_description(Description description) {
+  TESSERA_TRY(check_caller());
+  const std::lock_guard lock(edit_mutex_);
+  // Against the draft, so that what is pending already stays so.
+  const Difference difference = compare(draft_, description);
+  draft_ = std::move(description);
+  index_draft();
+  if (pending_.structure.empty()) pending_.structure = difference.structure;
+  for (const auto& [node, parameter] : difference.numbers)
+    pending_.numbers.emplace(node, draft_.nodes[node].parameters[parameter].name);
+  pending_.shapes.insert(difference.shapes.begin(), difference.shapes.end());
+  pending_.grids.insert(difference.grids.begin(), difference.grids.end());
+  if (!difference.is_empty()) note();
+  return {};
+}
+
+Result<void> HostGraph::check_caller() const {
+  const auto self = std::this_thread::get_id();
+  if (launching_thread_ != self && updating_thread_ != self) return {};
+  return Error(ErrorCode::invalid_argument, "a function of a graph cannot call the graph that runs it");
+}
+
+UpdateReport HostGraph::update() {
+  if (auto allowed = check_caller(); !allowed) return {.error = std::move(allowed).error()};
+  const std::lock_guard lock(edit_mutex_);
+  const Owner owner(updating_thread_);
+  if (!is_noted_) return {.error = last_error_};
+  is_noted_ = false;
+  UpdateReport report = Updater(*this).run();
+  last_error_ = report.error;
+  if (!report.error) pending_ = {};
+  return report;
+}
+
+Result<LaunchReport> HostGraph::launch() {
+  TESSERA_TRY(check_caller());
+  const std::lock_guard lock(launch_mutex_);
+  const Owner owner(launching_thread_);
+  return run(*executable_, profiling_);
+}
+
+Result<std::shared_ptr<const Program>> HostGraph::program() const {
+  TESSERA_TRY(check_caller());
+  const std::lock_guard lock(launch_mutex_);
+  return executable_->program;
+}
+
+Result<Report> HostGraph::report() const {
+  TESSERA_TRY(check_caller());
+  const std::lock_guard lock(edit_mutex_);
+  return report_;
+}
+
+Result<std::uint32_t> HostGraph::running_buffer(std::string_view id) const {
+  const auto& buffers = executable_->program->graph.buffers;
+  const auto found =
+      std::find_if(buffers.begin(), buffers.end(), [&](const GraphBuffer& b) { return b.name == id; });
+  if (found == buffers.end()) return unknown("buffer", id);
+  return static_cast<std::uint32_t>(found - buffers.begin());
+}
+
+Result<std::uint64_t> HostGraph::count(std::string_view buffer) const {
+  TESSERA_TRY(check_caller());
+  const std::lock_guard lock(launch_mutex_);
+  const std::uint32_t index = TESSERA_TRY(running_buffer(buffer));
+  const AppendCounter* counter = executable_->memory.counter(index);
+  if (counter == nullptr)
+    return Error(ErrorCode::invalid_argument, cat("nothing appends to buffer ", shown(buffer)));
+  return std::min(counter->asked(),
+                  static_cast<std::uint64_t>(executable_->program->graph.buffers[index].shape[0]));
+}
+
+Result<std::vector<std::byte>> HostGraph::content(std::string_view buffer) const {
+  TESSERA_TRY(check_caller());
+  const std::lock_guard lock(launch_mutex_);
+  const std::uint32_t index = TESSERA_TRY(running_buffer(buffer));
+  const GraphBuffer& b = executable_->program->graph.buffers[index];
+  if (b.lifetime != Lifetime::graph)
+    return Error(ErrorCode::invalid_argument, cat("buffer ", shown(buffer), " is not a graph buffer"));
+  const std::byte* data = executable_->memory.data(index);
+  return std::vector<std::byte>(data, data + b.bytes);
+}

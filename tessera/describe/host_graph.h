@@ -1,0 +1,105 @@
+// A description that runs on the host and is changed while it runs.
+//
+//   auto graph = HostGraph::create(*b.finish(), b.kernels(), {.bindings = …});
+//   graph->set_number("scale", "by", 3.0);      // noted
+//   const UpdateReport report = graph->update();  // applied, all changes together: report.tier is hot
+//   graph->launch();
+//
+// Changes are noted by the setters and applied by update(), all or none. If it fails, the last good plan goes
+// on, the changes stay noted, and update() tries again after the next one. Any number of threads may call
+// anything: launches run one after the other, and update() waits for the one in flight before it changes what
+// that reads. A kernel, a loader or a capture may not call the graph that runs it: each call is then an
+// error.
+#pragma once
+
+#include <mutex>
+#include <set>
+#include <thread>
+#include <unordered_map>
+
+#include "tessera/describe/host_executor.h"
+#include "tessera/describe/update.h"
+
+namespace tessera::description {
+
+struct HostOptions {
+  Bindings bindings = {};
+  ProfilingLevel profiling = ProfilingLevel::none;
+  std::uint64_t memory = 0;  ///< bytes the description may take; 0: what the machine has
+};
+
+class HostGraph {
+ public:
+  /// Validates and builds. The error of an invalid description is its first, with the others as notes.
+  static Result<std::unique_ptr<HostGraph>> create(Description description, KernelTable kernels,
+                                                   HostOptions options = {});
+
+  /// The number of a parameter: an integer stays one, a float may be given as an integer.
+  Result<void> set_number(std::string_view node, std::string_view parameter, ScalarValue value);
+  Result<void> set_grid(std::string_view node, std::array<std::int64_t, 3> grid);
+  /// The memory of an external buffer, with a new shape if one is given. The memory must outlive its use.
+  Result<void> bind(std::string_view buffer, std::span<std::byte> memory, std::optional<Extents> shape = {});
+  /// The shape of a graph or region buffer. What a graph buffer held is zero after it.
+  Result<void> resize(std::string_view buffer, Extents shape);
+  Result<void> replace_kernel(std::string name, KernelFunction kernel);
+  Result<void> replace_kernel(std::string name, KernelLoader loader);
+  Result<void> replace_capture(std::string name, CaptureFunction capture);
+  /// Another description in place of the one there is.
+  Result<void> set_description(Description description);
+
+  UpdateReport update();
+  [[nodiscard]] Result<LaunchReport> launch();
+
+  void set_profiling(ProfilingLevel level) { profiling_ = level; }
+  /// The schedule that runs now, and the diagnostics of the last validation.
+  [[nodiscard]] Result<std::shared_ptr<const Program>> program() const;
+  [[nodiscard]] Result<Report> report() const;
+  /// Rows in an append buffer after the last launch.
+  [[nodiscard]] Result<std::uint64_t> count(std::string_view buffer) const;
+  /// A copy of a graph buffer's content.
+  [[nodiscard]] Result<std::vector<std::byte>> content(std::string_view buffer) const;
+
+ private:
+  /// What has been noted and not applied yet, by positions in the draft.
+  struct Pending {
+    std::string structure;  ///< what changed; empty if the structure is the same
+    std::set<std::pair<std::uint32_t, std::string>> numbers;  ///< node, parameter
+    std::set<std::uint32_t> grids, shapes, bindings;
+    std::set<std::string> kernels, captures;
+
+    [[nodiscard]] bool is_empty() const {
+      return structure.empty() && numbers.empty() && grids.empty() && shapes.empty() && bindings.empty() &&
+             kernels.empty() && captures.empty();
+    }
+  };
+  class Updater;
+
+  HostGraph(Description description, KernelTable kernels, HostOptions options);
+  void index_draft();
+  [[nodiscard]] Result<std::uint32_t> draft_node(std::string_view id) const;
+  [[nodiscard]] Result<std::uint32_t> draft_buffer(std::string_view id) const;
+  [[nodiscard]] Result<std::uint32_t> running_buffer(std::string_view id) const;
+  [[nodiscard]] Dtype number_dtype(std::uint32_t node, const Parameter& number) const;
+  /// Fails if a function that this graph has called is calling back.
+  [[nodiscard]] Result<void> check_caller() const;
+  void note() { is_noted_ = true; }
+
+  mutable std::mutex edit_mutex_;  // the draft and what is pending; held during an update
+  Description draft_;
+  std::unordered_map<std::string, std::uint32_t> node_names_, buffer_names_;  // of the draft
+  KernelTable kernels_;
+  Bindings bindings_;
+  std::uint64_t memory_limit_;
+  Pending pending_;
+  bool is_noted_ = false;  // something changed since the last update
+  std::optional<Error> last_error_;
+  Report report_;
+
+  mutable std::mutex launch_mutex_;  // the executable; taken after edit_mutex_ where both are
+  std::unique_ptr<HostExecutable> executable_;
+  std::atomic<ProfilingLevel> profiling_;
+  // Whose functions run now: the mutexes would wait for themselves.
+  std::atomic<std::thread::id> launching_thread_, updating_thread_;
+};
+
+}  // namespace tessera::description

@@ -1,0 +1,46 @@
+// The memory of a program on the host: what the caller bound, graph buffers, the piece that temporary buffers
+// share, and the counters of append buffers.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+
+#include "tessera/describe/validate.h"
+
+namespace tessera::description {
+
+/// What the caller gave for external buffers, by name.
+using Bindings = std::map<std::string, std::span<std::byte>, std::less<>>;
+
+/// Graph buffers and counters are shared by the plans that follow each other, so that their content goes on.
+class HostMemory {
+ public:
+  /// Allocates for a program. A graph buffer of the same name, dtype and shape is taken over from `previous`;
+  /// others are zero. Checks the bindings: large enough, aligned, and no two that overlap where one is
+  /// written. A buffer without a binding has a null pointer.
+  static Result<HostMemory> allocate(const Program& program, const Bindings& bindings,
+                                     const HostMemory* previous);
+
+  [[nodiscard]] std::byte* data(std::uint32_t buffer) const { return data_[buffer]; }
+  [[nodiscard]] AppendCounter* counter(std::uint32_t buffer) const { return counters_[buffer].get(); }
+  /// Bytes that were newly allocated.
+  [[nodiscard]] std::uint64_t allocated() const { return allocated_; }
+
+  /// Points external buffers elsewhere. Nothing changes on failure.
+  Result<void> rebind(const Program& program, const Bindings& bindings);
+
+ private:
+  Result<void> take_own(const Program& program, const HostMemory* previous);
+
+  std::vector<std::byte*> data_;                            // by buffer
+  std::vector<std::shared_ptr<AppendCounter>> counters_;    // by buffer
+  std::map<std::string, op::HostTensor, std::less<>> own_;  // graph buffers, by name
+  op::HostTensor shared_;
+  std::uint64_t allocated_ = 0;
+};
+
+/// Bytes of memory this machine has.
+[[nodiscard]] std::uint64_t machine_memory();
+
+}  // namespace tessera::description

@@ -1,0 +1,243 @@
+#include "tessera/describe/host_updater.h"
+
+#include <algorithm>
+#include <new>
+
+#include "tessera/base/text.h"
+#include "tessera/describe/check_types.h"
+
+using namespace tessera;
+using namespace tessera::description;
+
+namespace {
+
+/// Whether a capture of one would be one of the other.
+bool same_arguments(const BoundNode& a, const BoundNode& b) {
+  const auto same = [](const Argument& x, const Argument& y) {
+    return x.name == y.name && x.dtype == y.dtype && x.shape == y.shape && x.data == y.data &&
+           (x.device_value != nullptr || x.scalar == y.scalar);
+  };
+  return a.grid == b.grid &&
+         std::equal(a.arguments.begin(), a.arguments.end(), b.arguments.begin(), b.arguments.end(), same);
+}
+
+/// A captured graph can be patched into another with the same kernels in the same order, and into anything if
+/// there was none.
+bool can_patch(const BoundNode& from, const BoundNode& to) {
+  if (from.calls == nullptr || to.calls == nullptr) return true;
+  return std::equal(from.calls->begin(), from.calls->end(), to.calls->begin(), to.calls->end(),
+                    [](const auto& x, const auto& y) { return x.kernel == y.kernel; });
+}
+
+}  // namespace
+
+std::string_view tessera::description::to_string(Tier tier) {
+  static constexpr std::string_view names[] = {"none", "hot", "warm", "recapture", "code", "cold"};
+  return names[static_cast<std::size_t>(tier)];
+}
+
+Result<std::unique_ptr<HostExecutable>> tessera::description::build_executable(
+    std::shared_ptr<const Program> program, const KernelTable& kernels, const Bindings& bindings,
+    const HostExecutable* previous, UpdateReport& report) {
+  auto out = std::make_unique<HostExecutable>();
+  out->memory = TESSERA_TRY(
+      HostMemory::allocate(*program, bindings, previous != nullptr ? &previous->memory : nullptr));
+  report.bytes += out->memory.allocated();
+  out->nodes.reserve(program->graph.nodes.size());
+  for (std::uint32_t i = 0; i < program->graph.nodes.size(); ++i) {
+    out->nodes.push_back(TESSERA_TRY(bind_node(*program, i, out->memory, kernels)));
+    ++report.nodes;
+    if (program->description->nodes[i].kind != NodeKind::captured) continue;
+    TESSERA_TRY(capture(*program, i, out->nodes.back(), kernels));
+    ++report.captures;
+  }
+  out->program = std::move(program);
+  return out;
+}
+
+UpdateReport HostGraph::Updater::run() {
+  const auto begin = std::chrono::steady_clock::now();
+  Result<void> done;
+  try {
+    done = apply();
+  } catch (const Exception& e) {
+    done = e.error();
+  } catch (const std::bad_alloc&) {
+    done = Error(ErrorCode::memory, "no memory for the new plan");
+  }
+  if (!done) report_.error = std::move(done).error();
+  report_.time = std::chrono::steady_clock::now() - begin;
+  return std::move(report_);
+}
+
+Result<void> HostGraph::Updater::apply() {
+  const Pending& pending = graph_.pending_;
+  if (!pending.structure.empty()) {
+    raise(Tier::cold, pending.structure);
+    return rebuild();
+  }
+  find_dirty_nodes();
+  for (std::uint32_t buffer : pending.shapes) {
+    raise(Tier::warm, cat("buffer ", shown(graph_.draft_.buffers[buffer].id), " resized"));
+    must_rebuild_ = true;
+  }
+  if (!must_rebuild_) TESSERA_TRY(patch());
+  return must_rebuild_ ? rebuild() : Result<void>();
+}
+
+void HostGraph::Updater::raise(Tier tier, std::string cause) {
+  if (tier <= report_.tier) return;
+  report_.tier = tier;
+  report_.cause = std::move(cause);
+}
+
+void HostGraph::Updater::find_dirty_nodes() {
+  find_dirty_numbers();
+  find_dirty_holders();
+  find_dirty_calls();
+  for (std::uint32_t node : graph_.pending_.grids) {
+    dirty_[node].grid = true;
+    dirty_[node].capture |= is_captured(node);
+    raise(is_captured(node) ? Tier::recapture : Tier::warm, cat(name(node), ": grid changed"));
+  }
+}
+
+/// A number that a capture has looked at is in its calls; one in device memory is read by every launch.
+void HostGraph::Updater::find_dirty_numbers() {
+  for (const auto& [node, parameter] : graph_.pending_.numbers) {
+    dirty_[node].numbers = true;
+    const auto& parameters = graph_.draft_.nodes[node].parameters;
+    const auto found = std::find_if(parameters.begin(), parameters.end(),
+                                    [&](const Parameter& p) { return p.name == parameter; });
+    const bool needs_capture = is_captured(node) && found != parameters.end() && !found->in_device_memory;
+    dirty_[node].capture |= needs_capture;
+    raise(needs_capture ? Tier::recapture : Tier::hot,
+          cat(name(node), ": number ", shown(parameter), " changed"));
+  }
+}
+
+/// Everybody who holds a pointer to a buffer that lies elsewhere now.
+void HostGraph::Updater::find_dirty_holders() {
+  const std::set<std::uint32_t>& bindings = graph_.pending_.bindings;
+  if (bindings.empty()) return;
+  const Graph& graph = graph_.executable_->program->graph;
+  raise(Tier::warm, cat("buffer ", shown(graph.buffers[*bindings.begin()].name), " bound elsewhere"));
+  for (std::uint32_t node = 0; node < graph.nodes.size(); ++node)
+    for (const Pin& pin : graph.nodes[node].pins) {
+      if (pin.buffer == no_index || !bindings.contains(pin.buffer)) continue;
+      dirty_[node].pointers = true;
+      if (!is_captured(node)) continue;
+      dirty_[node].capture = true;
+      raise(Tier::recapture,
+            cat(name(node), ": buffer ", shown(graph.buffers[pin.buffer].name), " bound elsewhere"));
+    }
+}
+
+void HostGraph::Updater::find_dirty_calls() {
+  const Pending& pending = graph_.pending_;
+  if (pending.kernels.empty() && pending.captures.empty()) return;
+  for (std::uint32_t i = 0; i < graph_.draft_.nodes.size(); ++i) {
+    const Node& node = graph_.draft_.nodes[i];
+    if (node.kind == NodeKind::kernel && pending.kernels.contains(node.call)) {
+      dirty_[i].kernel = true;
+      raise(Tier::code, cat("kernel ", shown(node.call), " changed"));
+    }
+    if (node.kind == NodeKind::captured && pending.captures.contains(node.call)) {
+      dirty_[i].capture = true;
+      raise(Tier::recapture, cat("capture ", shown(node.call), " changed"));
+    }
+  }
+}
+
+Result<void> HostGraph::Updater::patch() {
+  const HostExecutable& exe = *graph_.executable_;
+  if (!graph_.pending_.bindings.empty()) {
+    memory_ = exe.memory;
+    TESSERA_TRY(memory_->rebind(*exe.program, graph_.bindings_));
+  }
+  for (const auto& [node, dirty] : dirty_) TESSERA_TRY(patch_node(node, dirty));
+  report_.kernels += graph_.pending_.kernels.size();
+  if (!must_rebuild_) commit_patches();
+  return {};
+}
+
+Result<void> HostGraph::Updater::patch_node(std::uint32_t node, const Dirty& dirty) {
+  const HostExecutable& exe = *graph_.executable_;
+  const Program& program = *exe.program;
+  BoundNode bound = exe.nodes[node];
+  ++report_.nodes;
+  if (dirty.numbers) TESSERA_TRY(patch_numbers(node, bound));
+  if (dirty.grid) bound.grid = graph_.draft_.nodes[node].grid;
+  if (dirty.pointers)
+    for (std::size_t i = 0; i < bound.arguments.size(); ++i)
+      if (const std::uint32_t buffer = program.graph.nodes[node].pins[i].buffer; buffer != no_index)
+        bound.arguments[i].data = memory_->data(buffer);
+  if (dirty.kernel) {
+    auto kernel = graph_.kernels_.load(graph_.draft_.nodes[node].call);
+    if (!kernel) return at_node(program, node, std::move(kernel).error());
+    bound.kernel = *std::move(kernel);
+  }
+  if (dirty.capture) {
+    TESSERA_TRY(capture(program, node, bound, graph_.kernels_));
+    ++report_.captures;
+    if (!can_patch(exe.nodes[node], bound)) {
+      raise(Tier::cold, cat(name(node), ": the captured calls are others than before"));
+      must_rebuild_ = true;
+    }
+  }
+  patched_.emplace_back(node, std::move(bound));
+  return {};
+}
+
+Result<void> HostGraph::Updater::patch_numbers(std::uint32_t node, BoundNode& bound) {
+  std::size_t number = 0;  // of an op
+  for (std::size_t i = 0; i < bound.arguments.size(); ++i) {
+    Argument& argument = bound.arguments[i];
+    if (!argument.is_scalar) continue;
+    const std::size_t at = number++;
+    if (!graph_.pending_.numbers.contains({node, argument.name})) continue;
+    for (const Parameter& parameter : graph_.draft_.nodes[node].parameters)
+      if (parameter.name == argument.name) argument.scalar = *parameter.scalar;
+    if (!bound.numbers.empty())
+      bound.numbers[at] = TESSERA_TRY(number_tensor(argument.scalar, argument.dtype));
+    if (argument.device_value != nullptr)
+      device_numbers_.emplace_back(
+          argument.device_value, std::visit([](auto v) { return static_cast<double>(v); }, argument.scalar));
+  }
+  return {};
+}
+
+void HostGraph::Updater::commit_patches() {
+  const std::lock_guard lock(graph_.launch_mutex_);
+  HostExecutable& exe = *graph_.executable_;
+  for (auto& [node, bound] : patched_) exe.nodes[node] = std::move(bound);
+  for (const auto& [where, what] : device_numbers_) *where = what;
+  if (memory_) exe.memory = *std::move(memory_);
+}
+
+Result<void> HostGraph::Updater::rebuild() {
+  Validation validation = validate(std::make_shared<const Description>(graph_.draft_), &graph_.kernels_,
+                                   {.device_memory = graph_.memory_limit_});
+  graph_.report_ = validation.report;
+  if (validation.program == nullptr) return validation.report.to_error();
+  report_.nodes = report_.captures = 0;
+  report_.kernels = graph_.pending_.kernels.size();
+  auto next = TESSERA_TRY(build_executable(std::move(validation.program), graph_.kernels_, graph_.bindings_,
+                                           graph_.executable_.get(), report_));
+  if (graph_.executable_ != nullptr && graph_.pending_.structure.empty()) compare_captures(*next);
+  const std::lock_guard lock(graph_.launch_mutex_);
+  graph_.executable_.swap(next);
+  return {};
+}
+
+/// A resize moves buffers: what captured nodes hold may have changed with it.
+void HostGraph::Updater::compare_captures(const HostExecutable& next) {
+  for (std::uint32_t i = 0; i < next.nodes.size(); ++i) {
+    if (!is_captured(i)) continue;
+    const BoundNode& before = graph_.executable_->nodes[i];
+    if (!can_patch(before, next.nodes[i]))
+      raise(Tier::cold, cat(name(i), ": the captured calls are others than before"));
+    else if (!same_arguments(before, next.nodes[i]))
+      raise(Tier::recapture, cat(name(i), ": a buffer lies elsewhere or has another shape"));
+  }
+}

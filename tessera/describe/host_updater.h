@@ -1,0 +1,64 @@
+// How HostGraph::update brings an executable up to date. Everything new is made beside the old and put in its
+// place at the end, while no launch runs.
+#pragma once
+
+#include "tessera/describe/host_graph.h"
+
+namespace tessera::description {
+
+/// An executable for a program. Graph buffers go on with the content they have in `previous`.
+[[nodiscard]] Result<std::unique_ptr<HostExecutable>> build_executable(std::shared_ptr<const Program> program,
+                                                                       const KernelTable& kernels,
+                                                                       const Bindings& bindings,
+                                                                       const HostExecutable* previous,
+                                                                       UpdateReport& report);
+
+class HostGraph::Updater {
+ public:
+  explicit Updater(HostGraph& graph) : graph_(graph) {}
+
+  /// Applies what is pending. REQUIRES the edit mutex.
+  UpdateReport run();
+
+ private:
+  /// What of a node must be made anew.
+  struct Dirty {
+    bool numbers = false;
+    bool pointers = false;
+    bool grid = false;
+    bool kernel = false;
+    bool capture = false;
+  };
+
+  Result<void> apply();
+  void find_dirty_nodes();
+  void find_dirty_numbers();
+  void find_dirty_holders();
+  void find_dirty_calls();
+  void raise(Tier tier, std::string cause);
+
+  Result<void> patch();
+  Result<void> patch_node(std::uint32_t node, const Dirty& dirty);
+  Result<void> patch_numbers(std::uint32_t node, BoundNode& bound);
+  void commit_patches();
+
+  Result<void> rebuild();
+  void compare_captures(const HostExecutable& next);
+
+  [[nodiscard]] bool is_captured(std::uint32_t node) const {
+    return graph_.draft_.nodes[node].kind == NodeKind::captured;
+  }
+  [[nodiscard]] std::string name(std::uint32_t node) const {
+    return cat("node ", shown(graph_.draft_.nodes[node].id));
+  }
+
+  HostGraph& graph_;
+  UpdateReport report_;
+  std::map<std::uint32_t, Dirty> dirty_;                      // by node
+  std::vector<std::pair<std::uint32_t, BoundNode>> patched_;  // by node
+  std::vector<std::pair<double*, double>> device_numbers_;    // where, what
+  std::optional<HostMemory> memory_;                          // with the new bindings
+  bool must_rebuild_ = false;
+};
+
+}  // namespace tessera::description

@@ -1,0 +1,37 @@
+// Update tiers: what it takes to bring a plan up to date, from cheapest.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tessera/base/error.h"
+
+namespace tessera::description {
+
+enum class Tier : std::uint8_t {
+  none,       ///< nothing but content: launch
+  hot,        ///< values of numbers
+  warm,       ///< pointers, sizes, grids
+  recapture,  ///< the calls of a captured node
+  code,       ///< a kernel
+  cold,       ///< structure
+};
+[[nodiscard]] std::string_view to_string(Tier tier);
+
+struct UpdateReport {
+  Tier tier = Tier::none;
+  std::string cause;  ///< what forced this tier and no lower one; empty for none
+  /// Why the plan could not be brought up to date: the last good one goes on, and the next change tries
+  /// again.
+  std::optional<Error> error;
+
+  std::chrono::nanoseconds time{};
+  std::uint64_t nodes = 0;     ///< whose arguments were set
+  std::uint64_t captures = 0;  ///< of captured nodes
+  std::uint64_t kernels = 0;   ///< loaded
+  std::uint64_t bytes = 0;     ///< allocated
+};
+
+}  // namespace tessera::description

@@ -1,0 +1,137 @@
+#include "tessera/describe/validate.h"
+
+#include <map>
+#include <set>
+
+#include "tessera/describe/check_types.h"
+#include "tessera/describe/memory_plan.h"
+#include "tessera/describe/program_order.h"
+#include "tessera/describe/resolve.h"
+
+using namespace tessera;
+using namespace tessera::description;
+
+namespace {
+
+void warn(Report& report, Diagnostic diagnostic) {
+  diagnostic.severity = Severity::warning;
+  report.add(std::move(diagnostic));
+}
+
+/// A kernel that does not load is reported at every node that calls it, and loaded once.
+void check_kernels(const Graph& graph, const KernelTable& kernels, Report& report) {
+  std::map<std::string_view, std::optional<Error>> seen;
+  for (std::uint32_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.description->nodes[i];
+    if (node.kind == NodeKind::op || node.call.empty()) continue;
+    if (node.kind == NodeKind::captured) {
+      if (kernels.find_capture(node.call) == nullptr) {
+        Diagnostic diagnostic = graph.about(Item{false, i}, cat("there is no capture ", shown(node.call)));
+        diagnostic.code = ErrorCode::not_found;
+        report.add(std::move(diagnostic));
+      }
+      continue;
+    }
+    const auto [entry, is_new] = seen.try_emplace(node.call);
+    if (is_new)
+      if (auto loaded = kernels.load(node.call); !loaded) entry->second = std::move(loaded).error();
+    if (!entry->second) continue;
+    const Error& error = *entry->second;
+    Diagnostic diagnostic = graph.about(
+        Item{false, i}, error.code() == ErrorCode::not_found
+                            ? error.message()
+                            : cat("kernel ", shown(node.call), " does not load: ", error.to_text()));
+    diagnostic.code = error.code();
+    report.add(std::move(diagnostic));
+  }
+}
+
+/// What each buffer is used for.
+struct BufferUse {
+  bool is_read = false;
+  bool is_written = false;
+};
+
+std::vector<BufferUse> buffer_uses(const Graph& graph) {
+  std::vector<BufferUse> out(graph.buffers.size());
+  for (const GraphNode& node : graph.nodes)
+    for (const Pin& pin : node.pins)
+      if (pin.buffer != no_index) {
+        out[pin.buffer].is_read |= description::reads(pin.declared.access);
+        out[pin.buffer].is_written |= writes(pin.declared.access);
+      }
+  for (std::uint32_t region = 0; region < graph.condition.size(); ++region) {
+    if (graph.condition[region] != no_index) out[graph.condition[region]].is_read = true;
+    if (graph.index_buffer[region] != no_index) out[graph.index_buffer[region]].is_written = true;
+  }
+  return out;
+}
+
+void warn_of_buffers(const Graph& graph, Report& report) {
+  const Description& d = *graph.description;
+  const auto uses = buffer_uses(graph);
+  for (std::uint32_t i = 0; i < d.buffers.size(); ++i) {
+    const Buffer& buffer = d.buffers[i];
+    const auto say = [&](std::string_view what) {
+      warn(report, {.message = cat("buffer ", shown(buffer.id), " ", what), .at = d.span_of(buffer.at)});
+    };
+    if (!uses[i].is_read && !uses[i].is_written) say("is not used");
+    if (buffer.lifetime == Lifetime::graph && uses[i].is_read && !uses[i].is_written)
+      say("is read and never written: it is zero");
+    if (buffer.lifetime == Lifetime::region && uses[i].is_written && !uses[i].is_read)
+      say("is written and never read");
+  }
+  for (std::uint32_t node = 0; node < graph.nodes.size(); ++node)
+    for (const Pin& pin : graph.nodes[node].pins)
+      if (pin.buffer != no_index && graph.buffers[pin.buffer].producer == node && !uses[pin.buffer].is_read)
+        warn(report, graph.about(node, pin, "nobody reads what it writes"));
+}
+
+void warn_of_empty_regions(const Graph& graph, Report& report) {
+  std::vector<bool> has_nodes(graph.region_scope.size());
+  for (const GraphNode& node : graph.nodes)
+    for (std::uint32_t at = node.scope; at != 0; at = graph.scopes[at].parent)
+      has_nodes[graph.scopes[at].region] = true;
+  for (std::uint32_t region = 0; region < has_nodes.size(); ++region)
+    if (!has_nodes[region]) warn(report, graph.about(Item{true, region}, "no node stands in the region"));
+}
+
+void warn_of_empty_blocks(const Description& d, Report& report) {
+  std::set<std::string_view> used;
+  for (const Block& block : d.blocks) used.insert(block.parent);
+  for (const Node& node : d.nodes) used.insert(node.block);
+  for (const Region& region : d.regions) used.insert(region.block);
+  for (const Block& block : d.blocks)
+    if (!used.contains(block.id))
+      warn(report, {.block = block.id, .message = "nothing stands in the block", .at = d.span_of(block.at)});
+}
+
+void check_memory(const Description& d, const MemoryPlan& memory, const Limits& limits, Report& report) {
+  if (memory.peak() <= limits.device_memory) return;
+  report.add({.code = ErrorCode::memory,
+              .message = cat("the description needs ", memory.peak(), " bytes (external ",
+                             memory.external_bytes, ", graph ", memory.own_bytes, ", temporary ",
+                             memory.shared_bytes, "), the device has ", limits.device_memory),
+              .at = {d.files.empty() ? std::string() : d.files[0], 0, 0}});
+}
+
+}  // namespace
+
+Validation tessera::description::validate(std::shared_ptr<const Description> description,
+                                          const KernelTable* kernels, const Limits& limits) {
+  Validation out{.report = Report(limits.diagnostics)};
+  auto program = std::make_shared<Program>();
+  program->description = std::move(description);
+  program->graph = resolve(*program->description, out.report);
+  program->schedule.sequences = order_steps(program->graph, out.report);
+  check_types(program->graph, program->schedule.sequences, out.report);
+  if (kernels != nullptr) check_kernels(program->graph, *kernels, out.report);
+  warn_of_buffers(program->graph, out.report);
+  warn_of_empty_regions(program->graph, out.report);
+  warn_of_empty_blocks(*program->description, out.report);
+  if (!out.report.ok()) return out;
+  program->schedule.memory = plan_memory(program->graph, program->schedule.sequences);
+  check_memory(*program->description, program->schedule.memory, limits, out.report);
+  if (out.report.ok()) out.program = std::move(program);
+  return out;
+}

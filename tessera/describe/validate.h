@@ -1,0 +1,40 @@
+// Validation of a whole description: every error and warning in one go, each with its block, node, parameter
+// and place. Nothing after it finds an error of the user's.
+//
+// The passes, in order: names to positions (resolve.h), order of steps (program_order.h), types
+// (check_types.h), kernels, memory (memory_plan.h). Each goes on past what the ones before found. Linear in
+// the description up to sorting; nothing recurses.
+#pragma once
+
+#include <limits>
+#include <memory>
+#include <optional>
+
+#include "tessera/describe/kernels.h"
+#include "tessera/describe/schedule.h"
+
+namespace tessera::description {
+
+struct Limits {
+  /// Bytes of the device: external, graph and temporary buffers must fit together.
+  std::uint64_t device_memory = std::numeric_limits<std::uint64_t>::max();
+  std::size_t diagnostics = 1'000;  ///< kept; the others are counted
+};
+
+/// A description that can run: its graph by positions and its schedule. Immutable; refers to the description.
+struct Program {
+  std::shared_ptr<const Description> description;
+  Graph graph;
+  Schedule schedule;
+};
+
+struct Validation {
+  Report report;
+  std::shared_ptr<const Program> program;  ///< null if there are errors
+};
+
+/// Validates. Without `kernels`, what kernel nodes and captured nodes call is not looked up.
+[[nodiscard]] Validation validate(std::shared_ptr<const Description> description, const KernelTable* kernels,
+                                  const Limits& limits = {});
+
+}  // namespace tessera::description

@@ -1,0 +1,327 @@
+#include "tessera/describe/validate.h"
+
+#include <cmath>
+
+#include "tessera/describe/test_graph.h"
+
+using namespace tessera;
+using namespace tessera::description;
+using namespace tessera::description::fixture;
+
+namespace {
+
+const PinOptions fresh{.dtype = Dtype::f32, .shape = "[4]"};
+
+/// A builder with one kernel "k" that takes anything, and buffers x, y of f32[4].
+Builder started() {
+  Builder b;
+  b.external("x", Dtype::f32, {4}).external("y", Dtype::f32, {4});
+  b.kernels().add("k", [](KernelCall&) {});
+  return b;
+}
+
+}  // namespace
+
+TEST(Validate, Trap_G13_WrongWiringIsAnErrorAndAllOfItIsFoundAtOnce) {
+  Builder b = started();
+  b.block("B").in_block("B");
+  b.external("i", Dtype::i32, {4});
+  b.kernel("a", "k", {write("out", fresh)});
+  b.kernel("b", "k", {write("out", fresh)});
+  b.kernel("c", "k", {read("in", {.dtype = Dtype::f32}), write("out", {.buffer = "y"})});
+  b.kernel("d", "k", {read("in"), read("extra", {.required = false})});
+  b.kernel("e", "k", {read("in", {.buffer = "i", .dtype = Dtype::f32})});
+  b.edge({"a", "out"}, {"c", "in"}).edge({"b", 0}, {"c", 0});
+  EXPECT_EQ(messages(fixture::validate(b)),
+            "error: block 'B', node 'c', parameter 'in': two edges lead to the parameter\n"
+            "error: block 'B', node 'd', parameter 'in': the required input has no buffer and no edge\n"
+            "error: block 'B', node 'e', parameter 'in': has dtype f32, buffer 'i' has i32\n"
+            "warning: buffer 'x' is not used\n"
+            "warning: block 'B', node 'b', parameter 'out': nobody reads what it writes\n");
+}
+
+TEST(Validate, EdgesAreCheckedOneByOne) {
+  Builder b = started();
+  b.kernel("a", "k", {read("in", {.buffer = "x"}), write("out", fresh), scalar("s", 1)});
+  b.kernel("b", "k", {read("in", {.required = false}), write("out", {.buffer = "y"})});
+  b.edge({"nobody", 0}, {"b", 0});
+  b.edge({"a", 7}, {"b", 0});
+  b.edge({"a", -1}, {"b", 0});
+  b.edge({"a", "nothing"}, {"b", 0});
+  b.edge({"a", "out"}, {"a", "in"});
+  b.edge({"a", "in"}, {"b", "in"});
+  b.edge({"a", "s"}, {"b", "in"});
+  b.edge({"a", "out"}, {"b", "out"});
+  b.edge({"b", "out"}, {"a", "in"});
+  b.dependency("a", "ghost").dependency("a", "a");
+  const std::string all = messages(fixture::validate(b));
+  for (const char* message :
+       {"an edge leads from node 'nobody', which does not exist",
+        "node 'a': an edge leads from parameter 7, the node has 3",
+        "node 'a': an edge leads from parameter -1, the node has 3",
+        "node 'a': an edge leads from parameter 'nothing', which the node has not",
+        "node 'a', parameter 'in': an edge leads from the node to itself",
+        "node 'a', parameter 'in': an edge begins at a parameter that writes nothing",
+        "node 'a', parameter 's': an edge begins at a parameter that writes nothing",
+        "node 'b', parameter 'out': an edge leads to a parameter that reads nothing",
+        "node 'a', parameter 'in': the parameter has an edge and a buffer",
+        "a dependency names 'ghost', which is no node and no region", "node 'a': depends on itself"})
+    EXPECT_NE(all.find(message), std::string::npos) << message << "\n" << all;
+}
+
+TEST(Validate, TypesAreCheckedAlongEdges) {
+  Builder b = started();
+  b.block("empty");
+  b.kernel("a", "k", {write("out", fresh)});
+  b.kernel("b", "k", {read("in", {.dtype = Dtype::i32})});
+  b.kernel("c", "k", {read("in", {.shape = "[N, 4]"})});
+  b.kernel("d", "k", {read_write("in", {.shape = "[2 * 3]"})});
+  b.edge({"a", "out"}, {"b", "in"}).edge({"a", "out"}, {"c", "in"}).edge({"a", "out"}, {"d", "in"});
+  const std::string all = messages(fixture::validate(b));
+  for (const char* message : {"node 'b', parameter 'in': has dtype i32, buffer 'a.out' has f32",
+                              "node 'c', parameter 'in': expected rank 2, got shape [4]",
+                              "node 'd', parameter 'in': expected shape [6], got [4]",
+                              "warning: block 'empty': nothing stands in the block"})
+    EXPECT_NE(all.find(message), std::string::npos) << message << "\n" << all;
+}
+
+TEST(Validate, NamesAreChecked) {
+  Builder b = started();
+  b.external("x", Dtype::f32, {4})
+      .external("", Dtype::f32, {1})
+      .block("A", "B")
+      .block("B", "A")
+      .block("C", "D");
+  b.kernel("a", "k", {read("in", {.buffer = "zzz"}), read("in", {.buffer = "x"})});
+  b.in_block("nowhere").kernel("a", "k", {write("out", {.buffer = "y"})});
+  b.within("no_region").kernel("r", "missing", {});
+  const std::string all = messages(fixture::validate(b));
+  for (const char* message :
+       {"id 'x' of a buffer is used twice", "a buffer has no id", "id 'a' of a node is used twice",
+        "block 'A': the block stands in itself", "block 'C': there is no block 'D'",
+        "there is no block 'nowhere'", "parameter 'in' is declared twice",
+        "parameter 'in': there is no buffer 'zzz'", "node 'r': there is no region 'no_region'",
+        "there is no kernel 'missing', registered are 'k'"})
+    EXPECT_NE(all.find(message), std::string::npos) << message << "\n" << all;
+}
+
+TEST(Validate, OpsAreCheckedByTheirCards) {
+  Builder b;
+  b.external("x", Dtype::f32, {2, 3}).external("y", Dtype::f32, {2, 3}).external("i", Dtype::i64, {2});
+  b.op("typo", "matmull", {});
+  b.op("shapes", "add",
+       {read("a", {.buffer = "x"}), read("b", {.buffer = "i"}), write("y", {.buffer = "y"})});
+  b.op("attribute", "sum", {read("x", {.buffer = "x"})}, {{"axis", std::int64_t{1}}});
+  b.op("result", "transpose", {read("x", {.buffer = "x"}), write("y", {.buffer = "y"})});
+  b.op("name", "relu", {read("input", {.buffer = "x"})});
+  const std::string all = messages(fixture::validate(b));
+  for (const char* message :
+       {"node 'typo': there is no op 'matmull', perhaps 'matmul'",
+        "node 'shapes': add: ", "node 'attribute': sum: has no attribute 'axis'",
+        "node 'result', parameter 'y': the op gives f32[3, 2], buffer 'y' has f32[2, 3]",
+        "node 'name': op 'relu' has no parameter 'input'"})
+    EXPECT_NE(all.find(message), std::string::npos) << message << "\n" << all;
+}
+
+TEST(Validate, OpsTakeTheirParametersFromTheCard) {
+  Builder b;
+  b.external("x", Dtype::f32, {2, 3}).external("out", Dtype::f32, {2, 2});
+  b.op("t", "transpose", {read("x", {.buffer = "x"})});
+  b.op("m", "matmul", {read("a", {.buffer = "x"}), write("y", {.buffer = "out"})});
+  b.edge({"t", "y"}, {"m", 1});
+  Memory memory;
+  memory.add<float>("x", {1, 2, 3, 4, 5, 6}).add<float>("out", std::vector<float>(4));
+  ASSERT_TRUE(make_graph(b, memory)->launch());
+  EXPECT_EQ(memory.get<float>("out"), (std::vector<float>{14, 32, 32, 77}));
+}
+
+TEST(Validate, ShapesFollowTheRules) {
+  Builder b = started();
+  b.external("m", Dtype::f32, {4, 5});
+  b.kernel("a", "k",
+           {read("p", {.buffer = "m", .shape = "[N, K]"}), read("q", {.buffer = "x", .shape = "[K]"}),
+            write("o", {.dtype = Dtype::f32, .shape = "[K, N]"})});
+  b.kernel("b", "k", {read("p", {.buffer = "m"}), write("o", {.buffer = "y", .shape = "same"})});
+  b.kernel("c", "k", {read("p", {.buffer = "m"}), write("o", {.dtype = Dtype::f32, .shape = "[N"})});
+  b.kernel("d", "k", {read("p", {.buffer = "m"}), write("o", {.shape = "same"})});
+  b.kernel("e", "k", {read("p", {.buffer = "m"}), write("o", {.dtype = Dtype::f32})});
+  b.kernel("f", "k", {write("o", {.dtype = Dtype::f32, .shape = "[4611686018427387904, 4]"})});
+  const std::string all = messages(fixture::validate(b));
+  for (const char* message :
+       {"node 'a', parameter 'q': size 'K' is 5 elsewhere in the node, axis 0 of shape [4] has 4",
+        "node 'b', parameter 'o': expected shape [4, 5], got [4]",
+        "node 'c', parameter 'o': shape rule \"[N\" at column 3: expected ']'",
+        "node 'd', parameter 'o': has no buffer and declares no dtype",
+        "node 'e', parameter 'o': has no buffer and declares no shape",
+        "node 'f', parameter 'o': shape [4611686018427387904, 4] does not fit 64 bits"})
+    EXPECT_NE(all.find(message), std::string::npos) << message << "\n" << all;
+}
+
+TEST(Validate, Trap_G18_APeakBeyondTheDeviceIsRefusedWithBothFigures) {
+  Builder b;
+  b.external("x", Dtype::f32, {1 << 18}).graph("g", Dtype::f32, {1 << 18});
+  b.kernel("k", [](KernelCall&) {},
+           {read("x", {.buffer = "x"}), write("g", {.buffer = "g"}),
+            write("t", {.dtype = Dtype::f32, .shape = "same"})});
+  b.kernel("l", [](KernelCall&) {}, {read("t"), read_write("g", {.buffer = "g"})});
+  b.edge({"k", "t"}, {"l", "t"});
+  const Report refused = fixture::validate(b, {.device_memory = 3 * (1 << 20) - 1});
+  EXPECT_EQ(messages(refused),
+            "error: the description needs 3145728 bytes (external 1048576, graph 1048576, temporary "
+            "1048576), the device "
+            "has 3145727\n");
+  EXPECT_EQ(refused.diagnostics()[0].code, ErrorCode::memory);
+  EXPECT_TRUE(fixture::validate(b, {.device_memory = 3 * (1 << 20)}).ok());
+  b.description().buffers[1].shape = {std::int64_t{1} << 60};
+  EXPECT_FALSE(fixture::validate(b, {.device_memory = 3 * (1 << 20)}).ok());
+  const auto graph = HostGraph::create(*b.finish(), b.kernels());
+  ASSERT_FALSE(graph);
+  EXPECT_EQ(graph.error().code(), ErrorCode::memory);
+}
+
+TEST(Validate, RegionsAreChecked) {
+  Builder b = started();
+  b.external("f", Dtype::f32, {1}).external("n", Dtype::i32, {1}).external("empty", Dtype::i32, {0});
+  b.if_("no_condition", "").while_("unknown", "zzz").switch_("floats", "f", 2).for_("negative", -1);
+  b.for_count_in("empty_count", "empty").switch_("many", "n", 5000).while_("limit", "n", 0);
+  b.description().regions.push_back({.id = "both", .kind = RegionKind::for_, .condition = "n", .count = 3});
+  b.for_("long", 2'000'000);
+  b.within("many", 1023)
+      .if_("inner", "n")
+      .within("inner", 1)
+      .kernel("branch", "k", {read("x", {.buffer = "x"})});
+  b.within("self").if_("self", "n");
+  b.within("r2").if_("r1", "n").within("r1").if_("r2", "n");
+  const std::string all = messages(fixture::validate(b));
+  for (const char* message :
+       {"node 'no_condition': needs a condition, as every if",
+        "node 'unknown': its condition is buffer 'zzz', which does not exist",
+        "node 'floats': buffer 'f' has dtype f32, expected i32 or i64",
+        "node 'negative': count -1 is negative",
+        "node 'empty_count': buffer 'empty' has no element to look at",
+        "node 'many': has 5000 branches, expected 1 to 1024", "node 'limit': limit 0 is not positive",
+        "node 'both': a for needs a count: a number, or a buffer, not both",
+        "node 'long': count 2000000 is beyond the limit of 1000000 iterations",
+        "node 'branch': stands in branch 1 of region 'inner', which has 1",
+        "node 'self': the region stands in itself", "the region stands in itself"})
+    EXPECT_NE(all.find(message), std::string::npos) << message << "\n" << all;
+}
+
+TEST(Validate, RegionBuffersStayInTheirRegion) {
+  Builder b = started();
+  b.external("n", Dtype::i32, {1})
+      .if_("r", "n")
+      .temporary("t", Dtype::f32, {4}, "r")
+      .temporary("u", Dtype::f32, {4});
+  b.within("r").kernel("w", "k", {write("o", {.buffer = "t"})});
+  b.within().kernel("outside", "k", {read("i", {.buffer = "t"})});
+  b.kernel("early", "k", {read_write("i", {.buffer = "u"})});
+  const std::string all = messages(fixture::validate(b));
+  EXPECT_NE(all.find("node 'outside': uses buffer 't' outside its region 'r'"), std::string::npos) << all;
+  EXPECT_NE(all.find("node 'early': region buffer 'u' is read before anything writes it"), std::string::npos)
+      << all;
+}
+
+TEST(Validate, ScratchMayBeSharedByLoopsAndAResultOfALoopMustExist) {
+  Builder b = started();
+  b.temporary("scratch", Dtype::f32, {4}).temporary("result", Dtype::f32, {4}).for_("one", 2).for_("two", 2);
+  for (const char* loop : {"one", "two"})
+    b.within(loop)
+        .kernel(cat(loop, "_w"), "k", {write("o", {.buffer = "scratch"})})
+        .kernel(cat(loop, "_r"), "k", {read("i", {.buffer = "scratch"}), read_write("o", {.buffer = "y"})});
+  EXPECT_EQ(messages(fixture::validate(b)),
+            "warning: buffer 'x' is not used\nwarning: buffer 'result' is not used\n");
+  b.within("one").kernel("w", "k", {write("o", {.buffer = "result"})});
+  b.within().kernel("r", "k", {read("i", {.buffer = "result"})});
+  const std::string all = messages(fixture::validate(b));
+  EXPECT_NE(
+      all.find(
+          "node 'r': region buffer 'result' is read before anything writes it: the loop that does may run "
+          "zero times"),
+      std::string::npos)
+      << all;
+}
+
+TEST(Validate, AnOpNeedsAllItsInputs) {
+  Builder b = started();
+  b.op("add", "add", {read("a", {.required = false}), read("b", {.buffer = "x"})});
+  EXPECT_NE(
+      messages(fixture::validate(b)).find("node 'add', parameter 'a': the required input has no buffer"),
+      std::string::npos);
+}
+
+TEST(Validate, AppendAndWriteDoNotMix) {
+  Builder b = started();
+  b.external("s", Dtype::f32, {});
+  b.kernel("a", "k", {append("o", {.buffer = "y"})});
+  b.kernel("w", "k", {write("o", {.buffer = "y"})});
+  b.kernel("r", "k", {append("o", {.buffer = "s"})});
+  const std::string all = messages(fixture::validate(b));
+  EXPECT_NE(all.find("node 'w', parameter 'o': buffer 'y' is appended to elsewhere, and written here"),
+            std::string::npos);
+  EXPECT_NE(all.find("node 'r', parameter 'o': buffer 's' has rank 0, there are no rows to append"),
+            std::string::npos);
+}
+
+TEST(Validate, NumbersFitTheirDtype) {
+  Builder b = started();
+  b.kernel("a", "k",
+           {integer("i8", 200, Dtype::i8), scalar("frac", 0.5, Dtype::i32), integer("neg", -1, Dtype::u64),
+            scalar("nan", std::nan(""), Dtype::i64), integer("ok", 255, Dtype::u8),
+            scalar("whole", 2, Dtype::i32)});
+  const std::string all = messages(fixture::validate(b));
+  for (const char* name : {"i8", "frac", "neg", "nan"})
+    EXPECT_NE(all.find(cat("node 'a', parameter '", name, "': the number does not fit dtype")),
+              std::string::npos)
+        << all;
+  EXPECT_EQ(all.find("'ok'"), std::string::npos);
+  EXPECT_EQ(all.find("'whole'"), std::string::npos);
+}
+
+TEST(Validate, LargeGraphsTakeLinearTimeAndNoStack) {
+  constexpr int count = 100'000;
+  const KernelFunction nothing = [](KernelCall&) {};
+  for (int form = 0; form < 4; ++form) {
+    Builder b = started();
+    b.graph("shared", Dtype::f32, {4});
+    for (int i = 0; i < count; ++i) {
+      const std::string id = cat("n", i);
+      if (form == 0)  // a chain by edges
+        b.kernel(id, "k", {read("in", {.buffer = i == 0 ? "x" : ""}), write("out", fresh)});
+      if (form == 1)  // updates of one buffer
+        b.kernel(id, "k", {read_write("in", {.buffer = "shared"})});
+      if (form == 2)  // one producer, many readers and updaters
+        b.kernel(id, "k",
+                 {i % 2 == 0 ? read("in", {.buffer = "shared"}) : read_write("in", {.buffer = "shared"})});
+      if (form == 3)  // many appenders, many readers
+        b.kernel(id, "k",
+                 {i % 2 == 0 ? append("in", {.buffer = "shared"}) : read("in", {.buffer = "shared"})});
+      if (form == 0 && i > 0) b.edge({cat("n", i - 1), 1}, {id, 0});
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    const Validation v = description::validate(b.finish(), &b.kernels());
+    EXPECT_TRUE(v.report.ok()) << form << v.report.diagnostics().front().to_text();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+    const std::uint64_t shared = v.program->schedule.memory.shared_bytes;
+    EXPECT_EQ(shared, form == 0 ? 2 * 64U : 0U) << "in a chain two buffers take turns";
+  }
+}
+
+TEST(Validate, AHundredThousandErrorsAreCountedAndSomeKept) {
+  Builder b = started();
+  for (int i = 0; i < 100'000; ++i) b.kernel(cat("n", i), "k", {read("in")});
+  const Report report = fixture::validate(b);
+  EXPECT_EQ(report.errors(), 100'000U);
+  EXPECT_EQ(report.diagnostics().size(), 1'000U);
+  EXPECT_NE(report.to_text().find("more are not shown"), std::string::npos);
+}
+
+TEST(Validate, ALongCycleIsNamedShortly) {
+  Builder b = started();
+  for (int i = 0; i < 50'000; ++i) b.kernel(cat("n", i), "k", {});
+  for (int i = 0; i < 50'000; ++i) b.dependency(cat("n", i), cat("n", (i + 1) % 50'000));
+  const Report report = fixture::validate(b);
+  EXPECT_EQ(report.errors(), 1U);
+  EXPECT_NE(report.diagnostics()[0].message.find("and 49988 more"), std::string::npos)
+      << report.diagnostics()[0].message;
+}

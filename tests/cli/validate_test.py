@@ -1,0 +1,76 @@
+"""`tessera validate` as a user calls it."""
+import json
+import pathlib
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(sys.argv.pop())
+PROGRAM = sys.argv.pop()
+EXAMPLE = ROOT / "examples/describe/particles.json"
+
+
+def validate(*arguments, stdin=""):
+    if isinstance(stdin, dict):
+        stdin = json.dumps(stdin)
+    if isinstance(stdin, str):
+        stdin = stdin.encode()
+    result = subprocess.run([PROGRAM, "validate", *map(str, arguments)], input=stdin, capture_output=True, timeout=120)
+    result.out, result.err = result.stdout.decode(errors="replace"), result.stderr.decode(errors="replace")
+    return result
+
+
+class Validate(unittest.TestCase):
+    def test_the_example_is_valid(self):
+        result = validate(EXAMPLE)
+        self.assertEqual((result.returncode, result.err), (0, ""))
+        self.assertIn("valid: 6 nodes, ", result.out)
+        self.assertIn("memory: ", result.out)
+        answer = json.loads(validate("--json", EXAMPLE).out)
+        self.assertTrue(answer["valid"])
+        self.assertEqual(answer["diagnostics"], [])
+        self.assertEqual(answer["memory"]["temporary"], 4096 * 3 * 4)
+
+    def test_every_error_is_told_at_its_place(self):
+        text = EXAMPLE.read_text()
+        broken = text.replace('"kernel": "compact"', '"kernel": "compact", "region": "nowhere"').replace('"op": "mul"', '"op": "mull"')
+        result = validate("-", stdin=broken)
+        self.assertEqual(result.returncode, 1)
+        line = 1 + text[:text.index('"id": "squares"')].count("\n")
+        self.assertIn(f"<stdin>:{line}:5: error: block 'simulate', node 'squares': there is no op 'mull'", result.out)
+        self.assertIn("block 'move', node 'compact': there is no region 'nowhere'", result.out)
+        self.assertIn("not valid: 2 errors", result.out)
+        answer = json.loads(validate("--json", "-", stdin=broken).out)
+        self.assertEqual({d["node"] for d in answer["diagnostics"] if d["severity"] == "error"}, {"squares", "compact"})
+        self.assertEqual([d["line"] for d in answer["diagnostics"] if d["node"] == "squares"][0], line)
+
+    def test_memory_that_is_too_small(self):
+        result = validate("--memory", 1000, EXAMPLE)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.out, r"the description needs \d+ bytes \(external 4, graph \d+, temporary \d+\), the device has 1000")
+
+    def test_what_is_no_description_exits_2(self):
+        for text in ["", "[]", "{", b"\xff", "[" * 100000, "nonsense"]:
+            result = validate("-", stdin=text)
+            self.assertEqual(result.returncode, 2, text[:20])
+            self.assertIn("tessera: <stdin>:1:", result.err)
+        self.assertEqual(validate("/nonexistent").returncode, 2)
+        self.assertEqual(validate().returncode, 2)
+
+    def test_a_file_without_anything_is_valid(self):
+        self.assertEqual(validate("-", stdin={}).returncode, 0)
+
+    def test_large_files(self):
+        count = 50000
+        nodes = [{"id": f"n{i}", "kernel": "k", "parameters": [
+            {"name": "x", "required": i > 0}, {"name": "y", "access": "write", "dtype": "f32", "shape": "[16]"}]} for i in range(count)]
+        edges = [{"from": [f"n{i}", 1], "to": [f"n{i + 1}", 0]} for i in range(count - 1)]
+        result = validate("--json", "-", stdin={"nodes": nodes, "edges": edges})
+        self.assertEqual(result.returncode, 0)
+        self.assertEqual(json.loads(result.out)["memory"]["temporary"], 128)
+        cycle = validate("-", stdin={"nodes": nodes, "edges": edges, "dependencies": [{"before": f"n{count - 1}", "after": "n0"}]})
+        self.assertEqual(cycle.returncode, 1)
+        self.assertIn("a cycle: ", cycle.out)
+
+
+unittest.main(argv=sys.argv[:1])
