@@ -33,9 +33,10 @@ int run(int argc, char** argv) {
   add_hot(commands);
   add_ops(commands);
   add_tile(commands);
-  add_onnx(commands);
-  add_onnx_test(commands);
+  add_inspect(commands);
   add_run(commands);
+  add_diff(commands);
+  add_onnx_test(commands);
   add_bench(commands);
 
   try {

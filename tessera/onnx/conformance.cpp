@@ -94,7 +94,7 @@ Result<std::string> run_data_set(const Model& model, const ir::FunctionRef& func
   for (const ValueInfo& output : model.graph.outputs) types.push_back(&output.type);
   const auto expected = TESSERA_TRY(read_values(folder, "output", types, limits));
   if (expected.empty()) return Error(ErrorCode::io, "the data set has no outputs", {folder.string(), 0, 0});
-  const auto got = TESSERA_TRY(run(model, inputs, limits));
+  const auto got = TESSERA_TRY(run(model, inputs, {.limits = limits}));
   std::string why = first_difference(got, expected, tolerance);
   if (!why.empty() || function == nullptr || inputs.size() != function->params.size()) return why;
   why = first_difference(TESSERA_TRY(interpret_function(*function, inputs)), expected, tolerance);

@@ -5,6 +5,7 @@
 
 #include <unordered_map>
 
+#include "tessera/onnx/budget.h"
 #include "tessera/onnx/target.h"
 #include "tessera/op/ir_builder.h"
 
@@ -13,7 +14,7 @@ namespace tessera::onnx {
 class FunctionTarget final : public Target, public op::IrBuilder {
  public:
   /// `file` has one label per node of the model's graph.
-  explicit FunctionTarget(Ref<ir::SourceFile> file) : file_(std::move(file)) {}
+  FunctionTarget(Ref<ir::SourceFile> file, Budget& budget) : file_(std::move(file)), budget_(budget) {}
 
   op::Builder& builder() override { return *this; }
   Value tensor(HostTensor elements) override;
@@ -21,8 +22,12 @@ class FunctionTarget final : public Target, public op::IrBuilder {
   std::optional<HostTensor> elements(Value value) override;
   std::optional<std::vector<Dim>> sizes(Value value) override;
   void at_node(std::uint32_t line) override { at({file_, line, 0}); }
+  // Everything that is written stays in the function until it is known what is used.
   std::size_t mark() const override { return 0; }
-  void forget_since(std::size_t, std::span<const Value>) override {}
+  void hold(Value) override {}
+  void release(Value) override {}
+  void forget_unheld(Value) override {}
+  void forget_unheld_since(std::size_t) override {}
 
  protected:
   Result<op::Values> emit(const op::Card& card, std::span<const Value> inputs, op::Attributes attributes,
@@ -44,6 +49,7 @@ class FunctionTarget final : public Target, public op::IrBuilder {
                                 const op::ValueType& type);
 
   Ref<ir::SourceFile> file_;
+  Budget& budget_;
   std::unordered_map<std::uint32_t, HostTensor> elements_;
   std::unordered_map<std::uint32_t, Sizes> sizes_;
 };

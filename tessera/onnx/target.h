@@ -36,8 +36,17 @@ class Target {
   virtual void at_node(std::uint32_t line) = 0;
   /// A mark of everything written so far.
   [[nodiscard]] virtual std::size_t mark() const = 0;
-  /// Values written since `mark` that are not in `kept` will not be used again.
-  virtual void forget_since(std::size_t mark, std::span<const Value> kept) = 0;
+
+  // Which values are needed: names hold what they stand for. What nobody holds may be forgotten.
+
+  /// One name more stands for the value.
+  virtual void hold(Value value) = 0;
+  /// One name less.
+  virtual void release(Value value) = 0;
+  /// Forgets a value that nobody holds.
+  virtual void forget_unheld(Value value) = 0;
+  /// Forgets all values written since `mark` that nobody holds.
+  virtual void forget_unheld_since(std::size_t mark) = 0;
 };
 
 }  // namespace tessera::onnx

@@ -43,7 +43,7 @@ def run_op(op, inputs, attributes=(), outputs=1, domain=MS):
     done = tessera("run", model(g, opsets=[opset(17), opset(1, MS)]), "--json")
     if done.returncode != 0:
         raise AssertionError(done.stderr)
-    return [(t["tensors"][0]["shape"], t["tensors"][0]["elements"]) for t in json.loads(done.stdout)]
+    return [(t["tensors"][0]["shape"], t["tensors"][0]["elements"]) for t in json.loads(done.stdout)["outputs"]]
 
 
 def matmul(a, b):
@@ -152,7 +152,7 @@ class Operators(unittest.TestCase):
 
 class Functions(unittest.TestCase):
     def function(self, g, version=13):
-        done = tessera("onnx", model(g, version), "--function")
+        done = tessera("inspect", model(g, version), "--function")
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
@@ -168,7 +168,7 @@ class Functions(unittest.TestCase):
 
     def test_what_depends_on_data_is_refused_with_its_node(self):
         g = graph([node("NonZero", ["x"], ["y"], name="where")], [value("x", FLOAT, ["n"])], [value("y")])
-        done = tessera("onnx", model(g), "--function")
+        done = tessera("inspect", model(g), "--function")
         self.assertEqual(done.returncode, 2)
         self.assertIn("node 'where' (NonZero)", done.stderr)
 
