@@ -37,7 +37,8 @@ onnx::DataValue value_of(HostTensor tensor) { return {onnx::DataValue::Kind::ten
 onnx::DataValue value_of(const Tensor& tensor) {
   const Shape shape = tensor.shape();
   HostTensor out = value_or_throw(HostTensor::allocate(tensor.dtype(), {shape.begin(), shape.end()}));
-  std::ranges::copy(tensor.bytes(), out.array().data);
+  const auto bytes = tensor.bytes();
+  std::copy(bytes.begin(), bytes.end(), out.array().data);
   return value_of(std::move(out));
 }
 
@@ -68,7 +69,7 @@ Result<onnx::DataValue> read_raw(const std::string& text) {
                      join(shape, ", "), "]"),
                  {printable(file), 0, 0});
   HostTensor out = TESSERA_TRY(HostTensor::allocate(*dtype, shape));
-  std::ranges::copy(bytes.span(), out.array().data);
+  std::copy_n(bytes.data(), bytes.size(), out.array().data);
   if (*dtype == Dtype::boolean)
     for (std::uint8_t& value : out.values<std::uint8_t>()) value = value != 0;
   return value_of(std::move(out));

@@ -24,6 +24,7 @@ struct Options {
   std::string device = "reference";
   int repeat = 1;
   double seconds = onnx::Limits().seconds;
+  double work = static_cast<double>(onnx::Limits().work);
   bool json = false;
   bool quiet = false;
 };
@@ -39,6 +40,7 @@ Result<Outcome> run_repeatedly(const onnx::Model& model, const std::vector<onnx:
   Progress progress(stderr);
   onnx::RunOptions how;
   how.limits.seconds = options.seconds;
+  how.limits.work = static_cast<std::int64_t>(options.work);
   how.call = [&](const op::CallInfo& call, auto in, auto out) { return device->run(call, in, out); };
   Outcome out;
   for (int i = 0; i < options.repeat; ++i) {
@@ -165,6 +167,7 @@ void tessera::cli::add_run(Commands& commands) {
   command.add_option("--repeat", options->repeat, "run so often and show the times")
       ->check(CLI::Range(1, 1000000));
   command.add_option("--seconds", options->seconds, "give up after this time")->check(CLI::PositiveNumber);
+  command.add_option("--work", options->work, "the most multiply-adds")->check(CLI::Range(0.0, 9e18));
   command.add_flag("--json", options->json, "print all elements as JSON");
   command.add_flag("--quiet", options->quiet, "show neither progress nor outputs");
 }

@@ -35,7 +35,7 @@ Tensor TensorTarget::output(Value value) {
 Value TensorTarget::tensor(HostTensor elements) {
   const auto at = weights_.find(elements.array().data);
   const bool is_weight = at != weights_.end() && at->second.dtype() == elements.dtype() &&
-                         std::ranges::equal(at->second.shape(), elements.shape());
+                         at->second.shape() == Shape(elements.shape().begin(), elements.shape().end());
   const Value out = input(is_weight ? at->second : tensor_of(elements, engine_));
   known_.emplace(out.id, std::move(elements));
   return out;

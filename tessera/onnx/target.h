@@ -4,6 +4,7 @@
 // and of what follows from shapes.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -31,6 +32,17 @@ class Target {
   [[nodiscard]] virtual std::optional<HostTensor> elements(Value value) = 0;
   /// The elements of an i64 or i32 value in row-major order, if each is a number or an expression of sizes.
   [[nodiscard]] virtual std::optional<std::vector<Dim>> sizes(Value value) = 0;
+
+  // Code that runs as often as the program finds out: only a target that does not run it at once needs these.
+
+  /// The carried values after `body` was run for 0 … count-1 with the values of the run before.
+  using LoopBody = std::function<Result<op::Values>(Value index, const op::Values& carried)>;
+  [[nodiscard]] virtual Result<op::Values> loop(const Dim& count, const op::Values& carried,
+                                                const LoopBody& body);
+  /// What one of two bodies gives. Both must give values of the same types.
+  using BranchBody = std::function<Result<op::Values>()>;
+  [[nodiscard]] virtual Result<op::Values> branch(Value condition, const BranchBody& then,
+                                                  const BranchBody& otherwise);
 
   /// Where what is written next comes from: line `line` of the model, a node.
   virtual void at_node(std::uint32_t line) = 0;

@@ -42,28 +42,46 @@ inline std::string onnx_value(const std::string& name, std::initializer_list<std
   return onnx_field(1, name) + onnx_field(2, onnx_field(1, onnx_integer(1, 1) + onnx_field(2, shape)));
 }
 
+inline std::string onnx_attribute(const std::string& name, std::int64_t value) {
+  return onnx_field(1, name) + onnx_integer(3, value) + onnx_integer(20, 2);
+}
+inline std::string onnx_attribute(const std::string& name, const std::string& text) {
+  return onnx_field(1, name) + onnx_field(4, text) + onnx_integer(20, 3);
+}
+/// `graph` is that of an OnnxFile.
+inline std::string onnx_graph_attribute(const std::string& name, const std::string& graph) {
+  return onnx_field(1, name) + onnx_field(6, graph) + onnx_integer(20, 5);
+}
+
 inline std::string onnx_node(const std::string& op, std::initializer_list<std::string> inputs,
-                             std::initializer_list<std::string> outputs, const std::string& name = "") {
+                             std::initializer_list<std::string> outputs, const std::string& name = "",
+                             std::initializer_list<std::string> attributes = {}) {
   std::string out;
   for (const std::string& input : inputs) out += onnx_field(1, input);
   for (const std::string& output : outputs) out += onnx_field(2, output);
-  return out + onnx_field(3, name) + onnx_field(4, op);
+  out += onnx_field(3, name) + onnx_field(4, op);
+  for (const std::string& attribute : attributes) out += onnx_field(5, attribute);
+  return out;
 }
 
 struct OnnxFile {
   std::vector<std::string> nodes, tensors, inputs, outputs;
 
-  /// Writes the model, of operator set 13, and returns its path.
-  [[nodiscard]] std::string write(const std::string& name) const {
-    std::string graph;
-    for (const std::string& node : nodes) graph += onnx_field(1, node);
-    graph += onnx_field(2, "g");
-    for (const std::string& tensor : tensors) graph += onnx_field(5, tensor);
-    for (const std::string& input : inputs) graph += onnx_field(11, input);
-    for (const std::string& output : outputs) graph += onnx_field(12, output);
+  [[nodiscard]] std::string graph() const {
+    std::string out;
+    for (const std::string& node : nodes) out += onnx_field(1, node);
+    out += onnx_field(2, "g");
+    for (const std::string& tensor : tensors) out += onnx_field(5, tensor);
+    for (const std::string& input : inputs) out += onnx_field(11, input);
+    for (const std::string& output : outputs) out += onnx_field(12, output);
+    return out;
+  }
+
+  /// Writes the model, of operator set `opset`, and returns its path.
+  [[nodiscard]] std::string write(const std::string& name, std::int64_t opset = 13) const {
     const auto path = std::filesystem::path(testing::TempDir()) / name;
     std::ofstream(path, std::ios::binary)
-        << onnx_integer(1, 8) << onnx_field(8, onnx_integer(2, 13)) << onnx_field(7, graph);
+        << onnx_integer(1, 8) << onnx_field(8, onnx_integer(2, opset)) << onnx_field(7, graph());
     return path.string();
   }
 };

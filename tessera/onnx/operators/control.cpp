@@ -9,10 +9,30 @@ using namespace tessera::onnx;
 
 namespace {
 
+Result<Values> tensors_of(NodeCall& node, const Items& items) {
+  Values out;
+  for (const Item& item : items) {
+    if (item.kind != Item::Kind::tensor) return node.unsupported("a branch gives a value that is no tensor");
+    out.push_back(item.value);
+  }
+  return out;
+}
+
+/// One branch if the condition is known; else both are written.
 Result<Items> map_if(NodeCall& node) {
-  const bool condition = TESSERA_TRY(node.integer_in(0)) != 0;
-  const Graph* body = TESSERA_TRY(node.graph(condition ? "then_branch" : "else_branch"));
-  return node.bodies.run_body(*body, {});
+  const Value condition = node.in(0);
+  const Graph* then = TESSERA_TRY(node.graph("then_branch"));
+  const Graph* otherwise = TESSERA_TRY(node.graph("else_branch"));
+  TESSERA_TRY(node.status());
+  if (node.target.elements(condition))
+    return node.bodies.run_body(TESSERA_TRY(node.integer_in(0)) != 0 ? *then : *otherwise, {});
+  const auto written = [&](const Graph& body) -> Result<Values> {
+    return tensors_of(node, TESSERA_TRY(node.bodies.run_body(body, {})));
+  };
+  const Values out = TESSERA_TRY(node.target.branch(
+      reshape(cast(condition, Dtype::boolean), {}), [&] { return written(*then); },
+      [&] { return written(*otherwise); }));
+  return Items(out.begin(), out.end());
 }
 
 /// Adds the result of one iteration. It is held, since it may also be a value that the next one ends the use
