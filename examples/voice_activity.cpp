@@ -3,6 +3,7 @@
 #include <tessera/model/onnx_model.h>
 #include <tessera/tessera.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <vector>
@@ -28,14 +29,16 @@ int run(const std::string& models) {
     return std::fprintf(stderr, "no recording in %s: run tools/fetch-models\n", models.c_str()), 2;
   const ts::OnnxModel model = ts::load_onnx(models + "/silero/dist/silero_vad_v5.onnx");
 
-  constexpr std::size_t window = 512;  // 32 ms at 16 kHz
+  constexpr std::size_t window = 512, context = 64;  // 32 ms at 16 kHz, and what was heard just before
   const ts::Tensor rate = ts::from_vector<std::int64_t>({16000}, {});
   ts::Tensor state = ts::zeros({2, 1, 128});
+  std::vector<float> heard(context + window);
   int windows = 0, speech = 0;
   for (std::size_t at = 0; at + window <= samples.size(); at += window) {
-    const ts::Tensor heard =
-        ts::from_span(std::span(samples).subspan(at, window), {1, static_cast<std::int64_t>(window)});
-    const ts::NamedTensors out = model({{"input", heard}, {"state", state}, {"sr", rate}});
+    std::copy(heard.end() - context, heard.end(), heard.begin());
+    std::copy_n(samples.begin() + static_cast<std::ptrdiff_t>(at), window, heard.begin() + context);
+    const ts::Tensor sound = ts::from_vector(heard, {1, static_cast<std::int64_t>(heard.size())});
+    const ts::NamedTensors out = model({{"input", sound}, {"state", state}, {"sr", rate}});
     state = out.at("stateN").eval();
     const bool is_speech = out.at("output").item<float>({0, 0}) > 0.5F;
     std::putchar(is_speech ? '#' : '.');

@@ -170,8 +170,11 @@ Result<Value> resize_known(NodeCall& node, Value x, std::size_t axis, const Know
   constexpr std::size_t few = 4;
   if (known.size == 0 || known.result == 0)
     return node.error("axis ", axis, " has or would have no elements");
-  if (known.result > node.bodies.limits().elements)
-    return Error(ErrorCode::limit, cat("axis ", axis, " would have size ", known.result));
+  // Taps are worked out here, one by one: fewer than elements may be.
+  const double reach = options.antialiases ? std::max(1.0, 1 / known.scale) : 1;
+  if (static_cast<double>(known.result) * reach > static_cast<double>(node.bodies.limits().elements / 64))
+    return Error(ErrorCode::limit,
+                 cat("axis ", axis, " of size ", known.size, " would have size ", known.result));
   const AxisTaps taps(options, known);
   Value out = taps.taps[0].size() <= few ? sum_of_taps(node, x, axis, taps, known.result)
                                          : TESSERA_TRY(product_with_taps(node, x, axis, taps, known));
