@@ -4,8 +4,8 @@
 #include "cli/model_inputs.h"
 #include "cli/progress.h"
 #include "tessera/base/json.h"
+#include "tessera/engine/devices.h"
 #include "tessera/model/device_diff.h"
-#include "tessera/runtime/devices.h"
 
 using namespace tessera;
 using namespace tessera::cli;
@@ -57,8 +57,8 @@ Result<Answer> diff_model(const Options& options) {
   if (options.devices.size() != 2)
     return Error(ErrorCode::invalid_argument,
                  cat("--device is given ", options.devices.size(), " times, expected 2"));
-  const auto a = TESSERA_TRY(runtime::open_device(options.devices[0]));
-  const auto b = TESSERA_TRY(runtime::open_device(options.devices[1]));
+  const auto a = TESSERA_TRY(engine::find_device(options.devices[0]));
+  const auto b = TESSERA_TRY(engine::find_device(options.devices[1]));
   const onnx::Model model = TESSERA_TRY(onnx::read_model(options.file));
   TESSERA_TRY(onnx::check_operators(model));
   const auto inputs = TESSERA_TRY(model_inputs(model, options.inputs));
@@ -88,7 +88,7 @@ void tessera::cli::add_diff(Commands& commands) {
                    "  exit 0: they agree, 1: they do not",
                    [options] { return diff_model(*options); });
   command.add_option("MODEL", options->file, "the model")->required();
-  command.add_option("--device", options->devices, cat("twice, of ", join(runtime::device_names(), ", ")))
+  command.add_option("--device", options->devices, cat("twice, of ", join(engine::device_names(), ", ")))
       ->required();
   add_model_input_options(command, options->inputs);
   command.add_option("--relative", options->tolerance.relative,

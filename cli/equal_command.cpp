@@ -28,6 +28,8 @@ void print_json(const std::optional<ir::Mismatch>& mismatch) {
 }
 
 Result<Answer> compare(const Options& options) {
+  if (options.a == "-" && options.b == "-")
+    return Error(ErrorCode::invalid_argument, "only one of A and B can be standard input (-)");
   ir::FreeVariables free;
   const auto read = [&](const std::string& path) -> Result<ir::NodeRef> {
     const std::string text = TESSERA_TRY(read_text(path));

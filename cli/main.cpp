@@ -2,8 +2,11 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <numeric>
+#include <utility>
 
 #include "cli/command.h"
+#include "tessera/base/text.h"
 
 using namespace tessera;
 using namespace tessera::cli;
@@ -15,6 +18,42 @@ constexpr int exit_error = 2;
 int report(const Error& error) {
   std::fprintf(stderr, "tessera: %s\n", error.to_text().c_str());
   return exit_error;
+}
+
+/// How many letters are to be put in, left out or changed to make one word of the other.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, changed}));
+    }
+  }
+  return row.back();
+}
+
+/// What to say where no command was given, or one that there is not. The nearest ones, or else all of them.
+Error wrong_command(const CLI::App& app, std::string_view given) {
+  std::vector<std::string> all, near;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    all.push_back(command->get_name());
+    const bool begins = !given.empty() && all.back().starts_with(given);
+    if (begins || distance(given, all.back()) <= 1 + given.size() / 4) near.push_back(all.back());
+  }
+  if (given.empty()) return Error(ErrorCode::invalid_argument, cat("expected a command: ", join(all, ", ")));
+  Error error(ErrorCode::invalid_argument, cat("unknown command '", printable(shortened(given, 40)), "'; ",
+                                               near.empty() ? cat("the commands are ", join(all, ", "))
+                                                            : cat("did you mean ", join(near, " or "), "?")));
+  return error;
+}
+
+/// The first argument that is no option, empty if there is none.
+std::string_view first_word(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i)
+    if (argv[i][0] != '-') return argv[i];
+  return {};
 }
 
 int run(int argc, char** argv) {
@@ -41,6 +80,9 @@ int run(int argc, char** argv) {
 
   try {
     app.parse(argc, argv);
+  } catch (const CLI::RequiredError& e) {
+    if (!app.get_subcommands().empty()) return app.exit(e) == 0 ? 0 : exit_error;
+    return report(wrong_command(app, first_word(argc, argv)));
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : exit_error;  // CLI11 has its own numbers; ours has one for errors
   }

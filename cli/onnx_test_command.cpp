@@ -5,8 +5,8 @@
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "tessera/base/json.h"
+#include "tessera/engine/devices.h"
 #include "tessera/onnx/conformance.h"
-#include "tessera/runtime/devices.h"
 
 using namespace tessera;
 using namespace tessera::cli;
@@ -50,7 +50,7 @@ Result<std::vector<std::string>> chosen_tests(const Options& options) {
 
 Result<Answer> run_tests(const Options& options) {
   Totals totals;
-  const auto device = TESSERA_TRY(runtime::open_device(options.device));
+  const auto device = TESSERA_TRY(engine::find_device(options.device));
   onnx::RunOptions how;
   how.call = [&](const op::CallInfo& call, auto in, auto out) { return device->run(call, in, out); };
   JsonWriter json(JsonWriter::Style::indented);
@@ -93,7 +93,7 @@ void tessera::cli::add_onnx_test(Commands& commands) {
   command.add_option("DIR", options->folders, "folders with tests, at any depth")->required();
   command.add_option("--filter", options->filter,
                      "run only tests whose path matches this regular expression");
-  command.add_option("--device", options->device, cat("one of ", join(runtime::device_names(), ", ")));
+  command.add_option("--device", options->device, cat("one of ", join(engine::device_names(), ", ")));
   command.add_flag("--json", options->json, "print all outcomes as JSON");
   command.add_flag("--quiet", options->quiet, "print the totals only");
 }

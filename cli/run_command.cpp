@@ -8,8 +8,8 @@
 #include "cli/model_inputs.h"
 #include "cli/progress.h"
 #include "tessera/base/json.h"
+#include "tessera/engine/devices.h"
 #include "tessera/model/tensor_target.h"
-#include "tessera/runtime/devices.h"
 #include "tessera/tensor/io.h"
 
 using namespace tessera;
@@ -36,7 +36,7 @@ struct Outcome {
 
 Result<Outcome> run_repeatedly(const onnx::Model& model, const std::vector<onnx::DataValue>& inputs,
                                const Options& options) {
-  const auto device = TESSERA_TRY(runtime::open_device(options.device));
+  const auto device = TESSERA_TRY(engine::find_device(options.device));
   Progress progress(stderr);
   onnx::RunOptions how;
   how.limits.seconds = options.seconds;
@@ -163,7 +163,7 @@ void tessera::cli::add_run(Commands& commands) {
   command.add_option("MODEL", options->file, "the model")->required();
   add_model_input_options(command, options->inputs);
   command.add_option("--output", options->output, "save the outputs as .npy files in this folder");
-  command.add_option("--device", options->device, cat("one of ", join(runtime::device_names(), ", ")));
+  command.add_option("--device", options->device, cat("one of ", join(engine::device_names(), ", ")));
   command.add_option("--repeat", options->repeat, "run so often and show the times")
       ->check(CLI::Range(1, 1000000));
   command.add_option("--seconds", options->seconds, "give up after this time")->check(CLI::PositiveNumber);

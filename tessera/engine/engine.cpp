@@ -1,11 +1,13 @@
 #include "tessera/engine/engine.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 
 #include "tessera/base/text.h"
+#include "tessera/engine/devices.h"
 #include "tessera/engine/evaluation.h"
 #include "tessera/engine/record.h"
-#include "tessera/runtime/reference/reference_device.h"
 
 using namespace tessera;
 using namespace tessera::engine;
@@ -13,24 +15,99 @@ using namespace tessera::engine;
 Engine::Engine(EngineOptions options)
     : options_(std::move(options)),
       pool_(runtime::MemoryPool::create(options_.allocator)),
-      device_(std::make_unique<runtime::ReferenceDevice>()),
-      random_{options_.seed, 0} {
+      device_(options_.device != nullptr ? options_.device : default_device()),
+      random_{options_.seed, 0},
+      plans_(options_.plans) {
   pool_->set_limit(options_.memory_limit);
+  const char* log = std::getenv("TESSERA_LOG");
+  log_plans_ = log != nullptr && std::string_view(log) == "plan";
 }
+
+Engine::~Engine() { queue_.stop(); }
 
 std::shared_ptr<Engine> Engine::create(EngineOptions options) {
   return std::shared_ptr<Engine>(new Engine(std::move(options)));
 }
 
 const std::shared_ptr<Engine>& Engine::default_engine() {
-  static const auto* engine =
-      new std::shared_ptr<Engine>(create());  // never destroyed: static tensors may outlive it
+  static const auto* engine = [] {
+    auto* made = new std::shared_ptr<Engine>(create());  // never destroyed: static tensors may outlive it
+    std::atexit([] { default_engine()->queue_.stop(); });
+    return made;
+  }();
   return *engine;
 }
 
 EngineStatistics Engine::statistics() const {
   const std::lock_guard lock(mutex_);
-  return statistics_;
+  EngineStatistics out = statistics_;
+  out.plans = plans_.ready_count();
+  return out;
+}
+
+/// Runs beside the program or in the evaluation that waits for it.
+void Engine::make_plan(PlanJob& job) {
+  Result<plan::PlanRef> made = Error(ErrorCode::memory, "no memory for a plan");
+  try {
+    auto planned = compiler::plan_function(job.lifted.function, device_->target(), options_.compile);
+    if (planned)
+      made = planned->plan;
+    else
+      made = std::move(planned).error();
+  } catch (const std::exception& exception) {
+    made = Error(ErrorCode::internal, exception.what());
+  }
+  std::vector<PlanEntryRef> dropped;
+  const std::lock_guard lock(mutex_);
+  if (!made) {
+    job.entry->state = PlanEntry::State::failed;
+    job.entry->error = made.error().message();
+    return;
+  }
+  job.entry->plan = *std::move(made);
+  job.entry->results = std::move(job.lifted.results);
+  job.entry->state = PlanEntry::State::ready;
+  ++statistics_.plans_made;
+  for (const PlanEntryRef& replaced : job.replaced) plans_.remove(replaced);
+  dropped = plans_.shrink();
+  statistics_.evictions += dropped.size();
+}
+
+EvaluationReport Engine::report() const {
+  const std::lock_guard lock(mutex_);
+  return report_;
+}
+
+std::string Engine::difference_to_nearest(const ComponentReport& component) const {
+  if (component.missed.ops.empty()) return "";
+  const PlanEntryRef nearest = plans_.nearest(component.missed);
+  return nearest == nullptr ? "" : first_difference(nearest->outline, component.missed);
+}
+
+std::string Engine::explain() const {
+  const std::lock_guard lock(mutex_);
+  if (report_.number == 0) return "nothing was evaluated yet\n";
+  std::string out = to_line(report_) + "\n";
+  for (const ComponentReport& component : report_.components) {
+    if (component.tier != Tier::streamed) continue;
+    if (const std::string difference = difference_to_nearest(component); !difference.empty())
+      out += cat("  nearest plan: ", difference, "\n");
+  }
+  return out;
+}
+
+/// REQUIRES the lock.
+void Engine::log_report() {
+  if (!log_plans_) return;
+  std::string line = to_line(report_);
+  for (const ComponentReport& component : report_.components)
+    if (component.tier == Tier::streamed)
+      if (const std::string difference = difference_to_nearest(component); !difference.empty())
+        line += cat("; ", difference);
+  if (options_.log)
+    log(LogLevel::info, line);
+  else
+    std::fprintf(stderr, "tessera: %s\n", line.c_str());
 }
 
 void Engine::log(LogLevel level, std::string_view message) const {

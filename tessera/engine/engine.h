@@ -1,17 +1,23 @@
 // Engine: the owner of all state. One default engine is made on first use; tensors of two engines do not mix.
 #pragma once
 
+#include <array>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tessera/compile/plan_function.h"
+#include "tessera/engine/compile_queue.h"
 #include "tessera/engine/node.h"
+#include "tessera/engine/plan_cache.h"
+#include "tessera/engine/report.h"
 #include "tessera/runtime/device.h"
 #include "tessera/runtime/memory_pool.h"
 
@@ -26,15 +32,32 @@ struct EngineOptions {
   std::function<void(LogLevel level, std::string_view message)> log = {};
   /// Of random tensors.
   std::uint64_t seed = 0;
+  PlanOptions plans = {};
+  /// How plans are made. Floats give the same bits as op by op unless more is allowed here.
+  compiler::PlanOptions compile = {.pipeline = {.passes = {.floats = compiler::FloatRules::exact}}};
+  /// Where calls and plans run (devices.h); without one, what TESSERA_DEVICE names, else the reference.
+  std::shared_ptr<runtime::Device> device = {};
 };
 
 struct EngineStatistics {
   std::uint64_t evaluations = 0;
   std::uint64_t kernels = 0;  ///< calls that were computed (views are not)
   std::uint64_t views = 0;    ///< calls that only looked at stored elements in another way
+  std::uint64_t plans = 0;    ///< that are ready now
+  std::uint64_t plans_made = 0;
+  std::uint64_t evictions = 0;                       ///< plans dropped for want of room
+  std::uint64_t demotions = 0;                       ///< plans that were slower than op by op
+  std::array<std::uint64_t, tier_count> tiers = {};  ///< components by how they were run
+
+  [[nodiscard]] std::uint64_t runs(Tier tier) const { return tiers[static_cast<std::size_t>(tier)]; }
+  /// Components that ran as plans.
+  [[nodiscard]] std::uint64_t planned() const {
+    return std::accumulate(tiers.begin(), tiers.end(), std::uint64_t{0}) - runs(Tier::streamed);
+  }
 };
 
 class GraphHandle;
+struct EvaluationMemory;
 
 /// Thread-safe.
 class Engine : public std::enable_shared_from_this<Engine> {
@@ -42,6 +65,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   static std::shared_ptr<Engine> create(EngineOptions options = {});
   /// The engine that functions without an engine use.
   static const std::shared_ptr<Engine>& default_engine();
+  ~Engine();
 
   [[nodiscard]] runtime::MemoryFigures memory() const { return pool_->figures(); }
   void set_memory_limit(std::uint64_t bytes) { pool_->set_limit(bytes); }
@@ -69,6 +93,12 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// is stored is computed again. On an error every value is as it was.
   [[nodiscard]] Result<void> evaluate(std::span<Node* const> nodes);
 
+  /// What the last evaluation that computed something did, and why, in words.
+  [[nodiscard]] std::string explain() const;
+  [[nodiscard]] EvaluationReport report() const;
+  /// Waits until the plans that are being made beside the program are ready.
+  void wait_for_plans() { queue_.wait(); }
+
   /// The lock under which nodes change.
   [[nodiscard]] std::mutex& mutex() { return mutex_; }
   /// A number no walk under the lock used before. REQUIRES the lock.
@@ -79,9 +109,21 @@ class Engine : public std::enable_shared_from_this<Engine> {
   friend class GraphHandle;
   explicit Engine(EngineOptions options);
 
+  /// A plan to be made.
+  struct PlanJob {
+    PlanEntryRef entry;
+    Lifted lifted;
+    std::vector<PlanEntryRef> replaced;
+  };
+  void make_plan(PlanJob& job);
+  [[nodiscard]] std::string difference_to_nearest(const ComponentReport& component) const;
+  void log_report();
+
+  static constexpr std::size_t max_idle_memory = 8;
+
   EngineOptions options_;
   std::shared_ptr<runtime::MemoryPool> pool_;
-  std::unique_ptr<runtime::Device> device_;
+  std::shared_ptr<runtime::Device> device_;
 
   mutable std::mutex mutex_;
   std::condition_variable evaluated_;  ///< an evaluation ended
@@ -91,7 +133,14 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::vector<std::string> blocks_{""};
   std::vector<Component*> watched_;  ///< of graph handles that are alive: their nodes keep their inputs
 
+  PlanCache plans_;
+  FunctionNumbers functions_;
+  EvaluationReport report_;
+  std::vector<std::unique_ptr<EvaluationMemory>> idle_memory_;
+  bool log_plans_ = false;  ///< one line per evaluation
+
   mutable std::mutex log_mutex_;
+  CompileQueue queue_;  ///< last: its thread uses all of the above
 };
 
 /// What keeps the nodes of a graph whole: as long as it lives, evaluation does not drop inputs.

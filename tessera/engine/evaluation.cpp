@@ -1,55 +1,30 @@
 #include "tessera/engine/evaluation.h"
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 
 #include "tessera/base/text.h"
 #include "tessera/engine/record.h"
-#include "tessera/op/call_info.h"
-#include "tessera/op/interpreter.h"
-#include "tessera/op/wide.h"
 
 using namespace tessera;
 using namespace tessera::engine;
 
 namespace {
 
-template <class F>
-void for_each_input(const Node& node, F&& f) {
-  for (std::size_t i = 0; i < node.input_count; ++i)
-    if (Node* input = node.input(i)) f(input);
+using Clock = std::chrono::steady_clock;
+
+/// Siblings from which on a plan for one more set of sizes has to be earned.
+constexpr std::size_t max_free_siblings = 4;
+/// Instances a set of size rules is learned from.
+constexpr std::size_t max_instances = 4;
+/// A plan is judged after this many runs, and dropped if op by op was faster than it by a quarter.
+constexpr std::uint32_t runs_to_judge = 16;
+
+std::uint64_t nanoseconds_since(Clock::time_point began) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - began).count());
 }
-
-/// A call with several results keeps all of them; one of them is looked up, not computed.
-bool has_stored_results(const Node& node) {
-  return node.extra != nullptr && !node.extra->stored_results.empty();
-}
-
-/// The scalars of a call as arrays of rank 0.
-class ScalarMemory {
- public:
-  explicit ScalarMemory(const Node& node) : node_(node), memory_(node.input_count) {}
-
-  /// The next scalar, which is operand `i`.
-  op::Array next(std::size_t i) {
-    const Dtype dtype = scalar_dtype_of(node_, i);
-    auto* at = reinterpret_cast<std::byte*>(&memory_[count_]);
-    const ScalarBits bits = node_.scalar_at(count_++);
-    if (ir::is_float(dtype)) {
-      const double value = bits.as_float();
-      op::storer<double>(dtype)(at, 0, 1, 1, &value);
-    } else {
-      const op::SignedWide value = bits.as_integer();
-      op::storer<op::SignedWide>(dtype)(at, 0, 1, 1, &value);
-    }
-    return {dtype, op::contiguous({}), at};
-  }
-
- private:
-  const Node& node_;
-  std::vector<std::uint64_t> memory_;
-  std::size_t count_ = 0;
-};
 
 /// What `work` returns, or what it throws as an error: what was claimed must be given back in any case.
 template <class F>
@@ -65,18 +40,51 @@ Result<void> contained(F&& work) {
   }
 }
 
-Extents extents_of(const Node& node) { return {node.shape().begin(), node.shape().end()}; }
+bool equal(std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
+
+/// Of words and sizes together.
+std::uint64_t exact_hash(const PlanKey& key) {
+  std::uint64_t out = key.hash;
+  for (const std::int64_t size : std::span<const std::int64_t>(key.sizes))
+    out = (out ^ static_cast<std::uint64_t>(size)) * 0x9fb21c651e98df25ULL;
+  return out ^ out >> 31;
+}
 
 }  // namespace
+
+Evaluation::Evaluation(Engine& engine) : engine_(engine) {
+  const std::lock_guard lock(engine_.mutex_);
+  if (engine_.idle_memory_.empty()) {
+    memory_ = std::make_unique<EvaluationMemory>();
+  } else {
+    memory_ = std::move(engine_.idle_memory_.back());
+    engine_.idle_memory_.pop_back();
+  }
+}
+
+Evaluation::~Evaluation() {
+  for (Node* node : memory_->given_up) release(node);
+  memory_->given_up.clear();
+  memory_->dropped.clear();
+  memory_->needed.others.clear();
+  const std::lock_guard lock(engine_.mutex_);
+  if (engine_.idle_memory_.size() < Engine::max_idle_memory)
+    engine_.idle_memory_.push_back(std::move(memory_));
+}
 
 Result<void> Evaluation::run(std::span<Node* const> asked) {
   {
     std::unique_lock lock(engine_.mutex_);
-    do {
-      unclaim();
-      claim(asked);
-    } while (wait_for_others(lock));
-    if (steps_.empty()) return {};
+    auto claimed = contained([&]() -> Result<void> {
+      do claim(asked);
+      while (wait_for_others(lock));
+      divide();
+      return {};
+    });
+    if (!claimed) unclaim();
+    if (!claimed || memory_->needed.size() == 0) return claimed;
   }
   auto computed = contained([&] { return compute(); });
   const std::lock_guard lock(engine_.mutex_);
@@ -89,205 +97,291 @@ Result<void> Evaluation::run(std::span<Node* const> asked) {
 // ---- what is needed
 
 void Evaluation::claim(std::span<Node* const> asked) {
-  epoch_ = engine_.next_epoch();
-  for (Node* node : asked) visit(node);
-  for (Step& step : steps_) {
-    step.node->set(Node::claimed);
-    retain(step.node);
-    for (std::size_t i = 0; i < step.node->input_count; ++i) {
-      step.from.push_back(step_of(step.node->input(i)));
-      if (step.from.back() != stored) ++steps_[step.from.back()].uses;
-    }
-  }
-  for (Step& step : steps_) step.uses_left = step.uses;
-  for (Node* node : asked)
-    if (const std::uint32_t index = step_of(node); index != stored) steps_[index].asked = true;
-}
-
-/// REQUIRES the lock.
-std::uint32_t Evaluation::step_of(const Node* node) const {
-  return node != nullptr && node->epoch == epoch_ ? node->index : stored;
-}
-
-/// Depth first with an explicit stack; a node becomes a step after all its inputs have.
-void Evaluation::visit(Node* root) {
-  std::vector<std::pair<Node*, bool>> stack{{root, false}};
-  while (!stack.empty()) {
-    auto& [node, below_done] = stack.back();
-    if (below_done) {
-      Node* done = node;
-      stack.pop_back();
-      done->index = static_cast<std::uint32_t>(steps_.size());
-      steps_.push_back({.node = done});
-      continue;
-    }
-    if (node->epoch == epoch_) {
-      stack.pop_back();
-      continue;
-    }
-    node->epoch = epoch_;
-    node->index = stored;
-    if (node->is_stored()) {
-      stack.pop_back();
-    } else if (node->is(Node::claimed)) {
-      others_.push_back(NodeRef::share(node));
-      stack.pop_back();
-    } else {
-      below_done = true;
-      const Node* current = node;  // the stack may move
-      const std::size_t first = stack.size();
-      for_each_input(*current, [&](Node* input) {
-        // What a computed call with several results is needed for is there already.
-        if (input->epoch != epoch_ && !(current->is(Node::is_result) && has_stored_results(*input)))
-          stack.emplace_back(input, false);
-      });
-      std::reverse(stack.begin() + static_cast<std::ptrdiff_t>(first), stack.end());
-    }
-  }
+  memory_->needed.collect(asked, engine_.next_epoch());
+  for (Node* node : memory_->needed.steps()) node->claimed = true;
 }
 
 void Evaluation::unclaim() {
-  for (Step& step : steps_) {
-    step.node->clear(Node::claimed);
-    given_up_.push_back(step.node);
-  }
-  finished_.push_back(std::move(steps_));
-  steps_.clear();
+  for (Node* node : memory_->needed.steps()) node->claimed = false;
 }
 
 /// True if something was waited for: what is needed may be different now.
 bool Evaluation::wait_for_others(std::unique_lock<std::mutex>& lock) {
-  if (others_.empty()) return false;
+  auto& others = memory_->needed.others;
+  if (others.empty()) return false;
   // Our own claims are given back first: the others may fail, and then somebody must be free to take over.
   unclaim();
+  engine_.evaluated_.notify_all();
   engine_.evaluated_.wait(lock, [&] {
-    return std::none_of(others_.begin(), others_.end(),
-                        [](const NodeRef& node) { return node->is(Node::claimed) && !node->is_stored(); });
+    return std::none_of(others.begin(), others.end(),
+                        [](const NodeRef& node) { return node->claimed && !node->is_stored(); });
   });
-  others_.clear();
+  for (NodeRef& other : others) memory_->given_up.push_back(other.detach());
+  others.clear();
   return true;
+}
+
+// ---- how it is run
+
+Evaluation::Part& Evaluation::add_part() {
+  if (memory_->part_count == memory_->parts.size()) memory_->parts.push_back(std::make_unique<Part>());
+  Part& part = *memory_->parts[memory_->part_count++];
+  part.steps.clear();
+  part.has_key = false;
+  part.way = Part::Way::streamed;
+  part.entry = nullptr;
+  part.instance = nullptr;
+  part.replaced.clear();
+  part.report = {};
+  return part;
+}
+
+void Evaluation::divide() {
+  memory_->part_count = 0;
+  memory_->computed.clear();
+  Needed& needed = memory_->needed;
+  if (needed.size() == 0) return;
+  engine_.plans_.tick();
+  const auto& components = needed.components();
+  memory_->local.clear();
+  if (components.empty()) {
+    choose(add_part());
+    return;
+  }
+  memory_->local.resize(needed.size());
+  for (const auto& steps : components) {
+    for (std::uint32_t i = 0; i < steps.size(); ++i) memory_->local[steps[i]] = i;
+    Part& part = add_part();
+    part.steps = steps;
+    choose(part);
+  }
+}
+
+void Evaluation::choose(Part& part) {
+  part.report.ops = part.steps.empty() ? memory_->needed.size() : part.steps.size();
+  const PlanOptions& options = engine_.plans_.options();
+  if (!options.enabled) {
+    part.report.cause = "plans are off";
+    return;
+  }
+  if (part.report.ops > options.max_ops) {
+    part.report.cause = cat("more than ", options.max_ops, " ops");
+    return;
+  }
+  part.has_key = part.key.write(memory_->needed, part.steps, memory_->local, engine_.functions_);
+  if (!part.has_key) return;
+  part.key.hash &= options.hash_mask;
+  part.entry = engine_.plans_.find(part.key, part.symbols);
+  if (part.entry == nullptr) return choose_without_plan(part);
+  switch (part.entry->state) {
+    case PlanEntry::State::ready:
+      part.way = Part::Way::planned;
+      if (part.entry->idle.empty()) return;
+      part.instance = std::move(part.entry->idle.back());
+      part.entry->idle.pop_back();
+      return;
+    case PlanEntry::State::compiling:
+      part.report.cause = "its plan is being made";
+      return;
+    case PlanEntry::State::failed:
+      part.report.cause = cat("it has no plan: ", part.entry->error);
+      return;
+    case PlanEntry::State::demoted:
+      part.report.cause = "its plan was slower than op by op";
+      if (++part.entry->streamed_since < PlanEntry::retry_after) return;
+      part.entry->state = PlanEntry::State::ready;  // times change; it gets another chance
+      part.entry->planned_ns = part.entry->timed_runs = 0;
+      return;
+  }
+}
+
+void Evaluation::choose_without_plan(Part& part) {
+  const PlanOptions& options = engine_.plans_.options();
+  const auto siblings = engine_.plans_.with_words(part.key);
+  const bool earned_by_siblings = !siblings.empty() && siblings.size() < max_free_siblings;
+  Heat& heat = engine_.plans_.heat(siblings.empty() ? part.key.hash : exact_hash(part.key));
+  part.report.missed = Outline::of(memory_->needed, part.steps, memory_->local, part.key);
+  const bool at_once = thread_state.plan_at_once > 0 || part.key.plan_at_once;
+  if (heat.count < options.threshold && !earned_by_siblings && !at_once) {
+    part.report.cause = cat("seen ", heat.count, " of ", options.threshold, " times");
+    return;
+  }
+  if (!siblings.empty()) part.report.cause = first_difference(siblings.back()->outline, part.report.missed);
+  begin_plan(part, siblings);
+  part.entry->streamed_ns = heat.streamed_ns;
+}
+
+/// A new entry, which is known from now on, so that nobody makes the same plan again. Its sizes may change as
+/// those of all its siblings did, if rules can be found for them.
+void Evaluation::begin_plan(Part& part, const std::vector<PlanEntryRef>& siblings) {
+  auto entry = std::make_shared<PlanEntry>();
+  entry->words.assign(part.key.words.begin(), part.key.words.end());
+  const std::vector<std::int64_t> sizes(part.key.sizes.begin(), part.key.sizes.end());
+  entry->instances = {sizes};
+  for (auto sibling = siblings.rbegin(); sibling != siblings.rend(); ++sibling)
+    for (const auto& instance : (*sibling)->instances)
+      if (entry->instances.size() < max_instances) entry->instances.push_back(instance);
+  auto rules = SizeRules::learn(entry->instances);
+  if (rules) {
+    part.replaced = siblings;
+  } else {
+    entry->instances.resize(1);
+    rules = SizeRules::learn(entry->instances);
+  }
+  entry->rules = std::move(*rules);
+  entry->outline = part.report.missed;
+  engine_.plans_.add(part.key.hash, entry);
+  part.entry = std::move(entry);
+  part.way = Part::Way::compiled;
 }
 
 // ---- computing
 
+std::span<Evaluation::Part* const> Evaluation::parts() const {
+  static_assert(sizeof(std::unique_ptr<Part>) == sizeof(Part*));
+  return {reinterpret_cast<Part* const*>(memory_->parts.data()), memory_->part_count};
+}
+
 Result<void> Evaluation::compute() {
-  for (Step& step : steps_) {
-    auto done = compute(step);
-    if (!done) {
-      SourceSpan at{step.node->file == nullptr ? "" : step.node->file, step.node->line, 0};
-      return std::move(done).error().at(std::move(at));
+  for (Part* part : parts()) {
+    const auto began = Clock::now();
+    TESSERA_TRY(compute(*part));
+    part->report.nanoseconds = nanoseconds_since(began);
+  }
+  return {};
+}
+
+Result<void> Evaluation::compute(Part& part) {
+  if (part.way == Part::Way::compiled) make_plan(part);
+  if (part.way != Part::Way::planned) return stream(part);
+  const std::size_t before = memory_->computed.size();
+  auto done = run_plan(part);
+  if (done) return {};
+  // Op by op gives the same error if the program is wrong, and a result if only the plan is.
+  memory_->computed.resize(before);
+  TESSERA_TRY(stream(part));
+  part.report.tier = Tier::streamed;
+  part.report.cause = cat("its plan failed: ", done.error().message());
+  const std::lock_guard lock(engine_.mutex_);
+  part.entry->state = PlanEntry::State::failed;
+  part.entry->error = done.error().message();
+  return {};
+}
+
+Result<void> Evaluation::stream(Part& part) {
+  StreamedRun run(*engine_.device_, *engine_.pool_, memory_->needed);
+  const RunFigures figures = TESSERA_TRY(run.run(part.steps, memory_->computed));
+  part.report.kernels = figures.kernels;
+  part.report.views = figures.views;
+  return {};
+}
+
+Result<void> Evaluation::run_plan(Part& part) {
+  if (part.instance == nullptr) {
+    part.instance = std::make_unique<PlanInstance>();
+    part.instance->executable = TESSERA_TRY(engine_.device_->load(part.entry->plan, engine_.pool_));
+  }
+  PlannedOutcome outcome =
+      TESSERA_TRY(run_planned(*part.entry, *part.instance, memory_->needed, part.steps, part.key,
+                              part.symbols, *engine_.pool_, memory_->computed));
+  if (part.report.tier != Tier::cold) {
+    part.report.tier = outcome.tier;
+    part.report.cause = std::move(outcome.cause);
+  }
+  part.report.kernels = outcome.figures.kernels;
+  part.report.views = outcome.figures.views;
+  return {};
+}
+
+/// Makes the plan now, or lets it be made beside the program and streams meanwhile.
+void Evaluation::make_plan(Part& part) {
+  part.way = Part::Way::streamed;
+  auto lifted = lift(memory_->needed, part.steps, part.key, part.entry->rules);
+  if (!lifted && part.entry->rules.symbol_count() > 0) {
+    const std::lock_guard lock(engine_.mutex_);
+    part.entry->instances.resize(1);
+    part.entry->rules = *SizeRules::learn(part.entry->instances);
+    part.replaced.clear();
+  }
+  if (!lifted) lifted = lift(memory_->needed, part.steps, part.key, part.entry->rules);
+  if (!lifted) {
+    const std::lock_guard lock(engine_.mutex_);
+    part.entry->state = PlanEntry::State::failed;
+    part.entry->error = lifted.error().message();
+    return;
+  }
+  const bool wait = engine_.plans_.options().wait || thread_state.plan_at_once > 0 || part.key.plan_at_once;
+  Engine::PlanJob job{part.entry, *std::move(lifted), std::move(part.replaced)};
+  if (!wait) {
+    auto shared = std::make_shared<Engine::PlanJob>(std::move(job));
+    if (engine_.queue_.push([&engine = engine_, shared] { engine.make_plan(*shared); })) {
+      part.report.cause = "its plan is being made";
+      return;
     }
-    for (std::uint32_t from : step.from)
-      if (from != stored) used(steps_[from]);
+    job = std::move(*shared);
   }
-  return {};
-}
-
-Result<void> Evaluation::compute(Step& step) {
-  Node& node = *step.node;
-  if (node.is(Node::is_result)) {
-    const auto& results =
-        step.from[0] != stored ? steps_[step.from[0]].results : node.inputs[0]->extra->stored_results;
-    step.results.push_back(results[node.extra->result]);
-    return {};
-  }
-  if (node.is(Node::placeholder))
-    return Error(ErrorCode::invalid_argument, "a value of a traced region was asked for outside of it");
-  if (node.card == nullptr) return Error(ErrorCode::internal, "a leaf without storage was asked for");
-  return node.extra != nullptr && node.extra->function ? compute_function(step) : compute_call(step);
-}
-
-Result<void> Evaluation::compute_call(Step& step) {
-  Node& node = *step.node;
-  ScalarMemory scalars(node);
-  std::vector<op::Array> inputs;
-  op::ValueTypes types;
-  for (std::size_t i = 0; i < node.input_count; ++i) {
-    const Node* input = node.input(i);
-    inputs.push_back(input == nullptr ? scalars.next(i) : operand(step, i).array(input->dtype));
-    types.push_back(input == nullptr ? op::ValueType{inputs.back().dtype, {}} : input->type());
-  }
-  const op::CallInfo call(*node.card, types, node.attributes());
-  if (node.card->view != nullptr) {
-    if (const auto layout = node.card->view(call, inputs[0].layout)) {
-      step.results.push_back({operand(step, 0).buffer, *layout});
-      ++done_.views;
-      return {};
-    }
-  }
-  std::vector<op::Array> results;
-  TESSERA_TRY(allocate_results(step, results));
-  ++done_.kernels;
-  return engine_.device_->run(call, inputs, results);
-}
-
-Result<void> Evaluation::compute_function(Step& step) {
-  const Node& node = *step.node;
-  std::vector<op::HostTensor> inputs;
-  for (std::size_t i = 0; i < node.input_count; ++i) {
-    const op::Array from = operand(step, i).array(node.input(i)->dtype);
-    inputs.push_back(TESSERA_TRY(op::HostTensor::allocate(from.dtype, from.shape())));
-    op::copy_elements(from, inputs.back().array());
-  }
-  const auto values = TESSERA_TRY(op::interpret(*node.extra->function, inputs));
-  std::vector<op::Array> results;
-  TESSERA_TRY(allocate_results(step, results));
-  for (std::size_t i = 0; i < results.size(); ++i) op::copy_elements(values[i].array(), results[i]);
-  ++done_.kernels;
-  return {};
-}
-
-Result<void> Evaluation::allocate_results(Step& step, std::vector<op::Array>& arrays) {
-  const Node& node = *step.node;
-  const auto add = [&](Dtype dtype, const Extents& shape) -> Result<void> {
-    const auto bytes = static_cast<std::size_t>(op::element_count(shape)) * ir::size_of(dtype);
-    Storage storage{TESSERA_TRY(engine_.allocate(bytes)), op::contiguous(shape)};
-    std::fill_n(storage.buffer->data(), bytes, std::byte{0});
-    arrays.push_back(storage.array(dtype));
-    step.results.push_back(std::move(storage));
-    return {};
-  };
-  if (node.extra == nullptr || node.extra->results.empty()) return add(node.dtype, extents_of(node));
-  for (const op::ValueType& type : node.extra->results)
-    TESSERA_TRY(add(type.dtype, *ir::constant_shape(type.shape)));
-  return {};
-}
-
-const Storage& Evaluation::operand(const Step& step, std::size_t i) const {
-  if (step.from[i] != stored) return steps_[step.from[i]].results[0];
-  return *step.node->input(i)->storage.load(std::memory_order_acquire);
-}
-
-/// A value that no later step needs and nobody keeps is given up at once.
-void Evaluation::used(Step& step) {
-  if (--step.uses_left > 0 || step.asked) return;
-  // References of steps here, and the one this evaluation holds; more mean that somebody else may ask later.
-  if (step.node->refs.load(std::memory_order_acquire) <= step.uses + 1) step.results.clear();
+  engine_.make_plan(job);
+  const std::lock_guard lock(engine_.mutex_);
+  if (part.entry->state != PlanEntry::State::ready || !part.entry->rules.match(part.key.sizes, part.symbols))
+    return;
+  part.way = Part::Way::planned;
+  part.report.tier = Tier::cold;
+  if (part.report.cause.empty()) part.report.cause = "first plan of this structure";
 }
 
 // ---- storing
 
 void Evaluation::publish() {
-  for (Step& step : steps_)
-    if (!step.results.empty()) keep(step);
+  for (Computed& computed : memory_->computed) store(computed);
   // Inputs are dropped after everything is stored.
-  for (std::size_t i = steps_.size(); i-- > 0;) {
-    Node& node = *steps_[i].node;
+  for (const Computed& computed : memory_->computed) {
+    Node& node = *computed.node;
     const bool watched = std::any_of(engine_.watched_.begin(), engine_.watched_.end(),
                                      [&](Component* c) { return c->root() == node.component->root(); });
     // A leaf of gradients ends the way back; what it was made from is not needed.
     const bool way_back = node.is(Node::tracks_gradient) && !node.is(Node::needs_gradient);
-    if (node.is_stored() && !way_back && !watched) take_inputs(node, given_up_);
+    if (!way_back && !watched) take_inputs(node, memory_->given_up);
   }
-  engine_.statistics_.kernels += done_.kernels;
-  engine_.statistics_.views += done_.views;
+  for (Part* part : parts()) learn_from(*part);
   ++engine_.statistics_.evaluations;
+  engine_.report_.number = engine_.statistics_.evaluations;
+  engine_.report_.components.clear();
+  for (Part* part : parts()) engine_.report_.components.push_back(std::move(part->report));
+  engine_.log_report();
 }
 
-void Evaluation::keep(Step& step) {
-  Node& node = *step.node;
-  const bool wanted = step.asked || node.refs.load(std::memory_order_acquire) > step.uses + 1;
-  if (!wanted) return;
-  if (step.results.size() > 1) node.more().stored_results = step.results;
-  node.storage.store(new Storage(step.results[0]), std::memory_order_release);
+void Evaluation::store(Computed& computed) {
+  Node& node = *computed.node;
+  if (!computed.results.empty()) node.more().stored_results = std::move(computed.results);
+  node.storage.store(computed.value.release(), std::memory_order_release);
+}
+
+/// Figures, times, and the instance goes back to its plan.
+void Evaluation::learn_from(Part& part) {
+  ComponentReport& report = part.report;
+  EngineStatistics& statistics = engine_.statistics_;
+  statistics.kernels += report.kernels;
+  statistics.views += report.views;
+  ++statistics.tiers[static_cast<std::size_t>(report.tier)];
+  if (part.instance == nullptr) {
+    if (part.has_key) engine_.plans_.streamed(part.key.hash, report.nanoseconds);
+    return;
+  }
+  PlanEntry& entry = *part.entry;
+  if (entry.state != PlanEntry::State::ready) return;
+  ++entry.runs;
+  const bool comparable = report.tier < Tier::cold && equal(entry.instances[0], part.key.sizes);
+  if (comparable && entry.timed_runs < runs_to_judge) {
+    entry.planned_ns =
+        entry.timed_runs == 0 ? report.nanoseconds : std::min(entry.planned_ns, report.nanoseconds);
+    if (++entry.timed_runs == runs_to_judge && entry.streamed_ns > 0 &&
+        entry.planned_ns > entry.streamed_ns + entry.streamed_ns / 4) {
+      entry.state = PlanEntry::State::demoted;
+      entry.streamed_since = 0;
+      ++statistics.demotions;
+      report.cause +=
+          cat(report.cause.empty() ? "" : "; ", "the plan is slower than op by op and is demoted");
+    }
+  }
+  entry.idle.push_back(std::move(part.instance));
 }

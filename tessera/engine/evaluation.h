@@ -1,66 +1,82 @@
-// One evaluation: which nodes are needed, computing them, storing what is kept.
+// One evaluation: which nodes are needed, how each component of them is run, storing what is kept.
 //
 // Nodes are claimed in one short section and computed outside it. An evaluation that needs a node another one
 // has claimed waits for it. It never waits for a later one, since it claims all it needs at once: two
 // evaluations cannot wait for each other.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "tessera/base/result.h"
 #include "tessera/engine/engine.h"
+#include "tessera/engine/planned_run.h"
 
 namespace tessera::engine {
 
+/// One component of an evaluation, and what was decided about it.
+struct EvaluationPart {
+  enum class Way : std::uint8_t { streamed, planned, compiled };
+
+  std::vector<std::uint32_t> steps;  ///< empty: all
+  PlanKey key;
+  bool has_key = false;
+  Way way = Way::streamed;
+  PlanEntryRef entry;
+  std::unique_ptr<PlanInstance> instance;
+  std::vector<std::int64_t> symbols;
+  std::vector<PlanEntryRef> replaced;  ///< plans that a new one makes superfluous
+  ComponentReport report;
+};
+
+/// The memory of an evaluation, used again by the next one.
+struct EvaluationMemory {
+  Needed needed;
+  std::vector<std::unique_ptr<EvaluationPart>> parts;
+  std::size_t part_count = 0;
+  std::vector<std::uint32_t> local;  ///< by step: its place in its component; empty if there is only one
+  std::vector<Computed> computed;
+  std::vector<Node*> given_up;  ///< references to release outside the lock
+  std::vector<PlanEntryRef> dropped;
+};
+
 class Evaluation {
  public:
-  explicit Evaluation(Engine& engine) : engine_(engine) {}
-
-  ~Evaluation() {
-    for (Node* node : given_up_) release(node);
-  }
+  explicit Evaluation(Engine& engine);
+  ~Evaluation();
+  Evaluation(const Evaluation&) = delete;
+  Evaluation& operator=(const Evaluation&) = delete;
 
   Result<void> run(std::span<Node* const> asked);
 
  private:
-  /// A node to compute.
-  struct Step {
-    Node* node = nullptr;
-    bool asked = false;
-    std::uint32_t uses = 0;  ///< by steps of this evaluation
-    std::uint32_t uses_left = 0;
-    /// Per operand the step that computes it; `stored` for one that has a value, and for a scalar. Other
-    /// evaluations mark the same nodes in their walks, so this is learned under the lock.
-    SmallVector<std::uint32_t, Node::inline_inputs> from = {};
-    std::vector<Storage> results = {};
-  };
+  using Part = EvaluationPart;
 
-  static constexpr std::uint32_t stored = 0xffffffff;
-
+  // Under the lock.
   void claim(std::span<Node* const> asked);
-  void visit(Node* root);
   void unclaim();
   bool wait_for_others(std::unique_lock<std::mutex>& lock);
+  void divide();
+  Part& add_part();
+  void choose(Part& part);
+  void choose_without_plan(Part& part);
+  void begin_plan(Part& part, const std::vector<PlanEntryRef>& siblings);
   void publish();
-  void keep(Step& step);
+  void store(Computed& computed);
+  void learn_from(Part& part);
 
+  // Outside it.
   Result<void> compute();
-  Result<void> compute(Step& step);
-  Result<void> compute_call(Step& step);
-  Result<void> compute_function(Step& step);
-  Result<void> allocate_results(Step& step, std::vector<op::Array>& arrays);
-  [[nodiscard]] const Storage& operand(const Step& step, std::size_t i) const;
-  [[nodiscard]] std::uint32_t step_of(const Node* node) const;
-  void used(Step& step);
+  Result<void> compute(Part& part);
+  Result<void> stream(Part& part);
+  Result<void> run_plan(Part& part);
+  void make_plan(Part& part);
+
+  [[nodiscard]] std::span<Part* const> parts() const;
 
   Engine& engine_;
-  std::uint32_t epoch_ = 0;
-  std::vector<Step> steps_;                  ///< inputs before what uses them
-  std::vector<std::vector<Step>> finished_;  ///< freed outside the lock
-  std::vector<NodeRef> others_;              ///< claimed by other evaluations
-  std::vector<Node*> given_up_;              ///< references to release outside the lock
-  EngineStatistics done_;
+  std::unique_ptr<EvaluationMemory> memory_;
 };
 
 }  // namespace tessera::engine

@@ -16,7 +16,7 @@
 #include "tessera/engine/component.h"
 #include "tessera/ir/function.h"
 #include "tessera/op/card.h"
-#include "tessera/runtime/buffer.h"
+#include "tessera/runtime/storage.h"
 
 namespace tessera::engine {
 
@@ -38,13 +38,7 @@ class ScalarBits {
   std::uint64_t bits_ = 0;
 };
 
-/// Where the elements of a stored tensor are.
-struct Storage {
-  Ref<runtime::Buffer> buffer;
-  op::Layout layout;
-
-  [[nodiscard]] op::Array array(Dtype dtype) const { return {dtype, layout, buffer->data()}; }
-};
+using runtime::Storage;
 
 struct Node;
 
@@ -65,6 +59,7 @@ struct Extra {
   std::vector<Storage> stored_results;  ///< of a call with several results that was computed
   std::vector<Storage*> retired;        ///< storages that were replaced; others may still read them
   ir::FunctionRef function;             ///< of a call of a traced function
+  bool plan_at_once = false;            ///< of such a call: its plan is made when it is first evaluated
   std::shared_ptr<const CustomGradient> custom;
   Node* gradient = nullptr;  ///< what backward() found so far; counted
 };
@@ -73,14 +68,13 @@ struct Node {
   static constexpr std::size_t inline_inputs = 3;
   static constexpr std::size_t inline_dims = 4;
   enum Flag : std::uint8_t {
-    tracks_gradient = 1,    ///< backward() may come here: inputs stay after evaluation
-    needs_gradient = 2,     ///< a leaf whose gradient is asked for
-    is_result = 4,          ///< one of several results of inputs[0]
-    is_constant = 8,        ///< never changes, may be folded
-    claimed = 16,           ///< an evaluation is computing it (under the engine's lock)
-    traced = 32,            ///< recorded while a region was traced
-    placeholder = 64,       ///< a parameter of a traced region: has no value
-    gradient_source = 128,  ///< an argument whose gradient is being asked for
+    tracks_gradient = 1,   ///< backward() may come here: inputs stay after evaluation
+    needs_gradient = 2,    ///< a leaf whose gradient is asked for
+    is_result = 4,         ///< one of several results of inputs[0]
+    is_constant = 8,       ///< never changes, may be folded
+    traced = 16,           ///< recorded while a region was traced
+    placeholder = 32,      ///< a parameter of a traced region: has no value
+    gradient_source = 64,  ///< an argument whose gradient is being asked for
   };
 
   std::atomic<std::uint32_t> refs{1};     ///< handles and nodes that use it
@@ -89,6 +83,7 @@ struct Node {
   Dtype dtype = Dtype::f32;
   std::uint8_t rank = 0;
   std::atomic<std::uint8_t> flags{0};
+  bool claimed = false;           ///< an evaluation is computing it; under the engine's lock
   std::uint16_t block = 0;        ///< the named scope it was recorded in
   std::uint32_t input_count = 0;  ///< operands; a null among the inputs is a scalar
   std::uint32_t line = 0;

@@ -21,10 +21,13 @@ std::string describe_list(const std::vector<T>& values) {
   return out + "]";
 }
 
+/// As in the text form, in which a value shows its type.
 struct DescribeAttribute {
-  std::string operator()(const Shape& shape) const { return to_text(shape); }
+  std::string operator()(const Shape& shape) const { return cat("shape", to_text(shape)); }
   template <class T>
   std::string operator()(const std::vector<T>& values) const {
+    if (values.empty() && std::is_same_v<T, double>) return "[:float]";
+    if (values.empty() && std::is_same_v<T, std::string>) return "[:string]";
     return describe_list(values);
   }
   template <class T>

@@ -2,8 +2,8 @@
 // is no sum or product (//, %, min, max) kept as a factor. Two dimensions that mean the same polynomial are
 // the same expression, so that structural comparison is enough.
 //
-// Symbols are sorted by name (a trailing _number as a number), then by age: `N + M` and `M + N` are one
-// dimension. A size symbol without a lower bound counts as at least 0.
+// Symbols are sorted by name (a trailing _number as a number), then by age, for people to read: comparison
+// does not depend on it (size_form.h). A size symbol without a lower bound counts as at least 0.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +68,7 @@ struct SizeName {
   std::uint64_t number = 0;
 };
 [[nodiscard]] SizeName split_size_name(std::string_view name);
-/// The order in which symbols stand in a normal form.
+/// The order in which symbols stand in a normal form. It is for reading; nothing may depend on names.
 [[nodiscard]] bool size_symbol_less(const Var& a, const Var& b);
 
 }  // namespace tessera::ir

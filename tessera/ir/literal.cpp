@@ -23,6 +23,22 @@ int hex_value(char c) {
   return -1;
 }
 
+/// The fields of an IEEE format: its sign is the highest bit, then come exponent and mantissa.
+struct FloatLayout {
+  int bits;  ///< of the mantissa
+  int exponent_bits;
+
+  [[nodiscard]] std::uint64_t mantissa() const { return (std::uint64_t{1} << bits) - 1; }
+  [[nodiscard]] std::uint64_t infinity() const { return ((std::uint64_t{1} << exponent_bits) - 1) << bits; }
+  [[nodiscard]] std::uint64_t quiet() const { return std::uint64_t{1} << (bits - 1); }
+};
+constexpr FloatLayout wide_layout{52, 11};
+
+FloatLayout layout_of(Dtype dtype) {
+  if (dtype == Dtype::f32) return {23, 8};
+  return dtype == Dtype::f16 ? FloatLayout{10, 5} : FloatLayout{7, 8};
+}
+
 template <class T>
 T load(const std::byte* from) {
   T out;
@@ -91,8 +107,8 @@ std::optional<T> parse_float_as(std::string_view text) {
 void tessera::ir::append_float(std::string& out, double value, Dtype dtype) {
   if (std::isnan(value)) {
     out += cat(to_string(dtype), ".bits(0x");
-    const auto bits = std::bit_cast<std::uint64_t>(value);
-    for (int shift = 60; shift >= 0; shift -= 4) out += hex_digits[(bits >> shift) & 15];
+    const std::uint64_t bits = float_bits(value, dtype);
+    for (auto digit = 2 * size_of(dtype); digit-- > 0;) out += hex_digits[(bits >> (4 * digit)) & 15];
     out += ')';
   } else if (std::isinf(value)) {
     out += cat(to_string(dtype), value < 0 ? ".neg_inf" : ".inf");
@@ -236,12 +252,36 @@ std::optional<std::int64_t> tessera::ir::parse_integer(std::string_view text, Dt
   }
 }
 
+std::uint64_t tessera::ir::float_bits(double value, Dtype dtype) {
+  const auto wide = std::bit_cast<std::uint64_t>(value);
+  if (dtype == Dtype::f64) return wide;
+  if (std::isnan(value)) {  // not by the processor, which would make a signalling NaN a quiet one
+    const FloatLayout layout = layout_of(dtype);
+    const std::uint64_t payload = (wide & wide_layout.mantissa()) >> (wide_layout.bits - layout.bits);
+    const std::uint64_t sign = (wide >> 63) << (8 * size_of(dtype) - 1);
+    return sign | layout.infinity() | (payload != 0 ? payload : layout.quiet());
+  }
+  if (dtype == Dtype::f32) return std::bit_cast<std::uint32_t>(static_cast<float>(value));
+  return dtype == Dtype::f16 ? double_to_f16(value) : double_to_bf16(value);
+}
+
+double tessera::ir::float_from_bits(std::uint64_t bits, Dtype dtype) {
+  if (dtype == Dtype::f64) return std::bit_cast<double>(bits);
+  const FloatLayout layout = layout_of(dtype);
+  const std::uint64_t sign = bits >> (8 * size_of(dtype) - 1);
+  const std::uint64_t payload = bits & layout.mantissa();
+  const bool is_nan = (bits & layout.infinity()) == layout.infinity() && payload != 0;
+  if (is_nan)
+    return std::bit_cast<double>(sign << 63 | wide_layout.infinity() |
+                                 payload << (wide_layout.bits - layout.bits));
+  if (dtype == Dtype::f32) return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+  const auto half = static_cast<std::uint16_t>(bits);
+  return dtype == Dtype::f16 ? f16_to_float(half) : bf16_to_float(half);
+}
+
 void tessera::ir::append_element_bytes(std::vector<std::byte>& out, Dtype dtype, double float_value,
                                        std::int64_t int_value) {
   std::uint64_t bits = static_cast<std::uint64_t>(int_value);
-  if (dtype == Dtype::f64) bits = std::bit_cast<std::uint64_t>(float_value);
-  if (dtype == Dtype::f32) bits = std::bit_cast<std::uint32_t>(static_cast<float>(float_value));
-  if (dtype == Dtype::f16) bits = float_to_f16(static_cast<float>(float_value));
-  if (dtype == Dtype::bf16) bits = float_to_bf16(static_cast<float>(float_value));
+  if (is_float(dtype)) bits = float_bits(float_value, dtype);
   for (std::size_t i = 0; i < size_of(dtype); ++i) out.push_back(static_cast<std::byte>(bits >> (8 * i)));
 }

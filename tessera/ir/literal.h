@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,6 +34,11 @@ void append_hex(std::string& out, std::span<const std::byte> data);
 [[nodiscard]] std::optional<double> parse_float(std::string_view text, Dtype dtype);
 /// An integer that fits `dtype`; u64 values keep their bits.
 [[nodiscard]] std::optional<std::int64_t> parse_integer(std::string_view text, Dtype dtype);
+
+/// The bits of a value in `dtype`, which is a float type. A NaN keeps sign and payload as far as they fit.
+[[nodiscard]] std::uint64_t float_bits(double value, Dtype dtype);
+/// The inverse: every bit of a NaN is kept.
+[[nodiscard]] double float_from_bits(std::uint64_t bits, Dtype dtype);
 
 /// Appends one element in the layout of `dtype`, from the value of an IntConst, FloatConst or BoolConst.
 void append_element_bytes(std::vector<std::byte>& out, Dtype dtype, double float_value,

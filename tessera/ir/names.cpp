@@ -1,7 +1,6 @@
 #include "tessera/ir/names.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "tessera/base/text.h"
 #include "tessera/ir/dim.h"
@@ -16,36 +15,39 @@ namespace {
 std::uint32_t hash_of(std::string_view name) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  hash ^= hash >> 32;
-  return static_cast<std::uint32_t>(hash & 0x7fffffff);
+  hash *= 0x9e3779b97f4a7c15ULL;  // names that differ in the last digit must not stand side by side
+  return static_cast<std::uint32_t>(hash >> 32);
 }
 
 }  // namespace
 
 std::size_t NameSet::position(std::string_view name, std::uint32_t hash) const {
   std::size_t at = hash & (slots_.size() - 1);
-  while (!slots_[at].name.empty() && (slots_[at].hash != hash || slots_[at].name != name))
+  while (slots_[at].use != 0 && (slots_[at].hash != hash || uses_[slots_[at].use - 1].name != name))
     at = (at + 1) & (slots_.size() - 1);
   return at;
 }
 
 NameSet::Use* NameSet::find(std::string_view name) {
-  Use& use = slots_[position(name, hash_of(name))];
-  return use.name.empty() ? nullptr : &use;
+  const Slot& slot = slots_[position(name, hash_of(name))];
+  return slot.use == 0 ? nullptr : &uses_[slot.use - 1];
 }
 
-NameSet::Use& NameSet::insert(std::string_view name) {
-  if (2 * ++size_ > slots_.size()) {
-    std::vector<Use> old(slots_.size() * 4);
+std::pair<NameSet::Use&, bool> NameSet::obtain(std::string_view name) {
+  if (2 * (uses_.size() + 1) > slots_.size()) {
+    std::vector<Slot> old(slots_.size() * 4);
     std::swap(old, slots_);
-    for (const Use& use : old)
-      if (!use.name.empty()) slots_[position(use.name, use.hash)] = use;
+    for (const Slot& slot : old)
+      if (slot.use != 0) slots_[position(uses_[slot.use - 1].name, slot.hash)] = slot;
   }
   const std::uint32_t hash = hash_of(name);
-  Use& use = slots_[position(name, hash)];
-  use.name = name;
-  use.hash = hash;
-  return use;
+  Slot& slot = slots_[position(name, hash)];
+  const bool is_new = slot.use == 0;
+  if (is_new) {
+    uses_.push_back({.name = name});
+    slot = {hash, static_cast<std::uint32_t>(uses_.size())};
+  }
+  return {uses_[slot.use - 1], is_new};
 }
 
 bool tessera::ir::is_reserved_word(std::string_view word) {
@@ -55,11 +57,20 @@ bool tessera::ir::is_reserved_word(std::string_view word) {
   return std::binary_search(std::begin(words), std::end(words), word) || parse_dtype(word).has_value();
 }
 
-void tessera::ir::append_identifier(std::string& out, std::string_view name) {
+namespace {
+
+/// A word that is written as it stands.
+bool is_plain(std::string_view name) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   const auto word_char = [&](char c) { return letter(c) || (c >= '0' && c <= '9'); };
-  const bool word = !name.empty() && letter(name[0]) && std::all_of(name.begin(), name.end(), word_char);
-  if (word && !is_reserved_word(name))
+  return !name.empty() && letter(name[0]) && std::all_of(name.begin(), name.end(), word_char) &&
+         !is_reserved_word(name);
+}
+
+}  // namespace
+
+void tessera::ir::append_identifier(std::string& out, std::string_view name) {
+  if (is_plain(name))
     out += name;
   else
     append_escaped(out, name, '`');
@@ -70,8 +81,7 @@ void VariableNames::open() { scopes_.push_back({next_scope_++, {}, {}}); }
 void VariableNames::close() {
   Scope& scope = scopes_.back();
   for (; !scope.covered_variables.empty(); scope.covered_variables.pop_back()) {
-    auto& [var, entry] = scope.covered_variables.back();
-    entry.written_free = entries_[*var].written_free;
+    const auto& [var, entry] = scope.covered_variables.back();
     entries_[*var] = entry;
   }
   for (; !scope.covered_names.empty(); scope.covered_names.pop_back()) {
@@ -82,24 +92,20 @@ void VariableNames::close() {
 }
 
 std::string_view VariableNames::written(std::string_view name) {
-  std::string text;
-  append_identifier(text, name);
-  return text == name ? name : std::string_view(made_.emplace_back(std::move(text)));
+  if (is_plain(name)) return name;
+  append_escaped(made_.emplace_back(), name, '`');
+  return made_.back();
 }
 
-/// `use` is what names_ has for `name`, if it has anything.
-std::string_view VariableNames::assign(const Var& var, std::string_view name, NameSet::Use* use) {
+/// `use` is what names_ has for `name`.
+std::string_view VariableNames::assign(const Var& var, std::string_view name, NameSet::Use& use,
+                                       bool is_new) {
   Entry& entry = entries_[var];
   if (entry.scope != 0) scopes_.back().covered_variables.emplace_back(&var, entry);
   entry.written = written(name);
   entry.scope = scopes_.back().id;
-  entry.reserved = false;
-  if (use == nullptr) {
-    use = &names_.insert(name);
-  } else {
-    scopes_.back().covered_names.push_back(*use);
-  }
-  use->scope = entry.scope;
+  if (!is_new) scopes_.back().covered_names.push_back(use);
+  use.scope = entry.scope;
   return entry.written;
 }
 
@@ -118,54 +124,22 @@ std::string_view VariableNames::unique(std::string_view wanted, bool everywhere)
 }
 
 std::string_view VariableNames::define(const Var& var) {
-  if (Entry* entry = entries_.find(var);
-      entry != nullptr && entry->reserved && entry->scope == scopes_.back().id) {
-    entry->reserved = false;
-    return entry->written;
-  }
-  NameSet::Use* use = names_.find(var.name);
-  if (!taken(use, false)) return assign(var, var.name, use);
+  const auto [use, is_new] = names_.obtain(var.name);
+  if (is_new || !taken(&use, false)) return assign(var, var.name, use, is_new);
   const std::string_view name = unique(var.name, false);
-  return assign(var, name, names_.find(name));
-}
-
-void VariableNames::define_sizes(std::span<const Ref<Var>> vars) {
-  const auto reserve = [&](const Var& var, std::string_view name) {
-    assign(var, name, names_.find(name));
-    entries_[var].reserved = true;
-  };
-  std::unordered_set<std::string_view> seen;
-  const bool clash = std::any_of(vars.begin(), vars.end(), [&](const Ref<Var>& var) {
-    return taken(names_.find(var->name), false) || !seen.insert(var->name).second;
-  });
-  if (!clash) {
-    for (const auto& var : vars) reserve(*var, var->name);
-    return;
-  }
-  std::vector<const Var*> sorted;
-  for (const auto& var : vars) sorted.push_back(var.get());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const Var* a, const Var* b) { return size_symbol_less(*a, *b); });
-  std::string_view base;
-  std::uint64_t number = 0;
-  for (const Var* var : sorted) {
-    const SizeName split = split_size_name(var->name);
-    number = split.base == base ? std::max(number + 1, split.number) : split.number;
-    base = split.base;
-    std::string name = number == 0 ? std::string(base) : cat(base, "_", number);
-    while (taken(names_.find(name), false)) name = cat(base, "_", ++number);
-    reserve(*var, made_.emplace_back(std::move(name)));
-  }
+  const auto [other, is_other_new] = names_.obtain(name);
+  return assign(var, name, other, is_other_new);
 }
 
 std::string_view VariableNames::use(const Var& var) {
   const Entry* entry = entries_.find(var);
-  if (entry == nullptr) return {};
-  return entry->scope == scopes_.back().id ? entry->written : entry->written_free;
+  if (entry != nullptr && entry->scope == scopes_.back().id) return entry->written;
+  const std::string_view* free = free_.find(var);
+  return free == nullptr ? std::string_view() : *free;
 }
 
 std::string_view VariableNames::declare_free(const Var& var) {
   const std::string_view name = unique(var.name, true);
-  names_.insert(name).free = true;
-  return entries_[var].written_free = written(name);
+  names_.obtain(name).first.free = true;
+  return free_[var] = written(name);
 }

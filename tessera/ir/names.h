@@ -2,9 +2,9 @@
 #pragma once
 
 #include <deque>
-#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tessera/ir/expr.h"
@@ -12,24 +12,29 @@
 
 namespace tessera::ir {
 
-/// A set of names, each with where it was used last. Open addressing: printing is mostly asking it.
+/// A set of names, each with where it was used last. Open addressing over a table of hashes, which is small:
+/// printing is mostly asking it.
 class NameSet {
  public:
   struct Use {
     std::string_view name;
     std::uint32_t scope = 0;  ///< the function that uses it; 0 once that is closed
-    std::uint32_t hash : 31 = 0;
-    std::uint32_t free : 1 = 0;  ///< the name of a free variable
+    bool free = false;        ///< the name of a free variable
   };
   /// The use of `name`, or null. Valid until the next insertion.
   [[nodiscard]] Use* find(std::string_view name);
-  Use& insert(std::string_view name);
+  /// The use of `name`, made if there is none, and whether it was made. Valid until the next insertion.
+  std::pair<Use&, bool> obtain(std::string_view name);
 
  private:
+  struct Slot {
+    std::uint32_t hash = 0;
+    std::uint32_t use = 0;  ///< one past the place in uses_, 0 if there is none
+  };
   [[nodiscard]] std::size_t position(std::string_view name, std::uint32_t hash) const;
 
-  std::vector<Use> slots_ = std::vector<Use>(64);
-  std::size_t size_ = 0;
+  std::vector<Slot> slots_ = std::vector<Slot>(64);
+  std::vector<Use> uses_;
 };
 
 /// The name as it is written: as it stands, or in backquotes if it is no plain word.
@@ -45,12 +50,8 @@ class VariableNames {
 
   // All names are returned as they are written.
 
-  /// Names a variable that is defined here. A size that define_sizes has named keeps that name.
+  /// Names a variable that is defined here.
   std::string_view define(const Var& var);
-  /// Names the sizes of a function. Where names clash, all of the clashing ones are numbered in the order
-  /// that dimension arithmetic sorts them by (dim.h), so that a text read back sorts the same way.
-  void define_sizes(std::span<const Ref<Var>> vars);
-
   /// The name of a variable that is used here; empty if it is a free variable met for the first time.
   [[nodiscard]] std::string_view use(const Var& var);
   /// Names a free variable.
@@ -60,8 +61,6 @@ class VariableNames {
   struct Entry {
     std::string_view written;  ///< as append_identifier writes it
     std::uint32_t scope = 0;
-    std::string_view written_free;
-    bool reserved = false;  ///< named by define_sizes, not defined yet
   };
   /// A function that is being written, and what it covers of the functions around it.
   struct Scope {
@@ -72,10 +71,11 @@ class VariableNames {
 
   [[nodiscard]] bool taken(const NameSet::Use* use, bool everywhere) const;
   std::string_view unique(std::string_view wanted, bool everywhere);
-  std::string_view assign(const Var& var, std::string_view name, NameSet::Use* use);
+  std::string_view assign(const Var& var, std::string_view name, NameSet::Use& use, bool is_new);
   std::string_view written(std::string_view name);
 
   NodeTable<Entry> entries_;
+  NodeTable<std::string_view> free_;  ///< the names of free variables, as they are written
   NameSet names_;
   std::vector<Scope> scopes_ = std::vector<Scope>(1, Scope{1, {}, {}});
   std::uint32_t next_scope_ = 2;

@@ -7,8 +7,9 @@
 #include "tessera/base/check.h"
 #include "tessera/ir/dim.h"
 #include "tessera/ir/half.h"
+#include "tessera/ir/literal.h"
 #include "tessera/ir/seal.h"
-#include "tessera/ir/structural_equal.h"
+#include "tessera/ir/size_form.h"
 
 using namespace tessera;
 using namespace tessera::ir;
@@ -30,6 +31,7 @@ std::uint64_t next_variable_id() {
 }
 
 double rounded_to(double value, Dtype dtype) {
+  if (std::isnan(value)) return float_from_bits(float_bits(value, dtype), dtype);
   switch (dtype) {
     case Dtype::f32:
       return static_cast<float>(value);
@@ -80,7 +82,7 @@ Dim::Dim(ExprRef expr) {
 bool Dim::operator==(const Dim& other) const {
   if (is_constant() || other.is_constant())
     return is_constant() && other.is_constant() && value_ == other.value_;
-  return structural_equal(*expr_, *other.expr_, CompareMode::strict);
+  return same_size(*expr_, *other.expr_);
 }
 
 Ref<ScalarType> tessera::ir::scalar_type(Dtype dtype, Range range) {

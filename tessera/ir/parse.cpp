@@ -19,6 +19,7 @@ using namespace tessera::ir;
 
 namespace {
 
+constexpr std::string_view document_begins = "'free', 'func', 'local', 'module', 'expr', 'stmt' or 'type'";
 constexpr int max_nesting = 400;  // of regions and tuple types; scalar expressions nest without limit
 
 /// Calls f.operator()<N>() for each node type with a syntax until one returns true.
@@ -58,9 +59,10 @@ class Parser final : public ScalarContext {
   Result<void> free_declaration() {
     TESSERA_TRY(lexer_.expect("free"));
     const Span span = here();
+    const std::size_t at = lexer_.offset();
     const std::string name = TESSERA_TRY(lexer_.identifier("the name of a free variable"));
     if (free_names_.contains(name))
-      return error_at(span, cat("free variable '", printable(name), "' is declared twice"));
+      return lexer_.error_at(at, cat("free variable '", printable(name), "' is declared twice"));
     const TypeRef type = TESSERA_TRY(annotation());
     free_names_[name] = free_variables_.get(name, type, span);
     return {};
@@ -79,23 +81,22 @@ class Parser final : public ScalarContext {
   Result<NodeRef> functions(bool is_module) {
     std::vector<FunctionRef> members;
     while (!lexer_.at_end()) {
-      if (members.empty() && !lexer_.is_next("func") && !is_module)
-        return lexer_.expected("'free', 'func', 'local', 'module', 'expr', 'stmt' or 'type'");
+      if (members.empty() && !lexer_.is_next("func") && !is_module) return lexer_.expected(document_begins);
       members.push_back(TESSERA_TRY(function_item()));
     }
     if (is_module || members.size() > 1) return module(std::move(members));
-    if (members.empty()) return lexer_.expected("a function");
+    if (members.empty()) return lexer_.expected(document_begins);
     return members[0];
   }
 
   Result<FunctionRef> function_item() {
     TESSERA_TRY(lexer_.expect("func"));
-    const Span span = here();
+    const std::size_t at = lexer_.next_offset();
     pending_name_ = TESSERA_TRY(lexer_.identifier("the name of a function"));
     const std::string name = pending_name_;
     FunctionRef function = TESSERA_TRY(node<Function>());
     if (!functions_.emplace(name, function).second)
-      return error_at(span, cat("function '", printable(name), "' is defined twice"));
+      return lexer_.error_at(at, cat("function '", printable(name), "' is defined twice"));
     return function;
   }
 
@@ -169,10 +170,11 @@ class Parser final : public ScalarContext {
       out = TESSERA_TRY(node<Function>());
       return {};
     }
-    const Span span = here();
+    const std::size_t at = lexer_.next_offset();
     const std::string name = TESSERA_TRY(lexer_.identifier("the name of a function"));
     const auto found = functions_.find(name);
-    if (found == functions_.end()) return error_at(span, cat("unknown function '", printable(name), "'"));
+    if (found == functions_.end())
+      return lexer_.error_at(at, cat("unknown function '", printable(shortened(name, 60)), "'"));
     out = found->second;
     return {};
   }
@@ -182,17 +184,19 @@ class Parser final : public ScalarContext {
   }
   Result<void> parse_into(Ref<Var>& out, FieldKind, bool is_target) {
     const Span span = here();
+    const std::size_t at = lexer_.offset();
     const std::string name = TESSERA_TRY(lexer_.identifier("the name of a variable"));
     if (!is_target && scopes_.back().contains(name))
-      return error_at(span, cat("'", printable(name), "' is defined twice"));
+      return lexer_.error_at(at, cat("'", printable(name), "' is defined twice"));
     out = variable(name, TESSERA_TRY(annotation()), span);
     if (!is_target) scopes_.back().emplace(name, out);
     return {};
   }
   Result<void> parse_into(Dim& out, FieldKind, bool) {
-    const Span span = here();
+    const std::size_t at = lexer_.next_offset();
     const ExprRef expr = TESSERA_TRY(parse_scalar(lexer_, *this));
-    if (scalar_dtype(*expr) != Dtype::i64) return error_at(span, "expected a dimension: an i64 expression");
+    if (scalar_dtype(*expr) != Dtype::i64)
+      return lexer_.error_at(at, "expected a dimension: an i64 expression");
     out = simplified(expr);
     return {};
   }
@@ -229,7 +233,8 @@ class Parser final : public ScalarContext {
   }
   Result<void> parse_into(std::vector<Ref<Assign>>& out, FieldKind, bool) {
     while (!lexer_.is_next("return")) {
-      if (lexer_.at_end()) return lexer_.expected("a statement or 'return'");
+      if (lexer_.at_end() || lexer_.peek() == '}')
+        return lexer_.expected("a statement or 'return', with which a function ends");
       out.push_back(TESSERA_TRY(node<Assign>()));
     }
     return {};
@@ -249,10 +254,10 @@ class Parser final : public ScalarContext {
     if (!lexer_.accept('{')) return {};
     if (lexer_.accept('}')) return {};
     do {
-      const Span span = here();
+      const std::size_t at = lexer_.next_offset();
       std::string name = TESSERA_TRY(lexer_.identifier("the name of an attribute"));
       if (out.find(name) != nullptr)
-        return error_at(span, cat("attribute '", printable(name), "' is given twice"));
+        return lexer_.error_at(at, cat("attribute '", printable(name), "' is given twice"));
       TESSERA_TRY(lexer_.expect("="));
       out.set(std::move(name), TESSERA_TRY(attribute_value()));
     } while (lexer_.accept(','));
@@ -376,10 +381,11 @@ class Parser final : public ScalarContext {
 
   Result<ExprRef> dense_constant() {
     TESSERA_TRY(lexer_.expect("dense"));
-    const Span span = here();
+    const std::size_t type_at = lexer_.next_offset();
     const auto type = TESSERA_TRY(node<TensorType>());
     const auto count = element_count(type->shape);
-    if (!count) return error_at(span, "a dense tensor needs constant dimensions whose product fits 64 bits");
+    if (!count)
+      return lexer_.error_at(type_at, "a dense tensor needs constant dimensions whose product fits 64 bits");
     const std::size_t at = lexer_.next_offset();
     std::vector<std::byte> data = TESSERA_TRY(dense_data(type->dtype));
     const auto bytes = checked_mul<std::int64_t>(*count, static_cast<std::int64_t>(size_of(type->dtype)));
@@ -445,10 +451,6 @@ class Parser final : public ScalarContext {
     return {file_, line_, static_cast<std::uint32_t>(at - line_begin_ + 1)};
   }
 
-  static Error error_at(const Span& span, std::string message) {
-    return Error(ErrorCode::parse, std::move(message), span.resolve());
-  }
-
   SourceText source_;
   Lexer lexer_;
   Ref<SourceFile> file_;
@@ -486,7 +488,7 @@ Result<FunctionRef> tessera::ir::parse_function(std::string_view text, const Par
   const NodeRef node = TESSERA_TRY(parse(text, options));
   const auto* function = as<Function>(node);
   if (function == nullptr)
-    return Error(ErrorCode::parse, cat("expected one function, got ", to_string(node->kind())),
-                 {options.file, 1, 1});
+    return SourceText(options.file, std::string(text))
+        .error_at(0, cat("expected one function, got ", to_string(node->kind())));
   return FunctionRef(function);
 }

@@ -265,10 +265,7 @@ class Printer {
   /// Follows the syntax of a node: writes what it can, queues the rest.
   template <HasSyntax N>
   void expand(const N& concrete) {
-    if constexpr (std::is_same_v<N, Function>) {
-      names_.open();
-      names_.define_sizes(concrete.dims);
-    }
+    if constexpr (std::is_same_v<N, Function>) names_.open();
     const std::size_t first = begin();
     bool skip = false;
     for (const SyntaxPiece& piece : syntax_of<N>) {

@@ -256,6 +256,7 @@ Result<double> tessera::ir::special_float(Lexer& lexer, Dtype dtype) {
   if (lexer.accept("nan")) return std::numeric_limits<double>::quiet_NaN();
   TESSERA_TRY(lexer.expect("bits"));
   TESSERA_TRY(lexer.expect("("));
+  const std::size_t digits_at = lexer.next_offset();
   std::string digits;
   if (lexer.peek() == '0' && lexer.raw(1) == 'x') {
     lexer.advance(2);
@@ -266,8 +267,11 @@ Result<double> tessera::ir::special_float(Lexer& lexer, Dtype dtype) {
   }
   std::uint64_t bits = 0;
   const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), bits, 16);
-  if (digits.empty() || parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size())
-    return lexer.error_at(at, "expected the 64 bits of a double as 0x and hexadecimal digits");
+  const bool is_number = parsed.ec == std::errc() && parsed.ptr == digits.data() + digits.size();
+  const std::size_t width = 8 * size_of(dtype);
+  if (digits.empty() || !is_number || (width < 64 && bits >> width != 0))
+    return lexer.error_at(digits_at, cat("expected the ", width, " bits of ", to_string(dtype),
+                                         " as 0x and at most ", width / 4, " hexadecimal digits"));
   TESSERA_TRY(lexer.expect(")"));
-  return std::bit_cast<double>(bits);
+  return float_from_bits(bits, dtype);
 }

@@ -28,6 +28,8 @@ struct VariableUse {
 class Scopes {
  public:
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+  /// The index of a free variable that was used and is not numbered yet.
+  static constexpr std::uint32_t open_index = none - 1;
 
   /// Enters and leaves a function.
   void open();
@@ -44,7 +46,7 @@ class Scopes {
   /// The number given to a free variable, or `none`.
   [[nodiscard]] std::uint32_t free_index(const Var& var) {
     const Meaning* meaning = meanings_.find(var);
-    return meaning == nullptr ? none : meaning->free_index;
+    return meaning == nullptr || meaning->free_index == open_index ? none : meaning->free_index;
   }
   /// Numbers a free variable. A later definition of it makes cached answers out of date.
   void set_free(const Var& var, std::uint32_t index) { meanings_[var].free_index = index; }

@@ -1,38 +1,20 @@
 #include "tessera/ir/structural_equal.h"
 
-#include <unordered_map>
-
 #include "tessera/base/result.h"
 #include "tessera/base/stack.h"
 #include "tessera/base/text.h"
 #include "tessera/ir/describe.h"
+#include "tessera/ir/dim.h"
+#include "tessera/ir/flat_equal.h"
+#include "tessera/ir/node_classes.h"
 #include "tessera/ir/scopes.h"
+#include "tessera/ir/size_matching.h"
 #include "tessera/ir/visit.h"
 
 using namespace tessera;
 using namespace tessera::ir;
 
 namespace {
-
-/// Sets of nodes known to be equal.
-class Classes {
- public:
-  [[nodiscard]] bool same(const Node* a, const Node* b) { return find(a) == find(b); }
-  void join(const Node* a, const Node* b) { parent_[find(a)] = find(b); }
-  void clear() { parent_.clear(); }
-
- private:
-  const Node* find(const Node* node) {
-    for (auto at = parent_.find(node); at != parent_.end() && at->second != node; at = parent_.find(node)) {
-      const auto up = parent_.find(at->second);
-      if (up != parent_.end()) at->second = up->second;
-      node = at->second;
-    }
-    return node;
-  }
-
-  std::unordered_map<const Node*, const Node*> parent_;
-};
 
 /// Walks two nodes side by side with an explicit stack, in the order of the fields.
 ///
@@ -54,13 +36,13 @@ class EqualWalk {
         prefetch(*next);
       equal = step(tasks_.pop());
     }
-    return equal;
+    return equal && open_sizes_match();
   }
 
   [[nodiscard]] const std::optional<Mismatch>& mismatch() const { return mismatch_; }
 
  private:
-  enum class Step : std::uint8_t { visit, define, bind, finish, match_free, fail };
+  enum class Step : std::uint8_t { visit, define, size, bind, finish, match_free, fail };
   /// The tasks with step `finish` are the pairs whose parts are being walked, outermost first.
   struct Task {
     const Node* a;
@@ -85,6 +67,8 @@ class EqualWalk {
         return visit(task);
       case Step::define:
         return define(task);
+      case Step::size:
+        return size(task);
       case Step::bind:
         return bind(task);
       case Step::finish:
@@ -153,6 +137,10 @@ class EqualWalk {
     }
     void define(const Var& x, const Var& y) {
       walk.below_.push_back({&x, &y, Step::define, field_index, element_index});
+    }
+    void size(const Expr& x, const Expr& y) {
+      const bool is_symbol = is<Var>(x) || is<Var>(y);  // means what is written
+      walk.below_.push_back({&x, &y, is_symbol ? Step::visit : Step::size, field_index, element_index});
     }
 
     template <class T>
@@ -254,7 +242,7 @@ class EqualWalk {
     if (epoch == classes_epoch_) return;
     classes_epoch_ = epoch;
     classes_.clear();
-    for (Classes& local : local_classes_) local.clear();
+    for (NodeClasses& local : local_classes_) local.clear();
   }
 
   /// The types of two definitions are compared, then the two are bound to one number.
@@ -324,6 +312,100 @@ class EqualWalk {
     return true;
   }
 
+  /// Two expressions of dimensions, by what they mean and not by the order in which their symbols stand.
+  bool size(const Task& task) {
+    const auto& a = static_cast<const Expr&>(*task.a);
+    const auto& b = static_cast<const Expr&>(*task.b);
+    if (&a == &b && same_in_this_context(a)) return true;
+    auto x = SizeForm::of(a), y = SizeForm::of(b);
+    if (!x || !y) return visit({&a, &b, Step::visit, task.field, task.element});
+    OpenSize left = labelled(*std::move(x), left_);
+    OpenSize right = labelled(*std::move(y), right_);
+    const std::vector<const Var*> open_left = open_symbols(left), open_right = open_symbols(right);
+    if (open_left.size() != open_right.size()) return fail_size(task);
+    if (open_left.empty()) return words_of(left) == words_of(right) || fail_size(task);
+    if (open_left.size() == 1) {  // it has no other partner: once the two are matched, the sizes are compared
+      tasks_.push(task);
+      return map_free({open_left[0], open_right[0], Step::visit, task.field, task.element}, *open_left[0],
+                      *open_right[0]);
+    }
+    if (outline(left) != outline(right)) return fail_size(task);
+    for (const Var* var : open_left) left_.set_free(*var, Scopes::open_index);
+    for (const Var* var : open_right) right_.set_free(*var, Scopes::open_index);
+    open_left_.push_back(std::move(left));
+    open_right_.push_back(std::move(right));
+    if (report_ && !open_mismatch_)
+      open_mismatch_ = size_mismatch(task, "sizes whose symbols do not correspond one to one");
+    return true;
+  }
+
+  OpenSize labelled(SizeForm form, Scopes& scopes) {
+    std::vector<std::optional<std::uint64_t>> labels;
+    for (const Var* var : form.symbols()) labels.push_back(label_of(*var, scopes));
+    return {std::move(form), std::move(labels)};
+  }
+
+  /// Bound, free and numbered, free and itself; nothing if it is free and has no partner yet.
+  std::optional<std::uint64_t> label_of(const Var& var, Scopes& scopes) {
+    constexpr std::uint64_t bound_label = 1ULL << 62, free_label = 2ULL << 62;
+    if (const std::uint32_t index = scopes.bound_index(var); index != Scopes::none) {
+      note_use({.bound = true});
+      return bound_label | index;
+    }
+    note_use({.free = true});
+    if (mode_ == CompareMode::strict) {
+      scopes.set_free(var, 0);
+      return reinterpret_cast<std::uintptr_t>(&var);
+    }
+    const std::uint32_t index = scopes.free_index(var);
+    return index == Scopes::none ? std::nullopt : std::optional(free_label | index);
+  }
+
+  static std::vector<const Var*> open_symbols(const OpenSize& size) {
+    std::vector<const Var*> out;
+    for (std::size_t i = 0; i < size.labels.size(); ++i)
+      if (!size.labels[i]) out.push_back(size.form.symbols()[i]);
+    return out;
+  }
+
+  static std::vector<std::uint64_t> words_of(const OpenSize& size) {
+    std::vector<std::uint64_t> labels;
+    for (const auto& label : size.labels) labels.push_back(*label);
+    return size.form.words(labels);
+  }
+
+  /// What can be said of a size without knowing its open symbols.
+  static Hash128 outline(const OpenSize& size) {
+    std::vector<Hash128> colours;
+    for (const auto& label : size.labels) colours.push_back(label ? SizeForm::colour_of(*label) : Hash128());
+    return size.form.hash(colours);
+  }
+
+  /// Symbols that were met only together with others are matched when all is known about them.
+  bool open_sizes_match() {
+    if (open_left_.empty()) return true;
+    const auto label_known = [&](std::vector<OpenSize>& sizes, Scopes& scopes) {
+      for (OpenSize& size : sizes)
+        for (std::size_t i = 0; i < size.labels.size(); ++i)
+          if (!size.labels[i]) size.labels[i] = label_of(*size.form.symbols()[i], scopes);
+    };
+    label_known(open_left_, left_);
+    label_known(open_right_, right_);
+    if (can_match(open_left_, open_right_)) return true;
+    mismatch_ = std::move(open_mismatch_);
+    return false;
+  }
+
+  bool fail_size(const Task& task) {
+    if (report_) mismatch_ = size_mismatch(task, "different size");
+    return false;
+  }
+
+  [[nodiscard]] Mismatch size_mismatch(const Task& task, std::string_view reason) const {
+    const auto text = [](const Node* node) { return to_text(Dim(ExprRef(static_cast<const Expr*>(node)))); };
+    return {path_to(task), text(task.a), text(task.b), std::string(reason)};
+  }
+
   bool fail(const Task& task, std::string_view reason) {
     if (report_)
       mismatch_ = Mismatch{path_to(task), describe(*task.a), describe(*task.b), std::string(reason)};
@@ -361,18 +443,22 @@ class EqualWalk {
   Scopes left_, right_;
   std::uint32_t next_free_ = 0;
   NodeTable<Partner> partners_;
-  Classes classes_;
-  std::vector<Classes> local_classes_{1};
+  NodeClasses classes_;
+  std::vector<NodeClasses> local_classes_{1};
   std::uint64_t classes_epoch_ = 0;
   Stack<Task> tasks_;
   Stack<VariableUse> uses_;  ///< one per task `finish`, and one for what is around the root
   std::vector<Task> below_;
+  std::vector<OpenSize> open_left_, open_right_;  ///< pairs of sizes that are left for the end
+  std::optional<Mismatch> open_mismatch_;         ///< of the first of them
   std::optional<Mismatch> mismatch_;
 };
 
 }  // namespace
 
 bool tessera::ir::structural_equal(const Node& a, const Node& b, CompareMode mode) {
+  if (const FlatAnswer answer = flat_equal(a, b, mode); answer != FlatAnswer::unknown)
+    return answer == FlatAnswer::equal;
   return EqualWalk(mode, EqualWalk::Report::no).run(a, b);
 }
 

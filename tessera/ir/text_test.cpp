@@ -229,7 +229,8 @@ TEST(Parse, RefusesWhatIsWrong) {
     const auto result = parse(text);
     return result ? "no error" : result.error().message();
   };
-  EXPECT_EQ(message(""), "expected a function, got the end of the text");
+  EXPECT_EQ(message(""),
+            "expected 'free', 'func', 'local', 'module', 'expr', 'stmt' or 'type', got the end of the text");
   EXPECT_EQ(message("hello"),
             "expected 'free', 'func', 'local', 'module', 'expr', 'stmt' or 'type', got 'hello'");
   EXPECT_EQ(message("expr 1 +"), "expected an expression, got the end of the text");
@@ -253,7 +254,8 @@ TEST(Parse, RefusesWhatIsWrong) {
   EXPECT_EQ(message("expr dense f32[2] [1.0]"), "dense [2] has 2 elements of 4 bytes, got 4 bytes");
   EXPECT_EQ(message("expr dense i8[1] [128]"), "expected an element of dtype i8");
   EXPECT_EQ(message("free x free x expr x"), "free variable 'x' is declared twice");
-  EXPECT_EQ(message("func f() { x: i64 = 1"), "expected a statement or 'return', got the end of the text");
+  EXPECT_EQ(message("func f() { x: i64 = 1"),
+            "expected a statement or 'return', with which a function ends, got the end of the text");
   EXPECT_EQ(message("func `abc() { return }"), "missing closing `");
 }
 
@@ -297,6 +299,38 @@ TEST(Literal, HalfPrecisionRoundsToNearestEven) {
   EXPECT_EQ(float_const(5.9604644775390625e-08 * 1.5, Dtype::f16)->value, 5.9604644775390625e-08 * 2);
   EXPECT_EQ(float_const(1.0 + 1.0 / 256, Dtype::bf16)->value, 1.0);
   EXPECT_EQ(float_const(1.0 + 3.0 / 256, Dtype::bf16)->value, 1.0 + 4.0 / 256);
+}
+
+TEST(Parse, BitsAreThoseOfTheDtype) {
+  const auto value_of = [](std::string_view text) {
+    const NodeRef node = value_or_throw(parse(text));
+    EXPECT_TRUE(structural_equal(*node, *value_or_throw(parse(print(*node))), CompareMode::strict)) << text;
+    return as<FloatConst>(node)->value;
+  };
+  EXPECT_EQ(value_of("expr f32.bits(0x3f800000)"), 1.0);
+  EXPECT_EQ(value_of("expr f16.bits(0xbc00)"), -1.0);
+  EXPECT_EQ(value_of("expr bf16.bits(0x4049)"), 3.140625);
+  EXPECT_EQ(value_of("expr f64.bits(0x3ff0000000000000)"), 1.0);
+  for (const char* nan : {"f32.bits(0x7fc00001)", "f32.bits(0xff800001)", "f16.bits(0x7c01)",
+                          "f16.bits(0xfe00)", "bf16.bits(0x7f81)", "f64.bits(0x7ff0000000000001)"}) {
+    EXPECT_TRUE(std::isnan(value_of(cat("expr ", nan))));
+    EXPECT_EQ(print(*value_or_throw(parse(cat("expr ", nan)))), cat("expr ", nan, "\n"));
+  }
+  EXPECT_FALSE(static_cast<bool>(parse("expr f16.bits(0x10000)")));
+  EXPECT_FALSE(static_cast<bool>(parse("expr f32.bits(0x100000000)")));
+}
+
+TEST(Parse, EveryErrorHasACaret) {
+  for (const char* text :
+       {"", "func f() { }", "free x free x expr x", "func f(x: i64, x: i64) { return x }",
+        "func f() { return } func f() { return }", "func f() { y: i64 = call @g()\n return y }",
+        "type f32[1.5]", "func f(x: f32[2]) { y: f32[2] = g(x) {a = 1, a = 2}\n return y }",
+        "free N expr dense f32[N] [1.0]", "expr f32.bits(1)", "expr i32.inf", "type"}) {
+    const auto result = parse(text);
+    ASSERT_FALSE(static_cast<bool>(result)) << text;
+    EXPECT_NE(result.error().to_text().find("^"), std::string::npos) << result.error().to_text();
+    EXPECT_GT(result.error().span().line, 0u) << text;
+  }
 }
 
 }  // namespace

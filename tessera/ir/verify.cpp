@@ -82,7 +82,7 @@ class ScopeVerifier {
       case NodeKind::call: {
         for (const ExprRef& arg : static_cast<const Call&>(expr).args) operand(*arg, at, "an argument");
         for (const auto& [name, attribute] : static_cast<const Call&>(expr).attrs.entries())
-          if (const auto* shape = std::get_if<Shape>(&attribute)) dims(*shape, at);
+          if (const auto* shape = std::get_if<Shape>(&attribute)) symbols(*shape, at);
         return std::nullopt;
       }
       case NodeKind::tuple:
@@ -106,6 +106,13 @@ class ScopeVerifier {
     }
   }
 
+  void type(const Type& type, const Node& at) {
+    if (!is<TupleType>(type)) return element_type(type, at);
+    for (const Node* node : post_order(type))  // also the types of size symbols, which are checked elsewhere
+      if (const auto* tuple = as<TupleType>(*node))
+        for (const TypeRef& element : tuple->elements) element_type(*element, at);
+  }
+
  private:
   void fail(const Node& node, std::string message) {
     Error error(ErrorCode::invalid_argument, std::move(message), node.span().resolve());
@@ -120,20 +127,31 @@ class ScopeVerifier {
       fail(var, cat("'", describe(var), "' is assigned twice"));
   }
 
-  void type(const Type& type, const Node& at) {
+  void element_type(const Node& type, const Node& at) {
     if (const auto* tensor = as<TensorType>(type)) dims(tensor->shape, at);
-    if (const auto* tuple = as<TupleType>(type))
-      for (const Node* node : post_order(*tuple))
-        if (const auto* element = as<TensorType>(*node)) dims(element->shape, at);
+    if (const auto* scalar = as<ScalarType>(type); scalar != nullptr && is_impossible(scalar->range))
+      fail(at, cat("no number is in the range ", *scalar->range.lower, "..", *scalar->range.upper));
+  }
+
+  static bool is_impossible(const Range& range) {
+    return range.lower && range.upper && *range.lower > *range.upper;
   }
 
   void dims(const Shape& shape, const Node& at) {
-    for (const Dim& dim : shape) {
+    for (const Dim& dim : shape)
       if (dim.is_constant() && dim.value() < 0) fail(at, cat("dimension ", dim.value(), " is negative"));
+    symbols(shape, at);
+  }
+
+  /// An attribute may hold positions, which count from the end if negative, or -1 for a size to be found.
+  void symbols(const Shape& shape, const Node& at) {
+    for (const Dim& dim : shape) {
       if (dim.is_constant()) continue;
       scalars(*dim.expr(), at);
       if (scalar_dtype(*dim.expr()) != Dtype::i64)
         fail(at, cat("dimension ", to_text(dim), " is not an i64 expression"));
+      else if (const auto upper = bounds(dim).upper; upper && *upper < 0)
+        fail(at, cat("dimension ", to_text(dim), " is at most ", *upper, ", which is negative"));
     }
   }
 
@@ -202,9 +220,15 @@ class ScopeVerifier {
   }
 
   void use(const Var& var, const Node& at) {
-    if (var.declared || defined_.find(var) != nullptr) return;
+    if (defined_.find(var) != nullptr) return;
+    if (var.declared) return declared_free(var);
     fail(at, cat("'", describe(var), "' is used but not defined before"));
     defined_[var] = true;  // say it once
+  }
+
+  /// A free variable brings its type with it: checked where it is met first.
+  void declared_free(const Var& var) {
+    if (bool& known = free_[var]; !std::exchange(known, true)) type(*var.type, var);
   }
 
   // ---- types of results
@@ -375,6 +399,7 @@ class ScopeVerifier {
   std::vector<Error>& errors_;
   std::string where_;
   NodeTable<bool> defined_;
+  NodeTable<bool> free_;
   NodeTable<bool> checked_;
 };
 
@@ -386,6 +411,8 @@ std::vector<Error> tessera::ir::verify_all(const Node& root) {
     if (const auto* function = as<Function>(*node)) ScopeVerifier(errors).function(*function);
   if (const auto* statement = as<Assign>(root)) {
     ScopeVerifier(errors).statement(*statement);
+  } else if (root.kind() <= NodeKind::tuple_type) {
+    ScopeVerifier(errors).type(static_cast<const Type&>(root), root);
   } else if (root.kind() >= NodeKind::var && root.kind() <= NodeKind::for_region) {
     (void)ScopeVerifier(errors).value(static_cast<const Expr&>(root), root);
   }

@@ -50,6 +50,16 @@ TEST(Verify, FindsScopeErrors) {
   EXPECT_EQ(verify_all(*outer)[0].message(), "'x' is used but not defined before");
 }
 
+TEST(Verify, FindsSizesThatCannotBe) {
+  EXPECT_EQ(errors_of("free N type f32[N, -3]"), Errors{"dimension -3 is negative"});
+  EXPECT_EQ(errors_of("free N: i64 in 5..2 type (f32[N], f32[N])"), Errors{"no number is in the range 5..2"});
+  EXPECT_EQ(errors_of("func f[N: i64 in 1..0](x: f32[N]) { return x }"),
+            Errors{"no number is in the range 1..0"});
+  EXPECT_EQ(errors_of("func f[N: i64 in 0..3](x: f32[N - 5]) { return x }"),
+            Errors{"dimension N - 5 is at most -2, which is negative"});
+  EXPECT_EQ(errors_of("func f[N](x: f32[N - 5], y: f32[0]) { return x }"), Errors{});
+}
+
 TEST(Verify, FindsTypeErrors) {
   EXPECT_EQ(errors_of("func f(x: f32[2], p: f32[]) { a: f32[2] = if p with (x) (y: f32[2]) { return y } else "
                       "(y: f32[2]) { return y } return a }"),

@@ -8,6 +8,8 @@
 //   text(v) / bytes(v)                   plain values of variable length
 //   child(node) / define(var) / absent() another node, a variable that is bound here, an optional that is not
 //   there
+//   size(expr)                           the expression of a dimension; child(expr) where there is no such
+//   member
 #pragma once
 
 #include <bit>
@@ -60,7 +62,10 @@ void visit_value(const T& value, V& v) {
       v.value(value, identity_word(value.value()));
     } else {
       v.value(value, dim_is_expression);
-      v.child(*value.expr());
+      if constexpr (requires { v.size(*value.expr()); })
+        v.size(*value.expr());
+      else
+        v.child(*value.expr());
     }
   } else if constexpr (std::is_same_v<T, Attributes>) {
     for (const auto& [name, entry] : value.entries()) {
@@ -183,7 +188,7 @@ bool pair_value(const T& x, const T& y, H& h) {
   } else if constexpr (std::is_same_v<T, Dim>) {
     if (x.is_constant() != y.is_constant()) return h.differ(x, y);
     if (x.is_constant()) return x.value() == y.value() || h.differ(x, y);
-    h.child(*x.expr(), *y.expr());
+    h.size(*x.expr(), *y.expr());
     return true;
   } else if constexpr (std::is_same_v<T, Attributes>) {
     return pair_attributes<kind>(x, y, h);
@@ -217,7 +222,7 @@ bool pair_field(const N& a, const N& b, H& h) {
 
 /// Lays two nodes of one type side by side, field by field. The handler gets
 ///   field(index, is_head), element(index), attribute(name)   where it is
-///   child(x, y), define(x, y)                                pairs of nodes
+///   child(x, y), define(x, y), size(x, y)                    pairs of nodes; of expressions of dimensions
 ///   differ(x, y), only_left(x), only_right(y)                the first plain difference; returns false
 /// False as soon as a plain value differs.
 template <class N, class H>

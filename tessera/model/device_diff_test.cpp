@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tessera/runtime/devices.h"
+#include "tessera/engine/devices.h"
 #include "tests/support/onnx_file.h"
 
 using namespace tessera;
@@ -24,15 +24,20 @@ class PerturbedDevice final : public runtime::Device {
     if (call.card().name == op_) reinterpret_cast<float*>(results[0].data)[1] += by_;
     return {};
   }
+  const pattern::Target& target() const override { return reference_->target(); }
+  Result<std::unique_ptr<runtime::Executable>> load(
+      plan::PlanRef plan, const std::shared_ptr<runtime::MemoryPool>& pool) override {
+    return reference_->load(std::move(plan), pool);
+  }
 
  private:
-  std::unique_ptr<runtime::Device> reference_ = value_or_throw(runtime::open_device("reference"));
+  std::shared_ptr<runtime::Device> reference_ = value_or_throw(engine::find_device("reference"));
   std::string op_;
   float by_;
 };
 
 Result<DeviceDiff> diff_with(runtime::Device& other) {
-  const auto reference = value_or_throw(runtime::open_device("reference"));
+  const auto reference = value_or_throw(engine::find_device("reference"));
   const onnx::Model model = value_or_throw(onnx::read_model(dense_layer().write("device_diff.onnx")));
   const std::vector<float> x{1, 1};
   const onnx::DataValue input{onnx::DataValue::Kind::tensor,
@@ -43,7 +48,7 @@ Result<DeviceDiff> diff_with(runtime::Device& other) {
 }  // namespace
 
 TEST(DeviceDiff, ADeviceAgreesWithItself) {
-  const auto same = value_or_throw(runtime::open_device("reference"));
+  const auto same = value_or_throw(engine::find_device("reference"));
   const DeviceDiff diff = value_or_throw(diff_with(*same));
   EXPECT_FALSE(diff.first);
   EXPECT_EQ(diff.calls, 3U);
@@ -78,7 +83,7 @@ TEST(DeviceDiff, NoNumberOnOneSideIsADifference) {
 }
 
 TEST(Devices, AnUnknownNameListsThoseThereAre) {
-  const auto none = runtime::open_device("abacus");
+  const auto none = engine::find_device("abacus");
   ASSERT_FALSE(none);
   EXPECT_NE(none.error().message().find("'abacus'"), std::string::npos);
   EXPECT_NE(none.error().message().find("reference"), std::string::npos);

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 
+#include "tessera/base/text.h"
+
+using namespace tessera;
 using namespace tessera::pattern;
 
 bool CandidateList::add(std::span<const NodeId> nodes, double cost, std::uint32_t kind,
                         std::span<const std::uint32_t> payload) {
-  if (sets_.size() >= limits_.candidates || covered_nodes_ + nodes.size() > limits_.covered_nodes)
+  if (sets_.size() >= part_limits_.candidates || covered_nodes_ + nodes.size() > part_limits_.covered_nodes)
     return false;
   covered_nodes_ += nodes.size();
   sets_.push_back({.nodes = SmallVector<std::uint32_t, 8>(nodes), .cost = cost});
@@ -15,11 +18,35 @@ bool CandidateList::add(std::span<const NodeId> nodes, double cost, std::uint32_
   return true;
 }
 
+void CandidateList::begin_source(std::optional<Clock::time_point> end) {
+  source_begin_.push_back(sets_.size());
+  end_ = part_end_ = end;
+  part_limits_ = limits_;
+}
+
+void CandidateList::begin_part(std::size_t parts) {
+  const std::size_t shares = std::clamp<std::size_t>(parts, 1, 4);
+  const auto share = [&](std::size_t used, std::size_t limit) {
+    return used + (limit - used + shares - 1) / shares;
+  };
+  part_limits_ = {share(sets_.size(), limits_.candidates), share(covered_nodes_, limits_.covered_nodes)};
+  if (!end_) return;
+  const auto now = Clock::now();
+  part_end_ = now + (*end_ - now) / static_cast<std::int64_t>(shares);
+}
+
 void CandidateList::set_incomplete(std::string why) { gaps_.push_back(std::move(why)); }
 
 void CandidateList::set_out_of_time(std::string why) {
   was_cut_ = true;
   set_incomplete(std::move(why));
+}
+
+void CandidateList::set_full(const std::string& who) {
+  if (is_short_of_time_)
+    set_out_of_time(cat(who, ": the time was over"));
+  else
+    set_incomplete(cat(who, ": there are too many candidates"));
 }
 
 std::uint32_t CandidateList::source(std::size_t i) const {

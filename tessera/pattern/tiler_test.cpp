@@ -97,6 +97,54 @@ TEST(Tile, WithoutTimeTheAnswerIsValidAndClaimsNothing) {
   EXPECT_EQ(covered + tiling.uncovered.size(), graph.node_count());
 }
 
+/// `taken` of `all` equal operands of one addition: a binomial number of matches.
+std::string sum_of(std::uint32_t all, std::uint32_t taken) {
+  std::string nodes;
+  std::string inputs;
+  for (std::uint32_t i = 0; i < all; ++i) {
+    if (i < taken) nodes += cat(R"({"id":"r)", i, R"(","op":"relu"},)");
+    inputs += cat(i == 0 ? "" : ",", i < taken ? cat("\"r", i, "\"") : "null");
+  }
+  return cat(R"({"nodes":[)", nodes, R"({"id":"t","op":"add","inputs":[)", inputs, "]}]}");
+}
+
+TEST(Tile, ABudgetBoundsTheListing) {
+  std::string text;
+  for (int i = 0; i < 32; ++i) text += cat("r", i, ":relu->", i == 0 ? "t:add" : "t", ";");
+  const Graph graph = graph_from(text);
+  const auto start = std::chrono::steady_clock::now();
+  const Tiling tiling = tiling_of(graph, {pattern_from(sum_of(32, 16)), pattern_from("1:relu")},
+                                  {.budget = std::chrono::milliseconds(100)});
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5)) << "all would take hours";
+  EXPECT_FALSE(tiling.optimal);
+  EXPECT_EQ(tiling.bound, 0);
+  EXPECT_EQ(tiling.gap, 1);
+  EXPECT_EQ(tiling.gaps, Lines{"pattern \"p\": the time was over"});
+  EXPECT_LE(tiling.uncovered.size(), 1U) << "a pattern that takes its time leaves some to the others";
+}
+
+TEST(Tile, WithoutABudgetTheListingEndsToo) {
+  std::string text;
+  for (int i = 0; i < 12; ++i) text += cat("r", i, ":relu->", i == 0 ? "t:add" : "t", ";");
+  // Twelve operands that are all told apart, but fit everywhere: 12! ways to cover the same nodes.
+  std::string pattern;
+  for (int i = 0; i < 12; ++i) pattern += cat("r", i, ":relu|z", i, "->", i == 0 ? "t:add" : "t", ";");
+  const Tiling tiling = tiling_of(graph_from(text), {pattern_from(pattern)});
+  EXPECT_EQ(tiling.candidates, 64U);
+  EXPECT_EQ(tiling.gaps, Lines{"pattern \"p\": the search took too many steps"});
+  EXPECT_EQ(tiling.cost, 1);
+}
+
+TEST(Tile, APatternThatFitsTooOftenLeavesRoomForOthers) {
+  Target target = target_of({pattern_from("1:a->2:a"), pattern_from("1:a @cost=1")});
+  target.limits.candidates = 16;
+  std::string text = "0:a";
+  for (int i = 1; i < 12; ++i) text += cat("->", i, ":a");
+  const Tiling tiling = value_or_throw(tile(graph_from(text), target, {.uncovered_cost = 4}));
+  EXPECT_EQ(tiling.candidates, 16U);
+  EXPECT_EQ(tiling.gaps.size(), 2U);
+}
+
 TEST(Tile, AValueMayHaveVeryManyReaders) {
   constexpr std::size_t readers = 20'000;
   std::string text = "p:p";

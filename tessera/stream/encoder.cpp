@@ -5,12 +5,33 @@
 using namespace tessera;
 using namespace tessera::stream;
 
+namespace {
+
+constexpr std::uint32_t freed_tag = 1U << 31;  // no length, with which other parts begin, is as large
+
+}  // namespace
+
 const Encoding& Encoder::encode(const Trace& trace) {
   for (auto op = static_cast<OpIndex>(all_ops_.size()); op < trace.op_count(); ++op) all_ops_.push_back(op);
   return encode(trace, std::span(all_ops_).first(trace.op_count()));
 }
 
 const Encoding& Encoder::encode(const Trace& trace, std::span<const OpIndex> ops) {
+  are_symbols_numbered_ = false;
+  met_.clear();
+  write(trace, ops);
+  if (!met_.empty()) {  // the order of the ops is known now, and with it the numbers of the symbols
+    numbers_.assign(met_);
+    are_symbols_numbered_ = true;
+    write(trace, ops);
+    for (const ir::Var* symbol : numbers_.symbols()) out_.symbols.push(symbol->id);
+    emit_symbols();
+  }
+  out_.signature = hash_(out_.view());
+  return out_;
+}
+
+void Encoder::write(const Trace& trace, std::span<const OpIndex> ops) {
   begin(trace, ops.size());
   const bool is_whole = ops.size() == trace.op_count();
   for (const Operand value : trace.asked()) {
@@ -20,7 +41,11 @@ const Encoding& Encoder::encode(const Trace& trace, std::span<const OpIndex> ops
   }
   out_.ops.end_at(op_);
   if (out_.ops.size() < ops.size()) visit_sinks(ops);
-  return finish(ops);
+  emit_asked(ops);
+  out_.skeleton.end_at(word_);
+  out_.sizes.end_at(size_);
+  emit_patterns();
+  if (trace.has_freed()) emit_freed(ops);
 }
 
 void Encoder::begin(const Trace& trace, std::size_t op_count) {
@@ -40,7 +65,6 @@ void Encoder::begin(const Trace& trace, std::size_t op_count) {
   if (input_number_.size() < trace.input_count()) input_number_.resize(trace.input_count());
   if (pattern_number_.size() < trace.patterns().size()) pattern_number_.resize(trace.patterns().size());
   patterns_.clear();
-  if (!symbol_number_.empty()) symbol_number_.clear();
   out_.inputs.clear();
   out_.parameters.clear();
   out_.symbols.clear();
@@ -48,14 +72,24 @@ void Encoder::begin(const Trace& trace, std::size_t op_count) {
   put(static_cast<std::uint32_t>(op_count));
 }
 
-/// Room for everything but the patterns, so that no write has to look.
+namespace {
+
+std::size_t symbolic_words(const Trace& trace) {
+  std::size_t words = 0;
+  for (const SymbolicSizeRef& size : trace.symbolic_sizes()) words += 2 * size->word_count();
+  return words;
+}
+
+}  // namespace
+
+/// Room for everything but the patterns and the symbols, so that no write has to look.
 void Encoder::make_room(const Trace& trace) {
   out_.skeleton.clear();
   out_.sizes.clear();
   out_.ops.clear();
   const std::size_t per_op = 4;
   const std::size_t words = 2 + per_op * trace.op_count() + 2 * std::size_t{trace.operand_count()} +
-                            trace.result_count() + trace.symbol_count() + 2 * trace.asked().size();
+                            trace.result_count() + 2 * trace.asked().size() + symbolic_words(trace);
   word_ = out_.skeleton.make_room(words);
   size_ = out_.sizes.make_room(trace.size_count());
   op_ = out_.ops.make_room(trace.op_count());
@@ -68,15 +102,6 @@ void Encoder::visit_sinks(std::span<const OpIndex> ops) {
   sink_order_.sort(*trace_, ops, out_, sinks_);
   for (const OpIndex sink : sinks_) visit(sink);
   out_.ops.end_at(op_);
-}
-
-const Encoding& Encoder::finish(std::span<const OpIndex> ops) {
-  emit_asked(ops);
-  out_.skeleton.end_at(word_);
-  out_.sizes.end_at(size_);
-  emit_patterns();
-  out_.signature = hash_(out_.view());
-  return out_;
 }
 
 /// The next op that must come before this one, or no_op if there is none left.
@@ -112,8 +137,8 @@ void Encoder::visit(OpIndex root) {
 
 inline void Encoder::put_extras(const Described& described) {
   for (const std::int64_t size : trace_->sizes(described)) *size_++ = size;
-  if (described.symbol_count > 0) [[unlikely]]
-    put_symbols(trace_->symbols(described));
+  if (described.symbolic_count > 0) [[unlikely]]
+    put_symbolic(trace_->symbolic(described));
 }
 
 inline void Encoder::emit_input(std::uint32_t input) {
@@ -167,12 +192,16 @@ void Encoder::emit(OpIndex op) {
   }
 }
 
-void Encoder::put_symbols(std::span<const SymbolId> symbols) {
-  for (const SymbolId symbol : symbols) {
-    const auto [at, is_new] =
-        symbol_number_.try_emplace(symbol, static_cast<std::uint32_t>(out_.symbols.size()));
-    if (is_new) out_.symbols.push(symbol);
-    put(at->second);
+void Encoder::put_symbolic(std::span<const SymbolicSizeRef> sizes) {
+  for (const SymbolicSizeRef& size : sizes) {
+    if (!are_symbols_numbered_) {
+      met_.push_back(size.get());
+      continue;
+    }
+    for (const std::uint64_t word : numbers_.words(*size)) {
+      put(static_cast<std::uint32_t>(word));
+      put(static_cast<std::uint32_t>(word >> 32));
+    }
   }
 }
 
@@ -195,17 +224,39 @@ void Encoder::emit_asked(std::span<const OpIndex> ops) {
   }
 }
 
+void Encoder::emit_bytes(std::string_view bytes) {
+  out_.skeleton.push(static_cast<std::uint32_t>(bytes.size()));
+  for (std::size_t i = 0; i < bytes.size(); i += 4) {
+    std::uint32_t word = 0;
+    for (std::size_t j = i; j < std::min(i + 4, bytes.size()); ++j)
+      word |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[j])) << (8 * (j - i));
+    out_.skeleton.push(word);
+  }
+}
+
 void Encoder::emit_patterns() {
   out_.skeleton.push(static_cast<std::uint32_t>(patterns_.size()));
-  for (const PatternId pattern : patterns_) {
-    const std::string_view bytes = trace_->patterns().bytes(pattern);
-    out_.skeleton.push(static_cast<std::uint32_t>(bytes.size()));
-    for (std::size_t i = 0; i < bytes.size(); i += 4) {
-      std::uint32_t word = 0;
-      for (std::size_t j = i; j < std::min(i + 4, bytes.size()); ++j)
-        word |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[j])) << (8 * (j - i));
-      out_.skeleton.push(word);
-    }
+  for (const PatternId pattern : patterns_) emit_bytes(trace_->patterns().bytes(pattern));
+}
+
+/// Behind everything else and only where there are some, so that a stream that does not say what dies has the
+/// signature it has by its ops alone.
+void Encoder::emit_freed(std::span<const OpIndex> ops) {
+  std::vector<std::uint32_t> freed;
+  for (const OpIndex op : ops)
+    for (std::uint32_t result = trace_->first_result(op); result < trace_->first_result(op + 1); ++result)
+      if (trace_->is_freed(result)) freed.push_back(result_number_[result]);
+  std::sort(freed.begin(), freed.end());
+  if (!freed.empty()) out_.skeleton.push(static_cast<std::uint32_t>(freed.size()) | freed_tag);
+  for (const std::uint32_t number : freed) out_.skeleton.push(number);
+}
+
+void Encoder::emit_symbols() {
+  Pattern type;
+  for (const ir::Var* symbol : numbers_.symbols()) {
+    type.clear();
+    append_type(type, symbol->type.get());
+    emit_bytes(type.bytes);
   }
 }
 

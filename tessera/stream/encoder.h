@@ -6,22 +6,26 @@
 // Layout of the skeleton, in words of 32 bits:
 //   number of ops, and per op:
 //     pattern << 8 | results << 4 | operands, where a field that is all ones is followed by a word with the
-//     number; symbols of its attributes per operand: number << 2 | kind (result, input met before, input met
-//     now, parameter); an input met now is
-//                  followed by pattern and symbols of its type, a parameter's number is its dtype
-//     per result:  pattern << 1 | live, symbols of its type
+//     number; the symbolic sizes of its attributes
+//     per operand: number << 2 | kind (result, input met before, input met now, parameter); an input met now
+//     is
+//                  followed by pattern and symbolic sizes of its type, a parameter's number is its dtype
+//     per result:  pattern << 1 | live, symbolic sizes of its type
 //   number of values asked for, and each as number << 2 | kind
 //   number of patterns, and the length and the bytes of each
-// Patterns, results, inputs and symbols are numbered in the order they are met.
+//   how many results are freed, with a tag, and their numbers, if there are any
+//   the types of the symbols, each as length and bytes
+// Patterns, results and inputs are numbered in the order they are met, symbols as symbol_numbers.h says: the
+// encoding of a trace with symbols is written twice, first to know that order.
 #pragma once
 
 #include <cstdint>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "tessera/stream/encoding.h"
 #include "tessera/stream/sink_order.h"
+#include "tessera/stream/symbol_numbers.h"
 
 namespace tessera::stream {
 
@@ -49,10 +53,10 @@ class Encoder {
     std::uint32_t number = 0;
   };
 
+  void write(const Trace& trace, std::span<const OpIndex> ops);
   void begin(const Trace& trace, std::size_t op_count);
   void make_room(const Trace& trace);
   void visit_sinks(std::span<const OpIndex> ops);
-  const Encoding& finish(std::span<const OpIndex> ops);
   void visit(OpIndex root);
   [[nodiscard]] OpIndex next_before(Frame& frame);
   void emit(OpIndex op);
@@ -61,10 +65,13 @@ class Encoder {
   void emit_input(std::uint32_t input);
   void emit_asked(std::span<const OpIndex> ops);
   void emit_patterns();
+  void emit_symbols();
+  void emit_freed(std::span<const OpIndex> ops);
+  void emit_bytes(std::string_view bytes);
   void put(std::uint32_t word) { *word_++ = word; }
   void put_ref(Ref kind, std::uint32_t number) { put(number << 2 | static_cast<std::uint32_t>(kind)); }
   void put_extras(const Described& described);
-  void put_symbols(std::span<const SymbolId> symbols);
+  void put_symbolic(std::span<const SymbolicSizeRef> sizes);
   std::uint32_t pattern_number(PatternId pattern) {
     const Numbered& known = pattern_number_[pattern];
     return known.run == run_ ? known.number : new_pattern_number(pattern);
@@ -86,7 +93,9 @@ class Encoder {
   std::vector<Numbered> input_number_;        // by input
   std::vector<Numbered> pattern_number_;      // by pattern
   std::vector<PatternId> patterns_;           // in the order they are met
-  std::unordered_map<SymbolId, std::uint32_t> symbol_number_;
+  std::vector<const SymbolicSize*> met_;      // the symbolic sizes of the first writing, in order
+  SymbolNumbers numbers_;                     // for the second
+  bool are_symbols_numbered_ = false;
   std::vector<Frame> stack_;
   std::vector<OpIndex> all_ops_;
   std::vector<OpIndex> sinks_;

@@ -41,7 +41,7 @@ struct Encoding {
   Buffer<OpIndex> ops;               ///< in canonical order: operands first
   Buffer<std::uint32_t> inputs;      ///< inputs of the trace, in the order they are first read
   Buffer<std::uint32_t> parameters;  ///< places in the operands of the trace, in the order they are read
-  Buffer<SymbolId> symbols;          ///< in the order they are met
+  Buffer<SymbolId> symbols;          ///< in the order of their numbers
   Hash128 signature;
 
   [[nodiscard]] EncodingView view() const { return {skeleton, sizes}; }

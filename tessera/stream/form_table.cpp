@@ -15,6 +15,10 @@ bool same_letters(const Lane& a, const Lane& b) {
     if (a.step(i).op != b.step(i).op) return false;
   for (std::uint64_t slot = 0; slot < a.end_slot(); ++slot)
     if (a.link(slot) != b.link(slot)) return false;
+  for (std::uint64_t i = 0; i < a.size(); ++i) {
+    const auto x = a.deaths(i), y = b.deaths(i);
+    if (!std::equal(x.begin(), x.end(), y.begin(), y.end())) return false;
+  }
   return true;
 }
 

@@ -138,7 +138,8 @@ void HotPathDetector::State::dissolved(Lane& lane) {
 
 void HotPathDetector::State::append_loose(const Lane& lane) {
   for (std::uint64_t i = lane.begin(); i < lane.end(); ++i) {
-    loose_.append({lane.step(i).op, lane.step(i).input_count, lane.uses(i), lane.step(i).position});
+    loose_.append(
+        {lane.step(i).op, lane.step(i).input_count, lane.uses(i), lane.deaths(i), lane.step(i).position});
     after_append(loose_);
   }
   if (loose_.size() > 4 * options_.max_period) loose_.keep_last(2 * options_.max_period + 1);
@@ -306,6 +307,10 @@ bool HotPathDetector::State::write_trace(const Lane& lane, std::uint64_t start, 
     for (const ir::TypeRef& type : kind->results) results.push_back({(use++)->version, type});
     recorder.record({.op = kind->op, .attributes = &kind->attributes, .inputs = inputs}, kind->effect,
                     results);
+    for (const std::uint32_t back : lane.deaths_within(i, lane.step(start).first_slot))
+      if (const auto value = recorder.find(lane.use(lane.end_slot(i) - back).version);
+          value && value->is_result())
+        trace.set_freed(*value);
   }
   trace.set_unread_live();
   return true;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tessera/base/text.h"
 #include "tests/support/stream_text.h"
 
@@ -283,6 +285,50 @@ TEST(HotPathDetector, StatisticsAddUp) {
   ASSERT_EQ(detector.top_units(1).size(), 1u);
   EXPECT_EQ(detector.top_units(9).size(), 2u);
   EXPECT_EQ(detector.top_units(1)[0].count, 50u);
+}
+
+TEST(HotPathDetector, Trap_S9_WhatDiesInsideIsPartOfAUnit) {
+  const auto units = [](std::string_view round) {
+    HotPathDetector detector;
+    StreamText text;
+    record_all(detector, text.parse(repeated(round, 50)));
+    detector.flush();
+    return detector.hot_units();
+  };
+  const auto held = units("t = mm(x, w); r = relu(t)"), dead = units("t = mm(x, w); r = relu(t); free t");
+  const auto all_dead = units("t = mm(x, w); r = relu(t); free t, r");
+  ASSERT_EQ(held.size(), 1u);
+  ASSERT_EQ(dead.size(), 1u);
+  ASSERT_EQ(all_dead.size(), 1u);
+  for (const auto& found : {held, dead, all_dead}) {
+    EXPECT_EQ(found[0].length, 2u);
+    EXPECT_EQ(found[0].count, 50u);
+  }
+  EXPECT_NE(held[0].signature, dead[0].signature);
+  EXPECT_NE(held[0].signature, all_dead[0].signature);
+  EXPECT_NE(dead[0].signature, all_dead[0].signature);
+  // Where it dies does not matter, and what came from before the unit does not.
+  const auto later = units("t = mm(x, w); r = relu(t); s = neg(r); free t");
+  const auto sooner = units("t = mm(x, w); r = relu(t); free t; s = neg(r)");
+  ASSERT_EQ(later.size(), 1u);
+  ASSERT_EQ(sooner.size(), 1u);
+  EXPECT_EQ(later[0].signature, sooner[0].signature);
+  const auto carried = units("g = grad(w); v = sub(w, g); free g, w; w = id(v); free v");
+  ASSERT_EQ(carried.size(), 1u);
+  EXPECT_EQ(carried[0].count, 50u);
+  EXPECT_EQ(carried[0].length, 3u);
+}
+
+TEST(HotPathDetector, Trap_S9_UnitsThatDifferInWhatDiesAreCountedApart) {
+  HotPathDetector detector;
+  StreamText text;
+  const std::string round = "t = mm(x, w); r = relu(t); free t; u = mm(x, w); s = relu(u); k = end(s)";
+  record_all(detector, text.parse(repeated(round, 40)));
+  record_all(detector, text.parse(repeated("t = mm(x, w); r = relu(t); free t, r", 40)));
+  detector.flush();
+  std::set<std::string> signatures;
+  for (const HotUnit& unit : detector.hot_units()) signatures.insert(unit.signature.to_hex());
+  EXPECT_GE(signatures.size(), 2u);
 }
 
 }  // namespace

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "tessera/ir/dim.h"
+#include "tessera/ir/print.h"
+#include "tessera/ir/structural_equal.h"
 
 using namespace tessera;
 using namespace tessera::ir;
@@ -104,7 +105,9 @@ Result<AttributeValue> tessera::stream::attribute_from_json(const JsonCursor& js
 Result<ValueId> InstructionReader::value(const JsonCursor& json) {
   const std::string name = TESSERA_TRY(json.string());
   if (name.empty()) return json.error("expected the name of a value, got an empty string");
-  return ids_.try_emplace(name, ids_.size()).first->second;
+  const auto [at, is_new] = ids_.try_emplace(name, next_id_);
+  if (is_new) ++next_id_;
+  return at->second;
 }
 
 Result<std::vector<ValueId>> InstructionReader::values(const JsonCursor& json) {
@@ -193,6 +196,37 @@ Result<void> InstructionReader::check_types_used(const JsonCursor& json, const T
   return {};
 }
 
+/// What is read has the type it was given before. An id that is also written may get another one: then the
+/// type that is given here is that of the new value.
+Result<void> InstructionReader::agree_with_known(const JsonCursor& json, OwnedInstruction& out) {
+  for (std::size_t slot = 0; slot < out.inputs.size(); ++slot)
+    if (!out.inputs[slot].is_parameter) TESSERA_TRY(agree_with_known(json, out, slot));
+  for (const Output& output : out.outputs) known_[output.value] = {output.type, {}, 0};
+  for (const ValueId id : out.frees) known_.erase(id);
+  return {};
+}
+
+Result<void> InstructionReader::agree_with_known(const JsonCursor& json, OwnedInstruction& out,
+                                                 std::size_t slot) {
+  Input& input = out.inputs[slot];
+  Known& known = known_.try_emplace(input.value, Known{input.type, out.op, slot}).first->second;
+  if (known.type == nullptr) known.type = input.type;
+  const bool is_written = std::any_of(out.outputs.begin(), out.outputs.end(),
+                                      [&](const Output& output) { return output.value == input.value; });
+  if (input.type == nullptr || is_written) input.type = known.type;
+  if (input.type == known.type || structural_equal(*input.type, *known.type, CompareMode::strict)) return {};
+  const std::string name = TESSERA_TRY(TESSERA_TRY(TESSERA_TRY(json.field("inputs")).array())[slot].string());
+  if (!is_one_piece_ && known.op == out.op && known.slot == slot) {
+    input.value = ids_[name] = next_id_++;
+    known_[input.value] = {input.type, out.op, slot};
+    return {};
+  }
+  const JsonCursor types = TESSERA_TRY(json.field("types"));
+  return TESSERA_TRY(types.field(name))
+      .error(cat("expected ", print_line(*known.type), ", the type ", quote(shortened(name, 40)),
+                 " was given before, got ", print_line(*input.type)));
+}
+
 Result<OwnedInstruction> InstructionReader::instruction(const JsonCursor& json) {
   TESSERA_TRY(json.only_fields({"op", "inputs", "output", "outputs", "attrs", "types", "effect", "free"}));
   OwnedInstruction out;
@@ -208,16 +242,18 @@ Result<OwnedInstruction> InstructionReader::instruction(const JsonCursor& json) 
   if (const auto effect = TESSERA_TRY(json.optional_field("effect")))
     out.effect = TESSERA_TRY(effect_from_json(*effect));
   if (const auto free = TESSERA_TRY(json.optional_field("free"))) out.frees = TESSERA_TRY(values(*free));
+  TESSERA_TRY(agree_with_known(json, out));
   return out;
 }
 
 Result<StreamFile> InstructionReader::stream(const JsonCursor& json) {
   TESSERA_TRY(json.only_fields({"stream", "live"}));
+  is_one_piece_ = true;
   StreamFile out;
   const JsonCursor list = TESSERA_TRY(json.field("stream"));
   for (const JsonCursor& item : TESSERA_TRY(list.array()))
     out.instructions.push_back(TESSERA_TRY(instruction(item)));
-  const std::size_t known = ids_.size();
+  const ValueId known = next_id_;
   const auto live = TESSERA_TRY(json.optional_field("live"));
   if (!live) return out;
   out.has_live = true;

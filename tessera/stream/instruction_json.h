@@ -3,7 +3,8 @@
 //   {"op": "matmul", "inputs": ["x", "w"], "output": "a", "attrs": {"axis": 0}}
 //
 // Also: `outputs` (several), `types` ({"x": "f32[2,N]"}: a name among the dimensions is a size symbol, the
-// same one wherever it stands), numbers among `inputs` (parameters, whose values do not count), `effect`
+// same one wherever it stands; a value has one type), numbers among `inputs`
+// (parameters, whose values do not count), `effect`
 // ("write", "random", "read") and `free` (values that die with the instruction).
 #pragma once
 
@@ -47,7 +48,9 @@ struct StreamFile {
 /// Gives names ids and types their symbols; all instructions of one stream go through one reader.
 class InstructionReader {
  public:
-  /// One instruction. Errors have line, column and what was expected.
+  /// One instruction of a stream that may go round and round: where a slot that read a value from outside
+  /// first reads that id again with another type, the id is another value from then on. Errors have line,
+  /// column and what was expected.
   [[nodiscard]] Result<OwnedInstruction> instruction(const JsonCursor& json);
   /// {"stream": [instruction, …], "live": [name, …]}
   [[nodiscard]] Result<StreamFile> stream(const JsonCursor& json);
@@ -61,11 +64,23 @@ class InstructionReader {
   [[nodiscard]] Result<Types> types(const JsonCursor& instruction);
   [[nodiscard]] Result<void> read_inputs(const JsonCursor& json, Types& types, OwnedInstruction& out);
   [[nodiscard]] Result<void> read_outputs(const JsonCursor& json, Types& types, OwnedInstruction& out);
+  [[nodiscard]] Result<void> agree_with_known(const JsonCursor& json, OwnedInstruction& out);
+  [[nodiscard]] Result<void> agree_with_known(const JsonCursor& json, OwnedInstruction& out,
+                                              std::size_t slot);
   [[nodiscard]] Result<void> check_types_used(const JsonCursor& json, const Types& types,
                                               const OwnedInstruction& out) const;
 
   std::unordered_map<std::string, ValueId> ids_;
   std::unordered_map<std::string, ir::TypeRef> types_;  // by text
+  /// What was said of a value: its type and, if it came from outside, which slot of which op said so first.
+  struct Known {
+    ir::TypeRef type;
+    std::string op;  ///< empty if the value was made in the stream
+    std::size_t slot = 0;
+  };
+  std::unordered_map<ValueId, Known> known_;
+  ValueId next_id_ = 0;
+  bool is_one_piece_ = false;  ///< what comes from outside is there once, not anew in each round
   ir::FreeVariables symbols_;
 };
 

@@ -23,16 +23,17 @@ void Lane::reset(std::uint64_t new_serial, std::uint64_t hash_mask) {
   hash_mask_ = hash_mask;
   serial = new_serial;
   first_position = last_position_seen = word_hash = live_values = 0;
-  is_registered = is_loose = false;
+  is_registered = is_loose = has_deaths_ = false;
   attempts.clear();
   credits.clear();
   periods.clear();
   grams.clear();
-  base_ = slot_base_ = 0;
+  base_ = slot_base_ = death_base_ = 0;
   if (steps_.capacity() > most_kept_steps) release();
   steps_.clear();
   links_.clear();
   uses_.clear();
+  deaths_.clear();
   mentions_.clear();
   last_same_.clear();
 }
@@ -42,6 +43,7 @@ void Lane::release() {
   steps_ = {};
   links_ = {};
   uses_ = {};
+  deaths_ = {};
   credits = {};
   mentions_ = {};
   last_same_ = {};
@@ -58,6 +60,7 @@ void Lane::append(const Letter& letter) {
   steps_.push_back({.op = letter.op,
                     .input_count = letter.input_count,
                     .first_slot = end_slot(),
+                    .first_death = death_base_ + deaths_.size(),
                     .position = letter.position,
                     .hash = hash,
                     .previous_same = static_cast<std::uint32_t>(last_same == 0 ? 0 : index + 1 - last_same)});
@@ -71,6 +74,11 @@ void Lane::append(const Letter& letter) {
     mention = slot + 1;
     word_hash = mix(word_hash, links_.back()) & hash_mask_;
   }
+  has_deaths_ = has_deaths_ || !letter.deaths.empty();
+  for (const std::uint32_t death : letter.deaths) {
+    deaths_.push_back(death);
+    word_hash = mix(word_hash, ~std::uint64_t{death}) & hash_mask_;
+  }
 }
 
 void Lane::keep_last(std::uint64_t count) {
@@ -80,6 +88,9 @@ void Lane::keep_last(std::uint64_t count) {
   const auto slots = static_cast<std::ptrdiff_t>(first_slot - slot_base_);
   links_.erase(links_.begin(), links_.begin() + slots);
   uses_.erase(uses_.begin(), uses_.begin() + slots);
+  const std::uint64_t first_death = step(first).first_death;
+  deaths_.erase(deaths_.begin(), deaths_.begin() + static_cast<std::ptrdiff_t>(first_death - death_base_));
+  death_base_ = first_death;
   steps_.erase(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(first - base_));
   base_ = first;
   slot_base_ = first_slot;
@@ -95,7 +106,9 @@ bool Lane::same_letter(std::uint64_t i, std::uint64_t i_start, std::uint64_t j, 
   std::uint64_t b = step(j).first_slot;
   for (std::uint64_t a = step(i).first_slot; a < end_slot(i); ++a, ++b)
     if (link_within(a, i_slot) != link_within(b, j_slot)) return false;
-  return true;
+  if (!has_deaths_) return true;
+  const auto x = deaths_within(i, i_slot), y = deaths_within(j, j_slot);
+  return std::equal(x.begin(), x.end(), y.begin(), y.end());
 }
 
 bool Lane::same_window(std::uint64_t i, std::uint64_t j, std::uint64_t length) const {

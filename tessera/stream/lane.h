@@ -3,7 +3,9 @@
 //
 // A letter is an op and, for each slot, a link: how many slots back the same value was last mentioned, read
 // or made. Seen from a window of the word, a link that leads out of it is an input of the window. So two
-// windows have the same letters exactly if ops, slots and the pattern of equal values are the same.
+// windows have the same letters exactly if ops, slots and the pattern of equal values are the same. A letter
+// also says which values of the lane die with it, by how many slots back they were made; what was made before
+// a window begins is no matter of the window.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +33,8 @@ struct Letter {
   OpId op = 0;
   std::uint32_t input_count = 0;
   std::span<const Use> uses;
+  /// Of what dies: slots from where it was made to the end of this step, descending.
+  std::span<const std::uint32_t> deaths;
   std::uint64_t position = 0;  ///< in the whole stream
 };
 
@@ -41,6 +45,7 @@ class Lane {
     OpId op = 0;
     std::uint32_t input_count = 0;
     std::uint64_t first_slot = 0;
+    std::uint64_t first_death = 0;
     std::uint64_t position = 0;
     std::uint64_t hash = 0;           ///< of all ops up to this one, a polynomial in gram_base
     std::uint32_t previous_same = 0;  ///< steps back to the same op, 0 if there is none
@@ -85,6 +90,21 @@ class Lane {
   }
   /// Slots back to the last mention of the value in a slot, 0 if there is none.
   [[nodiscard]] std::uint32_t link(std::uint64_t slot) const { return links_[slot - slot_base_]; }
+  /// Whether anything was said about what dies.
+  [[nodiscard]] bool has_deaths() const { return has_deaths_; }
+  /// What dies with a step, as in Letter.
+  [[nodiscard]] std::span<const std::uint32_t> deaths(std::uint64_t i) const {
+    const std::uint64_t end = i + 1 < this->end() ? step(i + 1).first_death : death_base_ + deaths_.size();
+    return {deaths_.data() + (step(i).first_death - death_base_), end - step(i).first_death};
+  }
+  /// Those of what a window made that begins with slot `start`.
+  [[nodiscard]] std::span<const std::uint32_t> deaths_within(std::uint64_t i, std::uint64_t start) const {
+    std::span<const std::uint32_t> out = deaths(i);
+    while (!out.empty() && out.front() > end_slot(i) - start) out = out.subspan(1);
+    return out;
+  }
+  /// The value in a slot.
+  [[nodiscard]] const Use& use(std::uint64_t slot) const { return uses_[slot - slot_base_]; }
   /// The values in the slots of a step.
   [[nodiscard]] std::span<const Use> uses(std::uint64_t i) const {
     return {uses_.data() + (step(i).first_slot - slot_base_), end_slot(i) - step(i).first_slot};
@@ -128,9 +148,12 @@ class Lane {
   std::uint64_t hash_mask_ = ~std::uint64_t{0};
   std::uint64_t base_ = 0;
   std::uint64_t slot_base_ = 0;
+  std::uint64_t death_base_ = 0;
   std::vector<Step> steps_;
   std::vector<std::uint32_t> links_;  // by slot: what is compared most stands close together
   std::vector<Use> uses_;             // by slot
+  std::vector<std::uint32_t> deaths_;
+  bool has_deaths_ = false;
   FlatMap<std::uint64_t> mentions_;   // by version: the slot after the last mention
   FlatMap<std::uint64_t> last_same_;  // by op: the step after the last one
 };

@@ -30,7 +30,7 @@ void LaneSet::unbind(const Value& value) {
 void LaneSet::bind(ValueId id, Lane& lane, std::uint64_t position) {
   Value& value = values_[id];
   unbind(value);
-  value = {next_version_++, &lane, lane.serial, position};
+  value = {next_version_++, &lane, lane.serial, position, lane.end_slot() + uses_.size()};
   ++lane.live_values;
   uses_.push_back({value.version, id});
 }
@@ -40,6 +40,19 @@ void LaneSet::release(ValueId id) {
   if (value == nullptr) return;
   unbind(*value);
   values_.erase(id);
+}
+
+/// What was made in the lane and dies with the instruction that is about to be appended.
+void LaneSet::collect_deaths(const Instruction& instruction, const Lane& lane) {
+  deaths_.clear();
+  const std::uint64_t end = lane.end_slot() + uses_.size();
+  for (const ValueId id : instruction.frees) {
+    const Value* value = values_.find(id);
+    if (value != nullptr && lane_of(*value) == &lane)
+      deaths_.push_back(static_cast<std::uint32_t>(end - value->made_in));
+  }
+  std::sort(deaths_.begin(), deaths_.end(), std::greater<>());
+  deaths_.erase(std::unique(deaths_.begin(), deaths_.end()), deaths_.end());
 }
 
 Lane& LaneSet::open_lane() {
@@ -67,13 +80,17 @@ Lane& LaneSet::join() {
 void LaneSet::dissolve(Lane& from, Lane& into) {
   observer_.dissolved(from);
   for (std::uint64_t i = from.begin(); i < from.end(); ++i) {
+    std::uint64_t slot = into.end_slot();
     for (const Use& use : from.uses(i)) {
+      const std::uint64_t made_in = slot++;  // the first mention of a value of the lane is its making
       Value* value = values_.find(use.id);
       if (value == nullptr || value->version != use.version || lane_of(*value) != &from) continue;
       value->lane = &into;
       value->lane_serial = into.serial;
+      value->made_in = made_in;
     }
-    append(into, {from.step(i).op, from.step(i).input_count, from.uses(i), from.step(i).position});
+    append(into,
+           {from.step(i).op, from.step(i).input_count, from.uses(i), from.deaths(i), from.step(i).position});
   }
   into.live_values += from.live_values;
   if (effects_ == &from && effects_serial_ == from.serial) {
@@ -148,7 +165,9 @@ Lane* LaneSet::record(const Instruction& instruction, const InternedOp& op, std:
   const auto input_count = static_cast<std::uint32_t>(uses_.size());
   for (const Output& output : instruction.outputs) bind(output.value, lane, position);
   if (op.overwrites_input) bind(overwritten_input(instruction)->value, lane, position);
-  append(lane, {op.id, input_count, uses_, position});
+  deaths_.clear();
+  if (!instruction.frees.empty()) collect_deaths(instruction, lane);
+  append(lane, {op.id, input_count, uses_, deaths_, position});
   for (const ValueId id : instruction.frees) release(id);
   if (lane.live_values == 0) lost_.push_back({&lane, 0});  // it made nothing that could be read
   forget_lost();

@@ -54,6 +54,7 @@ class LaneSet {
     Lane* lane = nullptr;
     std::uint64_t lane_serial = 0;
     std::uint64_t last_position = 0;
+    std::uint64_t made_in = 0;  ///< slot of the lane
   };
 
   [[nodiscard]] static Lane* lane_of(const Value& value) {
@@ -64,6 +65,7 @@ class LaneSet {
   void bind(ValueId id, Lane& lane, std::uint64_t position);
   void unbind(const Value& value);
   void release(ValueId id);
+  void collect_deaths(const Instruction& instruction, const Lane& lane);
   [[nodiscard]] Lane& open_lane();
   [[nodiscard]] Lane& join();
   void dissolve(Lane& from, Lane& into);
@@ -86,6 +88,7 @@ class LaneSet {
   FlatMap<Value> values_;
   // Of the instruction at hand.
   std::vector<Use> uses_;
+  std::vector<std::uint32_t> deaths_;
   std::vector<Lane*> met_;
   struct Lost {
     Lane* lane;

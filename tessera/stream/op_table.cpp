@@ -21,6 +21,11 @@ void append_dtype(std::string& out, const std::optional<ir::Dtype>& dtype) {
   out += static_cast<char>(dtype ? static_cast<int>(*dtype) + 1 : 0);
 }
 
+void append_symbolic(std::string& out, const Pattern& pattern) {
+  for (const SymbolicSizeRef& size : pattern.symbolic)
+    for (const std::uint64_t word : words_by_id(*size)) append_raw(out, word);
+}
+
 /// Whether an output has the id of an input: the only thing about ids that overwritten_input looks at.
 bool writes_what_it_reads(const Instruction& instruction) {
   for (const Output& output : instruction.outputs)
@@ -46,27 +51,33 @@ std::size_t OpTable::TextHash::operator()(std::string_view text) const {
 /// The instruction as the caller spelled it. Cheaper than its canonical content, which needs the table of
 /// names and the content of types.
 void OpTable::spell(const Instruction& instruction) {
-  spelled_.clear();
-  append_raw(spelled_, static_cast<std::uint32_t>(instruction.op.size()));
-  spelled_ += instruction.op;
-  spelled_ += static_cast<char>(instruction.effect);
-  spelled_ += static_cast<char>(writes_what_it_reads(instruction));
-  append_raw(spelled_, static_cast<std::uint32_t>(instruction.inputs.size()));
+  // The length is known before, so that nothing has to look whether there is room.
+  constexpr std::size_t counts = 2 + 3 * sizeof(std::uint32_t), slot = 1 + sizeof(std::uintptr_t);
+  spelled_.resize(counts + instruction.op.size() + slot * instruction.inputs.size() +
+                  sizeof(std::uintptr_t) * instruction.outputs.size());
+  char* at = spelled_.data();
+  const auto put = [&](const auto& value) {
+    std::memcpy(at, &value, sizeof value);
+    at += sizeof value;
+  };
+  put(static_cast<std::uint32_t>(instruction.op.size()));
+  put(static_cast<std::uint32_t>(instruction.inputs.size()));
+  put(static_cast<std::uint32_t>(instruction.outputs.size()));
+  put(static_cast<char>(instruction.effect));
+  put(static_cast<char>(writes_what_it_reads(instruction)));
   for (const Input& input : instruction.inputs) {
-    spelled_ += static_cast<char>(input.is_parameter);
-    if (input.is_parameter)
-      append_dtype(spelled_, input.dtype);
-    else
-      append_raw(spelled_, input.type.get());
+    const std::uintptr_t dtype = input.dtype ? static_cast<std::uintptr_t>(*input.dtype) + 1 : 0;
+    put(static_cast<char>(input.is_parameter));
+    put(input.is_parameter ? dtype : reinterpret_cast<std::uintptr_t>(input.type.get()));
   }
-  append_raw(spelled_, static_cast<std::uint32_t>(instruction.outputs.size()));
-  for (const Output& output : instruction.outputs) append_raw(spelled_, output.type.get());
+  for (const Output& output : instruction.outputs) put(reinterpret_cast<std::uintptr_t>(output.type.get()));
+  std::memcpy(at, instruction.op.data(), instruction.op.size());
   if (instruction.attributes == nullptr || instruction.attributes->empty()) return;
   attributes_.clear();
   append_op(attributes_, "", instruction.attributes, Effect::none);
   spelled_ += attributes_.bytes;
   for (const std::int64_t size : attributes_.sizes) append_raw(spelled_, size);
-  for (const SymbolId symbol : attributes_.symbols) append_raw(spelled_, symbol);
+  append_symbolic(spelled_, attributes_);
 }
 
 InternedOp OpTable::intern(const Instruction& instruction) {
@@ -121,7 +132,7 @@ void OpTable::write_canonical(const OpKind& kind) {
   for (const ir::TypeRef& type : kind.results) append_type(canonical_, type.get());
   append_raw(canonical_.bytes, static_cast<std::uint32_t>(canonical_.sizes.size()));
   for (const std::int64_t size : canonical_.sizes) append_raw(canonical_.bytes, size);
-  for (const SymbolId symbol : canonical_.symbols) append_raw(canonical_.bytes, symbol);
+  append_symbolic(canonical_.bytes, canonical_);
 }
 
 OpKindRef OpTable::find(OpId id) const {

@@ -1,12 +1,9 @@
 #include "tessera/stream/pattern.h"
 
 #include <bit>
-#include <unordered_map>
 
 #include "tessera/ir/canonical_name.h"
 #include "tessera/ir/expr.h"
-#include "tessera/ir/structural_hash.h"
-#include "tessera/ir/walk.h"
 #include "tessera/stream/pattern_bytes.h"
 
 using namespace tessera;
@@ -43,7 +40,7 @@ class Writer {
       if (dim.is_constant())
         out_.sizes.push_back(dim.value());
       else
-        expression(*dim.expr());
+        out_.symbolic.push_back(std::make_shared<SymbolicSize>(dim.expr()));
     }
   }
 
@@ -72,44 +69,6 @@ class Writer {
     for (const T& value : values) payload(value);
   }
 
-  /// The nodes of a dimension's expression, operands first; an operand is the number of its node.
-  void expression(const Expr& root) {
-    std::unordered_map<const Node*, std::uint32_t> number_of;
-    std::vector<const Node*> nodes;
-    for (const Node* node : post_order(root)) {
-      if (node->kind() <= NodeKind::tuple_type) continue;  // the types of variables
-      number_of.emplace(node, static_cast<std::uint32_t>(nodes.size()));
-      nodes.push_back(node);
-    }
-    u32(nodes.size());
-    for (const Node* node : nodes) expression_node(*node, number_of);
-  }
-
-  void expression_node(const Node& node, const std::unordered_map<const Node*, std::uint32_t>& number_of) {
-    if (const auto* var = as<Var>(node)) {
-      byte(ExprKind::symbol);
-      const auto* type = as<ScalarType>(var->type);
-      byte(static_cast<std::uint8_t>(type != nullptr));
-      if (type != nullptr) scalar(*type);
-      out_.symbols.push_back(var->id);
-    } else if (const auto* constant = as<IntConst>(node)) {
-      byte(ExprKind::number);
-      byte(constant->dtype);
-      u64(static_cast<std::uint64_t>(constant->value));
-    } else if (const auto* op = as<ScalarOp>(node)) {
-      byte(ExprKind::operation);
-      byte(op->opcode);
-      byte(op->dtype);
-      byte(static_cast<std::uint8_t>(op->operands.size()));
-      for (const ExprRef& operand : op->operands) u32(number_of.at(operand.get()));
-    } else {
-      byte(ExprKind::other);
-      const Hash128 hash = structural_hash(node, CompareMode::strict);
-      u64(hash.high);
-      u64(hash.low);
-    }
-  }
-
   Pattern& out_;
 };
 
@@ -126,7 +85,7 @@ void write_tensor(Writer& writer, const TensorType& type) {
 void Pattern::clear() {
   bytes.clear();
   sizes.clear();
-  symbols.clear();
+  symbolic.clear();
 }
 
 void tessera::stream::append_op(Pattern& out, std::string_view name, const Attributes* attributes,

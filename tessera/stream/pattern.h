@@ -1,5 +1,5 @@
-// What an op or a type is, as bytes, with the sizes and the size symbols taken out: `f32[64, N]` is the bytes
-// of "f32 of rank 2, a number and a symbol", the sizes {64} and the symbols {N}.
+// What an op or a type is, as bytes, with the sizes taken out: `f32[64, 2*N]` is the bytes of "f32 of rank 2,
+// a number and an expression", the sizes {64} and the symbolic sizes {2*N}.
 //
 // Equal bytes mean the same op with the same attributes, or the same type up to sizes. This is what a
 // skeleton is made of; sizes stand beside it (encoding.h).
@@ -12,17 +12,15 @@
 #include <vector>
 
 #include "tessera/stream/instruction.h"
+#include "tessera/stream/symbolic_size.h"
 
 namespace tessera::stream {
-
-/// Identifies a size symbol: the id of its ir::Var, or any number the caller keeps distinct.
-using SymbolId = std::uint64_t;
 
 /// Bytes that grow by append_op and append_type, and what was taken out of them, in order.
 struct Pattern {
   std::string bytes;
   std::vector<std::int64_t> sizes;
-  std::vector<SymbolId> symbols;
+  std::vector<SymbolicSizeRef> symbolic;
 
   void clear();
 };
@@ -37,11 +35,11 @@ void append_type(Pattern& out, const ir::Type* type);
 /// The bytes append_type gives for a tensor whose dimensions are all numbers.
 [[nodiscard]] std::string tensor_pattern(ir::Dtype dtype, std::uint32_t rank);
 
-/// A pattern read back for people. Symbols are shown as "d" and the number `symbol_numbers` has for them.
+/// A pattern read back for people.
 struct PatternView {
   std::string_view bytes;
   std::span<const std::int64_t> sizes;
-  std::span<const std::uint32_t> symbol_numbers;
+  std::span<const std::string> symbolic;  ///< the texts of the symbolic sizes
 };
 
 struct OpText {

@@ -7,6 +7,5 @@ namespace tessera::stream {
 
 enum class TypeKind : std::uint8_t { unknown, tensor_of_numbers, tensor, scalar, tuple };
 enum class DimKind : std::uint8_t { number, expression };
-enum class ExprKind : std::uint8_t { symbol, number, operation, other };
 
 }  // namespace tessera::stream

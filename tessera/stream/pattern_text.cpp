@@ -22,8 +22,6 @@ std::string shown_name(std::string name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), is_plain) ? name : quote(name);
 }
 
-constexpr std::size_t longest_dim = 200;  // of a dimension's text: sharing can make it exponential
-
 /// Reads the bytes of a pattern from the front. REQUIRES they were written by pattern.cpp.
 class Reader {
  public:
@@ -113,44 +111,9 @@ class Reader {
   std::string dims() {
     std::vector<std::string> out(u32());
     for (std::string& dim : out)
-      dim =
-          static_cast<DimKind>(byte()) == DimKind::number ? cat(pattern_.sizes[next_size_++]) : expression();
+      dim = static_cast<DimKind>(byte()) == DimKind::number ? cat(pattern_.sizes[next_size_++])
+                                                            : pattern_.symbolic[next_symbolic_++];
     return join(out, ",");
-  }
-
-  std::string expression() {
-    std::vector<std::string> nodes(u32());
-    for (std::string& node : nodes) {
-      node = shortened(expression_node(nodes), longest_dim);
-    }
-    std::string& whole = nodes.back();
-    const bool has_brackets = whole.front() == '(' && whole.back() == ')';
-    return has_brackets ? whole.substr(1, whole.size() - 2) : whole;
-  }
-
-  std::string expression_node(const std::vector<std::string>& nodes) {
-    switch (static_cast<ExprKind>(byte())) {
-      case ExprKind::symbol:
-        if (byte() != 0) (void)scalar();
-        return cat("d", pattern_.symbol_numbers[next_symbol_++]);
-      case ExprKind::number:
-        (void)byte();
-        return integer();
-      case ExprKind::operation:
-        return operation(nodes);
-      case ExprKind::other:
-        break;
-    }
-    return Hash128{u64(), u64()}.to_hex();
-  }
-
-  std::string operation(const std::vector<std::string>& nodes) {
-    const ScalarOpcodeInfo& opcode = info(static_cast<ScalarOpcode>(byte()));
-    (void)byte();
-    std::vector<std::string_view> operands(byte());
-    for (std::string_view& operand : operands) operand = nodes[u32()];
-    if (opcode.symbol.empty()) return cat(opcode.name, "(", join(operands, ","), ")");
-    return cat("(", join(operands, opcode.symbol), ")");
   }
 
   std::string scalar() {
@@ -188,7 +151,7 @@ class Reader {
   PatternView pattern_;
   std::size_t at_ = 0;
   std::size_t next_size_ = 0;
-  std::size_t next_symbol_ = 0;
+  std::size_t next_symbolic_ = 0;
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <iterator>
 #include <optional>
 
 #include "tessera/stream/mix.h"
@@ -36,7 +38,7 @@ constexpr std::array<Scale, 6> scales = [] {
 
 /// One past the last slot of step i at which a window may not begin, if it is to match the window `period`
 /// steps before: a link that only one of the two has must lead out of it. REQUIRES the same ops.
-std::uint64_t bound_at(const Lane& lane, std::uint64_t i, std::uint64_t period) {
+std::uint64_t link_bound_at(const Lane& lane, std::uint64_t i, std::uint64_t period) {
   std::uint64_t bound = 0;
   std::uint64_t before = lane.step(i - period).first_slot;
   for (std::uint64_t slot = lane.step(i).first_slot; slot < lane.end_slot(i); ++slot, ++before) {
@@ -46,6 +48,22 @@ std::uint64_t bound_at(const Lane& lane, std::uint64_t i, std::uint64_t period) 
     if (shorter <= slot) bound = std::max(bound, slot - shorter + 1);
   }
   return bound;
+}
+
+/// The same for what dies: what only one of the two says must have been made before the window.
+std::uint64_t death_bound_at(const Lane& lane, std::uint64_t i, std::uint64_t period) {
+  if (!lane.has_deaths()) return 0;
+  const auto x = lane.deaths(i), y = lane.deaths(i - period);
+  std::vector<std::uint32_t> differ;
+  std::set_symmetric_difference(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(differ),
+                                std::greater<>());
+  if (differ.empty()) return 0;
+  const std::uint64_t nearest = differ.back();  // slots back to where it was made
+  return nearest > lane.end_slot(i) ? 0 : lane.end_slot(i) - nearest + 1;
+}
+
+std::uint64_t bound_at(const Lane& lane, std::uint64_t i, std::uint64_t period) {
+  return std::max(link_bound_at(lane, i, period), death_bound_at(lane, i, period));
 }
 
 bool same_op(const Lane& lane, std::uint64_t i, std::uint64_t period) {

@@ -27,8 +27,8 @@ class Printer {
       const auto number = static_cast<std::uint32_t>(result_number_.size());
       result_number_.emplace(result, number);
       results.push_back(cat("t", number, typed(trace_.result_type(result))));
-      if (trace_.is_live(result) != trace_.is_read(result)) continue;
-      marks += trace_.is_live(result) ? " live" : " dead";
+      if (trace_.is_live(result) != trace_.is_read(result) && !trace_.is_freed(result)) continue;
+      marks += trace_.is_freed(result) ? " freed" : trace_.is_live(result) ? " live" : " dead";
       if (trace_.result_count(op) > 1) marks += cat(":", i);
     }
     return cat(join(results, ","), results.empty() ? "" : "=", text.name, "(", join(operands, ","), ")",
@@ -54,9 +54,13 @@ class Printer {
   }
 
   PatternView view(const Label& label) {
-    numbers_.clear();
-    for (const SymbolId symbol : label.symbols) numbers_.push_back(symbol_number_.at(symbol));
-    return {trace_.patterns().bytes(label.pattern), label.sizes, numbers_};
+    symbolic_.clear();
+    for (const SymbolicSizeRef& size : label.symbolic) {
+      std::vector<std::uint64_t> numbers;
+      for (const ir::Var* symbol : size->symbols()) numbers.push_back(symbol_number_.at(symbol->id));
+      symbolic_.push_back(size->text(numbers));
+    }
+    return {trace_.patterns().bytes(label.pattern), label.sizes, symbolic_};
   }
 
   const Trace& trace_;
@@ -64,7 +68,7 @@ class Printer {
   std::unordered_map<std::uint32_t, std::uint32_t> result_number_;
   std::unordered_map<std::uint32_t, std::uint32_t> input_number_;
   std::uint32_t next_parameter_ = 0;
-  std::vector<std::uint32_t> numbers_;
+  std::vector<std::string> symbolic_;
 };
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace {
 Label describe_type(PatternTable& patterns, Pattern& pattern, const ir::TypeRef& type) {
   pattern.clear();
   append_type(pattern, type.get());
-  return {patterns.intern(pattern.bytes), pattern.sizes, pattern.symbols};
+  return {patterns.intern(pattern.bytes), pattern.sizes, pattern.symbolic};
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ OpIndex Recorder::record(const Instruction& instruction, Effect effect, std::spa
     results_.push_back(describe_type(trace_.patterns(), result_patterns_[i], results[i].type));
   pattern_.clear();
   append_op(pattern_, instruction.op, instruction.attributes, effect);
-  const Label label{trace_.patterns().intern(pattern_.bytes), pattern_.sizes, pattern_.symbols};
+  const Label label{trace_.patterns().intern(pattern_.bytes), pattern_.sizes, pattern_.symbolic};
   const OpIndex op = trace_.add_op(label, effect, operands_, results_);
   std::uint32_t number = 0;
   for (const Output& result : results) current_[result.value] = trace_.result(op, number++);

@@ -39,7 +39,7 @@ std::uint64_t hash_op(const Trace& trace, OpIndex op) {
   for (std::uint32_t i = 0; i < trace.result_count(op); ++i) {
     const std::uint32_t result = trace.first_result(op) + i;
     const std::uint64_t type = hash_label(trace.patterns(), trace.result_type(result));
-    hash = mix(hash, type + (trace.is_live(result) ? 1 : 0));
+    hash = mix(hash, type + (trace.is_live(result) ? 1 : 0) + (trace.is_freed(result) ? 2 : 0));
   }
   return hash;
 }
@@ -48,9 +48,9 @@ std::uint64_t hash_op(const Trace& trace, OpIndex op) {
 bool are_twins(const Trace& trace, OpIndex a, OpIndex b) {
   const auto x = trace.operands(a), y = trace.operands(b);
   const auto has_symbols = [&](OpIndex op) {
-    bool any = !trace.op_label(op).symbols.empty();
+    bool any = !trace.op_label(op).symbolic.empty();
     for (std::uint32_t i = 0; i < trace.result_count(op); ++i)
-      any = any || !trace.result_type(trace.first_result(op) + i).symbols.empty();
+      any = any || !trace.result_type(trace.first_result(op) + i).symbolic.empty();
     return any;
   };
   return std::equal(x.begin(), x.end(), y.begin(), y.end()) && !trace.has_effect(a) && !has_symbols(a) &&
@@ -66,7 +66,7 @@ void SinkOrder::sort(const Trace& trace, std::span<const OpIndex> ops, const Enc
   ops_ = ops;
   hash_down(begun);
   sort_by_colour(sinks);
-  if (has_ties(sinks)) break_ties(begun, sinks);
+  if (has_ties(sinks)) break_ties(sinks);
 }
 
 void SinkOrder::hash_down(const Encoding& begun) {
@@ -108,17 +108,18 @@ void SinkOrder::sort_by_colour(std::vector<OpIndex>& sinks) const {
             [&](OpIndex a, OpIndex b) { return colour_[a] != colour_[b] ? colour_[a] < colour_[b] : a < b; });
 }
 
-void SinkOrder::add_symbols(std::span<const SymbolId> symbols) {
-  for (const SymbolId symbol : symbols) {
-    const auto vertex = static_cast<Vertex>(colour_.size());
-    if (!symbol_vertex_.try_emplace(symbol, vertex).second) continue;
-    symbols_.push_back(vertex);
-    colour_.push_back(seed_symbol);
-  }
+void SinkOrder::add_symbols(std::span<const SymbolicSizeRef> sizes) {
+  for (const SymbolicSizeRef& size : sizes)
+    for (const ir::Var* symbol : size->symbols()) {
+      const auto vertex = static_cast<Vertex>(colour_.size());
+      if (!symbol_vertex_.try_emplace(symbol->id, vertex).second) continue;
+      symbols_.push_back(vertex);
+      colour_.push_back(seed_symbol);
+    }
 }
 
-/// Inputs and symbols of the ops, symbols that are numbered already with a colour that says so.
-void SinkOrder::collect_vertices(const Encoding& begun) {
+/// Inputs and symbols of the ops.
+void SinkOrder::collect_vertices() {
   const std::uint32_t op_count = trace_->op_count();
   inputs_.clear();
   symbols_.clear();
@@ -126,23 +127,52 @@ void SinkOrder::collect_vertices(const Encoding& begun) {
   for (const OpIndex op : ops_) {
     for (const Operand operand : trace_->operands(op))
       if (operand.is_input()) inputs_.push_back(op_count + operand.index());
-    add_symbols(trace_->op_label(op).symbols);
+    add_symbols(trace_->op_label(op).symbolic);
     for (std::uint32_t i = 0; i < trace_->result_count(op); ++i)
-      add_symbols(trace_->result_type(trace_->first_result(op) + i).symbols);
+      add_symbols(trace_->result_type(trace_->first_result(op) + i).symbolic);
   }
   std::sort(inputs_.begin(), inputs_.end());
   inputs_.erase(std::unique(inputs_.begin(), inputs_.end()), inputs_.end());
-  for (const Vertex input : inputs_) add_symbols(trace_->input_type(input - op_count).symbols);
-  for (std::uint32_t i = 0; i < begun.symbols.size(); ++i)
-    if (const auto at = symbol_vertex_.find(begun.symbols[i]); at != symbol_vertex_.end())
-      colour_[at->second] = mix(seed_symbol, i);
+  for (const Vertex input : inputs_) add_symbols(sizes_of_input(input));
   around_.resize(colour_.size());
   parent_.resize(colour_.size());
 }
 
+std::span<const SymbolicSizeRef> SinkOrder::sizes_of_input(Vertex input) const {
+  return trace_->input_type(input - trace_->op_count()).symbolic;
+}
+
+/// The symbolic sizes in the labels of an op, each with the place it has there.
 template <class F>
-void SinkOrder::for_each_symbol(std::span<const SymbolId> symbols, std::uint64_t place, F&& f) const {
-  for (const SymbolId symbol : symbols) f(symbol_vertex_.at(symbol), place++);
+void SinkOrder::for_each_size(OpIndex op, F&& f) const {
+  std::uint64_t place = place_op_symbol;
+  for (const SymbolicSizeRef& size : trace_->op_label(op).symbolic) f(*size, place++);
+  for (std::uint32_t i = 0; i < trace_->result_count(op); ++i) {
+    place = place_result_symbol + (std::uint64_t{i} << 16);
+    for (const SymbolicSizeRef& size : trace_->result_type(trace_->first_result(op) + i).symbolic)
+      f(*size, place++);
+  }
+}
+
+std::span<const Hash128> SinkOrder::colours_of(const SymbolicSize& size) {
+  symbol_colours_.clear();
+  for (const ir::Var* symbol : size.symbols()) {
+    const std::uint64_t colour = colour_[symbol_vertex_.at(symbol->id)];
+    symbol_colours_.push_back({colour, mix(colour, seed_symbol)});
+  }
+  return symbol_colours_;
+}
+
+void SinkOrder::take_in(Vertex vertex, const SymbolicSize& size, std::uint64_t place) {
+  colour_[vertex] = mix(colour_[vertex], size.hash(colours_of(size)).low + place);
+}
+
+/// Each symbol takes in where it stands in a size, and whose size that is.
+void SinkOrder::pass_to_symbols(Vertex vertex, const SymbolicSize& size, std::uint64_t place) {
+  if (!size.form) return;
+  const std::vector<Hash128> contexts = size.form->contexts(colours_of(size));
+  for (std::size_t i = 0; i < contexts.size(); ++i)
+    around_[symbol_vertex_.at(size.symbols()[i]->id)] += mix(colour_[vertex], contexts[i].low + place);
 }
 
 /// What an op uses, each with the place it has there.
@@ -159,21 +189,19 @@ void SinkOrder::for_each_neighbour(OpIndex op, F&& f) const {
     }
   }
   if (const OpIndex before = trace_->previous_effect(op); before != no_op) f(before, place_effect);
-  for_each_symbol(trace_->op_label(op).symbols, place_op_symbol, f);
-  for (std::uint32_t i = 0; i < trace_->result_count(op); ++i)
-    for_each_symbol(trace_->result_type(trace_->first_result(op) + i).symbols,
-                    place_result_symbol + (std::uint64_t{i} << 16), f);
 }
 
 /// Each op takes in what it uses. Operands come first, so one pass reaches the whole depth.
 void SinkOrder::pass_down() {
-  for (const Vertex input : inputs_)
-    for_each_symbol(
-        trace_->input_type(input - trace_->op_count()).symbols, place_input_symbol,
-        [&](Vertex symbol, std::uint64_t) { colour_[input] = mix(colour_[input], colour_[symbol]); });
-  for (const OpIndex op : ops_)
+  for (const Vertex input : inputs_) {
+    std::uint64_t place = place_input_symbol;
+    for (const SymbolicSizeRef& size : sizes_of_input(input)) take_in(input, *size, place++);
+  }
+  for (const OpIndex op : ops_) {
     for_each_neighbour(
         op, [&](Vertex used, std::uint64_t place) { colour_[op] = mix(colour_[op], colour_[used] + place); });
+    for_each_size(op, [&](const SymbolicSize& size, std::uint64_t place) { take_in(op, size, place); });
+  }
 }
 
 /// Each vertex takes in its users, in no order.
@@ -186,12 +214,13 @@ void SinkOrder::pass_up() {
     colour_[op] = mix(colour_[op], around_[op]);
     for_each_neighbour(op,
                        [&](Vertex used, std::uint64_t place) { around_[used] += mix(colour_[op], place); });
+    for_each_size(op,
+                  [&](const SymbolicSize& size, std::uint64_t place) { pass_to_symbols(op, size, place); });
   }
   for (const Vertex input : inputs_) {
     colour_[input] = mix(colour_[input], around_[input]);
-    for_each_symbol(
-        trace_->input_type(input - trace_->op_count()).symbols, place_input_symbol,
-        [&](Vertex symbol, std::uint64_t place) { around_[symbol] += mix(colour_[input], place); });
+    std::uint64_t place = place_input_symbol;
+    for (const SymbolicSizeRef& size : sizes_of_input(input)) pass_to_symbols(input, *size, place++);
   }
   for (const Vertex symbol : symbols_) colour_[symbol] = mix(colour_[symbol], around_[symbol]);
 }
@@ -238,12 +267,17 @@ void SinkOrder::find_pieces() {
   const auto join = [&](Vertex a, Vertex b) {
     if (!is_unique(b)) parent_[piece_of(a)] = piece_of(b);
   };
-  for (const OpIndex op : ops_)
-    if (!is_unique(op)) for_each_neighbour(op, [&](Vertex used, std::uint64_t) { join(op, used); });
+  const auto join_symbols = [&](Vertex vertex, const SymbolicSize& size) {
+    for (const ir::Var* symbol : size.symbols()) join(vertex, symbol_vertex_.at(symbol->id));
+  };
+  for (const OpIndex op : ops_) {
+    if (is_unique(op)) continue;
+    for_each_neighbour(op, [&](Vertex used, std::uint64_t) { join(op, used); });
+    for_each_size(op, [&](const SymbolicSize& size, std::uint64_t) { join_symbols(op, size); });
+  }
   for (const Vertex input : inputs_)
     if (!is_unique(input))
-      for_each_symbol(trace_->input_type(input - trace_->op_count()).symbols, 0,
-                      [&](Vertex symbol, std::uint64_t) { join(input, symbol); });
+      for (const SymbolicSizeRef& size : sizes_of_input(input)) join_symbols(input, *size);
 }
 
 /// Piece by piece, in the order of the least colour of their sinks; within a piece by colour.
@@ -286,8 +320,8 @@ bool SinkOrder::single_out(std::span<const OpIndex> sinks, std::uint64_t number)
   return found;
 }
 
-void SinkOrder::break_ties(const Encoding& begun, std::vector<OpIndex>& sinks) {
-  collect_vertices(begun);
+void SinkOrder::break_ties(std::vector<OpIndex>& sinks) {
+  collect_vertices();
   budget_ = tie_budget;
   for (std::uint64_t number = 0;; ++number) {
     refine();

@@ -32,13 +32,17 @@ class SinkOrder {
   [[nodiscard]] bool has_ties(std::span<const OpIndex> sinks) const;
   void sort_by_colour(std::vector<OpIndex>& sinks) const;
 
-  void break_ties(const Encoding& begun, std::vector<OpIndex>& sinks);
-  void collect_vertices(const Encoding& begun);
-  void add_symbols(std::span<const SymbolId> symbols);
+  void break_ties(std::vector<OpIndex>& sinks);
+  void collect_vertices();
+  void add_symbols(std::span<const SymbolicSizeRef> sizes);
   template <class F>
   void for_each_neighbour(OpIndex op, F&& f) const;
   template <class F>
-  void for_each_symbol(std::span<const SymbolId> symbols, std::uint64_t place, F&& f) const;
+  void for_each_size(OpIndex op, F&& f) const;
+  [[nodiscard]] std::span<const SymbolicSizeRef> sizes_of_input(Vertex input) const;
+  [[nodiscard]] std::span<const Hash128> colours_of(const SymbolicSize& size);
+  void take_in(Vertex vertex, const SymbolicSize& size, std::uint64_t place);
+  void pass_to_symbols(Vertex vertex, const SymbolicSize& size, std::uint64_t place);
   void refine();
   void pass_down();
   void pass_up();
@@ -58,6 +62,7 @@ class SinkOrder {
   std::vector<Vertex> symbols_;
   std::vector<Vertex> parent_;  // union-find over what has no colour of its own
   std::unordered_map<SymbolId, Vertex> symbol_vertex_;
+  std::vector<Hash128> symbol_colours_;  // of one size
   std::uint64_t budget_ = 0;
 };
 

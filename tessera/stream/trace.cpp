@@ -11,19 +11,20 @@ void Trace::clear() {
   needed_.clear();
   inputs_.clear();
   sizes_.clear();
-  symbols_.clear();
+  symbolic_.clear();
   asked_.clear();
   last_effect_ = no_op;
+  has_freed_ = false;
 }
 
 Described Trace::keep(const Label& label) {
   const Described out{.pattern = label.pattern,
                       .first_size = static_cast<std::uint32_t>(sizes_.size()),
-                      .first_symbol = static_cast<std::uint32_t>(symbols_.size()),
+                      .first_symbolic = static_cast<std::uint32_t>(symbolic_.size()),
                       .size_count = static_cast<std::uint32_t>(label.sizes.size()),
-                      .symbol_count = static_cast<std::uint32_t>(label.symbols.size())};
+                      .symbolic_count = static_cast<std::uint32_t>(label.symbolic.size())};
   for (const std::int64_t size : label.sizes) sizes_.push_back(size);
-  for (const SymbolId symbol : label.symbols) symbols_.push_back(symbol);
+  for (const SymbolicSizeRef& size : label.symbolic) symbolic_.push_back(size);
   return out;
 }
 
@@ -62,9 +63,15 @@ OpIndex Trace::add_op(const Label& op, Effect effect, std::span<const Operand> o
   return index;
 }
 
+void Trace::set_freed(Operand result) {
+  results_[result.index()].live = 0;
+  results_[result.index()].freed = 1;
+  has_freed_ = true;
+}
+
 void Trace::set_unread_live() {
   for (Value& result : results_)
-    if (result.read == 0) result.live = 1;
+    if (result.read == 0 && result.freed == 0) result.live = 1;
 }
 
 void Trace::ask_for(Operand value) {

@@ -45,20 +45,20 @@ class Operand {
   std::uint32_t bits_ = 0;
 };
 
-/// A pattern with the sizes and symbols that were taken out of it. Borrows.
+/// A pattern with the sizes that were taken out of it. Borrows.
 struct Label {
   PatternId pattern = PatternTable::unknown_type;
   std::span<const std::int64_t> sizes = {};
-  std::span<const SymbolId> symbols = {};
+  std::span<const SymbolicSizeRef> symbolic = {};
 };
 
-/// A label whose sizes and symbols lie in the arrays of a trace.
+/// A label whose sizes lie in the arrays of a trace.
 struct Described {
   PatternId pattern = PatternTable::unknown_type;
   std::uint32_t first_size = 0;
-  std::uint32_t first_symbol = 0;
+  std::uint32_t first_symbolic = 0;
   std::uint32_t size_count = 0;
-  std::uint32_t symbol_count = 0;
+  std::uint32_t symbolic_count = 0;
 };
 
 /// At most 2^30 results, inputs and operands. Not thread-safe; const members may be called from several
@@ -89,7 +89,9 @@ class Trace {
 
   /// Someone outside holds this result. REQUIRES it is one. Inputs are held outside anyway.
   void set_live(Operand result) { results_[result.index()].live = 1; }
-  /// Every result that no op of the trace reads is live.
+  /// Nobody holds this result when the trace is over: it was freed within. REQUIRES it is one.
+  void set_freed(Operand result);
+  /// Every result that no op of the trace reads and that was not freed is live.
   void set_unread_live();
   /// The next value in the order of the call that asks for them; a result that is asked for is live.
   void ask_for(Operand value);
@@ -98,9 +100,9 @@ class Trace {
   [[nodiscard]] std::uint32_t input_count() const { return static_cast<std::uint32_t>(inputs_.size()); }
   [[nodiscard]] std::uint32_t result_count() const { return static_cast<std::uint32_t>(results_.size()); }
   [[nodiscard]] std::uint32_t operand_count() const { return static_cast<std::uint32_t>(operands_.size()); }
-  /// Sizes and symbols in all labels together.
+  /// The sizes in all labels together: numbers, and expressions over symbols.
   [[nodiscard]] std::size_t size_count() const { return sizes_.size(); }
-  [[nodiscard]] std::size_t symbol_count() const { return symbols_.size(); }
+  [[nodiscard]] std::span<const SymbolicSizeRef> symbolic_sizes() const { return symbolic_; }
   [[nodiscard]] std::span<const Operand> asked() const { return asked_; }
 
   [[nodiscard]] const Described& described_op(OpIndex op) const { return ops_[op].described; }
@@ -127,6 +129,8 @@ class Trace {
   }
   [[nodiscard]] Label result_type(std::uint32_t result) const { return label(results_[result].described); }
   [[nodiscard]] bool is_live(std::uint32_t result) const { return results_[result].live != 0; }
+  [[nodiscard]] bool is_freed(std::uint32_t result) const { return results_[result].freed != 0; }
+  [[nodiscard]] bool has_freed() const { return has_freed_; }
   [[nodiscard]] bool is_read(std::uint32_t result) const { return results_[result].read != 0; }
   [[nodiscard]] const Described& described_input(std::uint32_t input) const { return inputs_[input]; }
   [[nodiscard]] Label input_type(std::uint32_t input) const { return label(inputs_[input]); }
@@ -135,12 +139,12 @@ class Trace {
     return value.is_input() ? input_type(value.index()) : result_type(value.index());
   }
 
-  [[nodiscard]] Label label(const Described& d) const { return {d.pattern, sizes(d), symbols(d)}; }
+  [[nodiscard]] Label label(const Described& d) const { return {d.pattern, sizes(d), symbolic(d)}; }
   [[nodiscard]] std::span<const std::int64_t> sizes(const Described& d) const {
     return {sizes_.data() + d.first_size, d.size_count};
   }
-  [[nodiscard]] std::span<const SymbolId> symbols(const Described& d) const {
-    return {symbols_.data() + d.first_symbol, d.symbol_count};
+  [[nodiscard]] std::span<const SymbolicSizeRef> symbolic(const Described& d) const {
+    return {symbolic_.data() + d.first_symbolic, d.symbolic_count};
   }
 
  private:
@@ -155,6 +159,7 @@ class Trace {
     Described described = {};
     std::uint8_t live = 0;
     std::uint8_t read = 0;
+    std::uint8_t freed = 0;
   };
 
   Described keep(const Label& label);
@@ -167,9 +172,10 @@ class Trace {
   std::vector<std::uint8_t> needed_;
   std::vector<Described> inputs_;
   std::vector<std::int64_t> sizes_;
-  std::vector<SymbolId> symbols_;
+  std::vector<SymbolicSizeRef> symbolic_;
   std::vector<Operand> asked_;
   OpIndex last_effect_ = no_op;
+  bool has_freed_ = false;
 };
 
 }  // namespace tessera::stream

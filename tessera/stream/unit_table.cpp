@@ -32,8 +32,12 @@ Word::Word(const Lane& lane, std::uint64_t start, std::uint64_t length) {
     first_slot.push_back(static_cast<std::uint32_t>(lane.step(i).first_slot - start_slot));
     for (std::uint64_t slot = lane.step(i).first_slot; slot < lane.end_slot(i); ++slot)
       links.push_back(lane.link_within(slot, start_slot));
+    first_death.push_back(static_cast<std::uint32_t>(deaths.size()));
+    const auto die = lane.deaths_within(i, start_slot);
+    deaths.insert(deaths.end(), die.begin(), die.end());
   }
   first_slot.push_back(static_cast<std::uint32_t>(links.size()));
+  first_death.push_back(static_cast<std::uint32_t>(deaths.size()));
 }
 
 bool Word::matches(const Lane& lane, std::uint64_t i, std::uint64_t start, std::uint64_t start_slot) const {
@@ -42,7 +46,10 @@ bool Word::matches(const Lane& lane, std::uint64_t i, std::uint64_t start, std::
   std::uint64_t slot = lane.step(i).first_slot;
   for (std::uint64_t k = first_slot[at]; k < first_slot[at + 1]; ++k, ++slot)
     if (links[k] != lane.link_within(slot, start_slot)) return false;
-  return true;
+  if (deaths.empty() && !lane.has_deaths()) return true;
+  const auto die = lane.deaths_within(i, start_slot);
+  return std::equal(die.begin(), die.end(), deaths.begin() + first_death[at],
+                    deaths.begin() + first_death[at + 1]);
 }
 
 bool Word::matches_window(const Lane& lane, std::uint64_t start) const {

@@ -44,8 +44,10 @@ struct Tally {
 /// ops.
 struct Word {
   std::vector<OpId> ops;
-  std::vector<std::uint32_t> first_slot;  ///< by step, and one more for the end
-  std::vector<std::uint32_t> links;       ///< by slot, 0 where they lead out
+  std::vector<std::uint32_t> first_slot;   ///< by step, and one more for the end
+  std::vector<std::uint32_t> links;        ///< by slot, 0 where they lead out
+  std::vector<std::uint32_t> first_death;  ///< by step, and one more for the end
+  std::vector<std::uint32_t> deaths;
   std::shared_ptr<Tally> tally;
   bool is_dropped = false;
 

@@ -45,6 +45,18 @@ class Program(unittest.TestCase):
             self.assertEqual(result.returncode, 2, arguments)
             self.assertTrue(result.err, arguments)
 
+    def test_unknown_commands_are_named(self):
+        self.assertIn("unknown command 'prnt'; did you mean print?", tessera("prnt", "x").err)
+        self.assertIn("unknown command 'zzz'; the commands are demo, print", tessera("zzz").err)
+        self.assertIn("expected a command: demo, print", tessera().err)
+
+    def test_seeds_that_do_not_fit(self):
+        for seed in ["99999999999999999999999", "-1", "1.5", "x", ""]:
+            result = tessera("demo", "ir", "--seed", seed)
+            self.assertEqual(result.returncode, 2, seed)
+            self.assertIn("--seed", result.err)
+        self.assertEqual(tessera("demo", "ir", "--seed", "18446744073709551615").returncode, 0)
+
     def test_demo_ir(self):
         result = tessera("demo", "ir")
         self.assertEqual(result.returncode, 0)
@@ -120,6 +132,22 @@ class Equal(Files):
         self.assertEqual(tessera("hash", x).out, tessera("hash", x).out)
         self.assertNotEqual(tessera("hash", x).out, tessera("hash", y).out)
         self.assertEqual(tessera("hash", "--mapping", x).out, tessera("hash", "--mapping", y).out)
+
+    def test_names_of_sizes_do_not_count(self):
+        a = self.file("a", "func f[A, B](x: f32[A * B + A]) { return x }")
+        b = self.file("b", "func f[Z, B](x: f32[Z * B + Z]) { return x }")
+        self.assertEqual(tessera("equal", a, b).returncode, 0)
+        self.assertEqual(tessera("hash", a).out, tessera("hash", b).out)
+
+    def test_lists_without_elements_show_their_type(self):
+        a = self.file("a", "func f(x: f32[2]) { y: f32[2] = g(x) {a = []} return y }")
+        b = self.file("b", "func f(x: f32[2]) { y: f32[2] = g(x) {a = [:float]} return y }")
+        self.assertIn("[] ≠ [:float]", tessera("equal", a, b).out)
+
+    def test_standard_input_is_read_once(self):
+        result = tessera("equal", "-", "-", stdin="expr 1")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("only one of A and B", result.err)
 
     def test_errors_are_2(self):
         self.assertEqual(tessera("equal", self.add, "/nonexistent").returncode, 2)
@@ -252,6 +280,42 @@ class Hot(Files):
         text = "\n".join(json.dumps(one) for one in self.layer * 11).replace('"relu"', '"torch.relu"', 3) + "\r\n\n   \n"
         answer = json.loads(tessera("hot", "--json", "-", stdin=text).out)
         self.assertEqual([(unit["length"], unit["count"]) for unit in answer["units"]], [(3, 11)])
+
+    def test_contradicting_types_are_an_error(self):
+        lines = ['{"op":"f","inputs":["x"],"output":"a","types":{"x":"f32[2]","a":"f32[2]"}}',
+                 '{"op":"g","inputs":["a"],"output":"b","types":{"a":"f32[3]"}}']
+        for text in ["\n".join(lines), "\n".join([lines[0], lines[1].replace('"a"', '"x"')])]:
+            result = tessera("hot", "-", stdin=text)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn("<stdin>:2:", result.err)
+            self.assertIn("expected f32[2], the type", result.err)
+            result = tessera("signature", "-", stdin='{"stream":[' + text.replace("\n", ",\n") + "]}")
+            self.assertEqual(result.returncode, 2)
+            self.assertIn("<stdin>:2:", result.err)
+        # Written again, it is another value; spelled in another way, it is the same type.
+        fine = ['{"op":"f","inputs":["x"],"output":"x","types":{"x":"f32[2,3]"}}',
+                '{"op":"g","inputs":["x"],"output":"x","types":{"x":"f32[6]"}}',
+                '{"op":"h","inputs":["x"],"output":"y","types":{"x":"f32[ 6 ]"}}']
+        self.assertEqual(tessera("hot", "-", stdin="\n".join(fine)).returncode, 0)
+        self.assertEqual(tessera("signature", "-", stdin='{"stream":[' + ",".join(fine) + "]}").returncode, 0)
+
+    def test_what_dies_is_part_of_a_unit(self):
+        def signature(free):
+            lines = ['{"op":"mm","inputs":["x","w"],"output":"t"}',
+                     '{"op":"relu","inputs":["t"],"output":"r"%s}' % free] * 50
+            units = json.loads(tessera("hot", "--json", "-", stdin="\n".join(lines)).out)["units"]
+            self.assertEqual([(u["length"], u["count"]) for u in units], [(2, 50)])
+            return units[0]["signature"]
+        found = [signature(""), signature(',"free":["t"]'), signature(',"free":["r"]'), signature(',"free":["t","r"]')]
+        self.assertEqual(len(set(found)), 4)
+
+    def test_names_of_sizes_do_not_count(self):
+        def signature(a, b):
+            stream = [{"op": "f", "inputs": ["x", "y"], "output": "z",
+                       "types": {"x": "f32[%s+%s]" % (a, b), "y": "f32[%s]" % b, "z": "f32[2*%s+%s]" % (a, b)}}]
+            return json.loads(tessera("signature", "--json", "-", stdin=json.dumps({"stream": stream})).out)
+        self.assertEqual(signature("A", "B"), signature("Z", "B"))
+        self.assertEqual(signature("A", "B"), signature("B", "A"))
 
     def test_errors_have_the_line_of_the_file(self):
         path = self.file("bad.jsonl", json.dumps(self.layer[0]) + "\n\n" + '{"op":"f","inputs":3}\n')

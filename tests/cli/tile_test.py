@@ -185,7 +185,7 @@ class Refusals(Files):
             ({"nodes": [node], "outputs": ["7"]}, '"7" is no node id'),
             ({"nodes": [{"id": "1", "op": "a", "inputs": ["2"]}, {"id": "2", "op": "a", "inputs": ["1"]}]},
              'the nodes form a cycle: "1" -> "2" -> "1"'),
-            ({"nodes": [{"id": "1", "op": "a", "inputs": ["1"]}]}, 'the nodes form a cycle: "1" -> "1"'),
+            ({"nodes": [{"id": "1", "op": "a", "inputs": ["1"]}]}, '.json:1:19: the nodes form a cycle: "1" -> "1"'),
             ({"nodes": [{"op": "a"}]}, 'missing field "id"'),
             ({"nodes": 3}, "expected an array"),
             ([], "expected an object"),

@@ -1,0 +1,112 @@
+#include "tessera/engine/needed.h"
+
+#include <numeric>
+
+using namespace tessera;
+using namespace tessera::engine;
+
+namespace {
+
+std::uint32_t find(std::vector<std::uint32_t>& parent, std::uint32_t i) {
+  while (parent[i] != i) i = parent[i] = parent[parent[i]];
+  return i;
+}
+
+}  // namespace
+
+void Needed::clear() {
+  steps_.clear();
+  from_.clear();
+  first_from_.clear();
+  uses_.clear();
+  keep_.clear();
+  asked_.clear();
+  components_.clear();
+  others.clear();
+}
+
+void Needed::collect(std::span<Node* const> roots, std::uint32_t epoch) {
+  clear();
+  for (Node* root : roots)
+    if (root->epoch != epoch && enter(root, epoch)) walk(root, epoch);
+  add_operands(epoch);
+  for (Node* root : roots) {
+    if (root->index == stored || keep_[root->index] == asked) continue;
+    keep_[root->index] = asked;
+    asked_.push_back(root->index);
+  }
+}
+
+/// Marks a node that was not met before; whether it is to be computed here.
+bool Needed::enter(Node* node, std::uint32_t epoch) {
+  node->epoch = epoch;
+  node->index = stored;
+  if (node->is_stored()) return false;
+  if (node->claimed) {
+    others.push_back(NodeRef::share(node));
+    return false;
+  }
+  if (node->is(Node::is_result) && node->inputs[0]->is_stored()) {
+    // One of several results of a call that was computed: it only has to be looked up.
+    node->storage.store(new Storage(node->inputs[0]->extra->stored_results[node->extra->result]),
+                        std::memory_order_release);
+    return false;
+  }
+  return true;
+}
+
+/// Depth first with a stack of its own; a node becomes a step after all its operands have.
+void Needed::walk(Node* root, std::uint32_t epoch) {
+  stack_.push_back({root, 0});
+  while (!stack_.empty()) {
+    Frame& frame = stack_.back();
+    Node* node = frame.node;
+    if (frame.next < node->input_count) {
+      Node* input = node->input(frame.next++);
+      if (input != nullptr && input->epoch != epoch && enter(input, epoch)) stack_.push_back({input, 0});
+      continue;
+    }
+    stack_.pop_back();
+    node->index = static_cast<std::uint32_t>(steps_.size());
+    steps_.push_back(node);
+  }
+}
+
+void Needed::add_operands(std::uint32_t epoch) {
+  uses_.assign(steps_.size(), 0);
+  keep_.resize(steps_.size());
+  first_from_.reserve(steps_.size() + 1);
+  for (const Node* node : steps_) {
+    first_from_.push_back(static_cast<std::uint32_t>(from_.size()));
+    for (std::size_t i = 0; i < node->input_count; ++i) {
+      const Node* input = node->input(i);
+      const std::uint32_t step = input != nullptr && input->epoch == epoch ? input->index : stored;
+      from_.push_back(step);
+      if (step != stored) ++uses_[step];
+    }
+  }
+  first_from_.push_back(static_cast<std::uint32_t>(from_.size()));
+  // More references than uses here: a handle, or a call that may be asked for later.
+  for (std::size_t i = 0; i < steps_.size(); ++i)
+    keep_[i] = steps_[i]->refs.load(std::memory_order_acquire) > uses_[i] ? held : dropped;
+}
+
+const std::vector<std::vector<std::uint32_t>>& Needed::components() {
+  if (asked_.size() < 2) return components_;
+  std::vector<std::uint32_t> parent(steps_.size());
+  std::iota(parent.begin(), parent.end(), 0);
+  for (std::uint32_t s = 0; s < steps_.size(); ++s)
+    for (const std::uint32_t operand : from(s))
+      if (operand != stored) parent[find(parent, operand)] = find(parent, s);
+  std::vector<std::uint32_t> number(steps_.size(), stored);
+  for (std::uint32_t s = 0; s < steps_.size(); ++s) {
+    const std::uint32_t root = find(parent, s);
+    if (number[root] == stored) {
+      number[root] = static_cast<std::uint32_t>(components_.size());
+      components_.emplace_back();
+    }
+    components_[number[root]].push_back(s);
+  }
+  if (components_.size() == 1) components_.clear();
+  return components_;
+}

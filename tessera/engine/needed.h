@@ -1,0 +1,69 @@
+// What an evaluation has to compute: every node below those that are asked for that has no value yet,
+// operands before their users, and which of them hang together.
+//
+// The order is depth first from the nodes that were asked for, in the order of the call, operands by slot. It
+// depends on structure alone, and so does its restriction to one component: it is the canonical order of the
+// plan key (plan_key.h).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tessera/engine/node.h"
+
+namespace tessera::engine {
+
+class Needed {
+ public:
+  /// Stands where an operand is no step: it has a value, or is a number.
+  static constexpr std::uint32_t stored = 0xffffffff;
+  /// Why a step's result is kept.
+  enum Keep : std::uint8_t { dropped = 0, held = 1, asked = 2 };
+
+  /// Walks. Marks the nodes with `epoch`. REQUIRES the engine's lock.
+  void collect(std::span<Node* const> roots, std::uint32_t epoch);
+  /// Forgets everything, keeps the memory.
+  void clear();
+
+  [[nodiscard]] std::size_t size() const { return steps_.size(); }
+  [[nodiscard]] std::span<Node* const> steps() const { return steps_; }
+  [[nodiscard]] Node& node(std::uint32_t step) const { return *steps_[step]; }
+  /// Per operand of a step, the step that computes it.
+  [[nodiscard]] std::span<const std::uint32_t> from(std::uint32_t step) const {
+    return {from_.data() + first_from_[step], from_.data() + first_from_[step + 1]};
+  }
+  /// How many operands of steps it is.
+  [[nodiscard]] std::uint32_t uses(std::uint32_t step) const { return uses_[step]; }
+  [[nodiscard]] Keep keep(std::uint32_t step) const { return static_cast<Keep>(keep_[step]); }
+  /// The steps that were asked for, in the order of the call, each once.
+  [[nodiscard]] std::span<const std::uint32_t> asked_steps() const { return asked_; }
+
+  /// The steps of each component, ascending; components in the order of their first steps. Empty if there is
+  /// only one.
+  [[nodiscard]] const std::vector<std::vector<std::uint32_t>>& components();
+
+  /// Nodes that other evaluations are computing.
+  std::vector<NodeRef> others;
+
+ private:
+  struct Frame {
+    Node* node;
+    std::uint32_t next;  ///< operand to look at
+  };
+
+  void walk(Node* root, std::uint32_t epoch);
+  [[nodiscard]] bool enter(Node* node, std::uint32_t epoch);
+  void add_operands(std::uint32_t epoch);
+
+  std::vector<Node*> steps_;
+  std::vector<std::uint32_t> from_;
+  std::vector<std::uint32_t> first_from_;
+  std::vector<std::uint32_t> uses_;
+  std::vector<std::uint8_t> keep_;
+  std::vector<std::uint32_t> asked_;
+  std::vector<std::vector<std::uint32_t>> components_;
+  std::vector<Frame> stack_;
+};
+
+}  // namespace tessera::engine

@@ -1,0 +1,70 @@
+// The plans of an engine, bounded in number and bytes, and how often what has no plan yet was seen.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tessera/engine/plan_entry.h"
+
+namespace tessera::engine {
+
+struct PlanOptions {
+  bool enabled = true;          ///< false: everything is streamed
+  std::uint32_t threshold = 3;  ///< evaluations of one structure that make it hot
+  std::size_t max_entries = 256;
+  std::size_t max_bytes = std::size_t{1} << 30;  ///< keys, scratch memory and kept outputs
+  std::size_t max_ops = 200'000;                 ///< of one plan; more is streamed
+  std::uint64_t decay = 4096;  ///< evaluations without it after which the heat of a structure is halved
+  bool wait = false;           ///< compile in the evaluation that made it hot, not beside it
+  /// For tests that force collisions: the bits that are left of hashes.
+  std::uint64_t hash_mask = ~std::uint64_t{0};
+};
+
+/// How hot a structure is that has no plan.
+struct Heat {
+  std::uint64_t hash = 0;
+  std::uint64_t last_seen = 0;
+  std::uint32_t count = 0;
+  std::uint64_t streamed_ns = 0;  ///< the best time of an evaluation op by op
+};
+
+/// All members REQUIRE the engine's lock.
+class PlanCache {
+ public:
+  explicit PlanCache(const PlanOptions& options) : options_(options), heat_(ways * sets) {}
+
+  /// The plan for this key, if there is one whose size rules hold. `symbols` gets their values.
+  [[nodiscard]] PlanEntryRef find(const PlanKey& key, std::vector<std::int64_t>& symbols);
+  /// The plans with these words, whatever their sizes; newest last.
+  [[nodiscard]] std::vector<PlanEntryRef> with_words(const PlanKey& key) const;
+  void add(std::uint64_t hash, PlanEntryRef entry);
+  void remove(const PlanEntryRef& entry);
+  /// Drops what was not used for the longest time until the bounds hold. Returns what was dropped, to be
+  /// freed outside the lock.
+  [[nodiscard]] std::vector<PlanEntryRef> shrink();
+
+  /// Sees a structure once more. The reference is valid until the next call.
+  Heat& heat(std::uint64_t hash);
+  /// What has this hash was evaluated op by op in this time.
+  void streamed(std::uint64_t hash, std::uint64_t nanoseconds);
+  /// A number that grows with every evaluation.
+  std::uint64_t tick() { return ++now_; }
+
+  [[nodiscard]] std::size_t ready_count() const;
+  /// The kept plan whose ops agree longest with `outline`.
+  [[nodiscard]] PlanEntryRef nearest(const Outline& outline) const;
+  [[nodiscard]] const PlanOptions& options() const { return options_; }
+
+ private:
+  static constexpr std::size_t ways = 4, sets = 1024;
+
+  PlanOptions options_;
+  std::unordered_multimap<std::uint64_t, PlanEntryRef> entries_;  ///< by the hash of the words
+  std::vector<Heat> heat_;
+  std::uint64_t now_ = 0;
+};
+
+}  // namespace tessera::engine

@@ -1,0 +1,149 @@
+#include "tessera/engine/planned_run.h"
+
+#include <algorithm>
+
+#include "tessera/base/text.h"
+
+using namespace tessera;
+using namespace tessera::engine;
+
+namespace {
+
+constexpr std::size_t ring_length = 4;
+
+std::byte* first_element(const KeyInput& input) {
+  const auto width = static_cast<std::int64_t>(ir::size_of(input.node->dtype));
+  return input.storage->buffer->data() + input.storage->layout.offset * width;
+}
+
+bool equal(std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
+
+std::string counted(std::size_t count, std::string_view one, std::string_view many) {
+  return cat(count, " ", count == 1 ? one : many);
+}
+
+class PlannedRun {
+ public:
+  PlannedRun(const PlanEntry& entry, PlanInstance& instance, const PlanKey& key, runtime::MemoryPool& pool)
+      : entry_(entry), instance_(instance), key_(key), pool_(pool) {}
+
+  Result<PlannedOutcome> run(std::span<const std::int64_t> symbols) {
+    TESSERA_TRY(set_sizes(symbols));
+    set_inputs();
+    set_parameters();
+    TESSERA_TRY(set_outputs());
+    TESSERA_TRY(instance_.executable->run(
+        {.inputs = instance_.inputs, .parameters = instance_.parameters, .outputs = instance_.outputs}));
+    for (const bool is_view : instance_.executable->binding().is_view)
+      ++(is_view ? outcome_.figures.views : outcome_.figures.kernels);
+    return std::move(outcome_);
+  }
+
+  /// The storage of an output.
+  [[nodiscard]] Storage storage(std::size_t output) const {
+    const plan::Place& place = instance_.executable->binding().output(*entry_.plan, output);
+    Storage out{{}, place.layout};
+    if (place.where == plan::Where::input) {
+      out.buffer = key_.inputs[place.index].storage->buffer;
+      out.layout.offset += key_.inputs[place.index].storage->layout.offset;
+    } else {
+      out.buffer = used_[place.index];
+    }
+    return out;
+  }
+
+ private:
+  Result<void> set_sizes(std::span<const std::int64_t> symbols) {
+    if (!instance_.sizes.empty() && equal(instance_.sizes, key_.sizes)) return {};
+    const bool first = instance_.sizes.empty();
+    std::vector<op::Layout> layouts;
+    for (const KeyInput& input : key_.inputs) {
+      layouts.push_back(input.storage->layout);
+      layouts.back().offset = 0;
+    }
+    TESSERA_TRY(instance_.executable->prepare(symbols, layouts));
+    instance_.sizes.assign(key_.sizes.begin(), key_.sizes.end());
+    instance_.ring.clear();
+    instance_.ring.resize(instance_.executable->binding().buffers.size());
+    if (first) return {};
+    raise(Tier::warm, "sizes");
+    for (std::size_t s = 0; s < symbols.size(); ++s)
+      outcome_.cause += cat(s == 0 ? " " : ", ", "d", s, "=", symbols[s]);
+    return {};
+  }
+
+  void set_inputs() {
+    std::size_t moved = 0;
+    const bool first = instance_.inputs.size() != key_.inputs.size();
+    instance_.inputs.resize(key_.inputs.size());
+    for (std::size_t i = 0; i < key_.inputs.size(); ++i) {
+      std::byte* at = first_element(key_.inputs[i]);
+      moved += instance_.inputs[i] != at;
+      instance_.inputs[i] = at;
+    }
+    if (moved > 0 && !first) raise(Tier::warm, counted(moved, "buffer", "buffers"));
+  }
+
+  void set_parameters() {
+    std::size_t changed = 0;
+    const bool first = instance_.parameters.size() != key_.parameters.size();
+    instance_.parameters.resize(key_.parameters.size());
+    for (std::size_t i = 0; i < key_.parameters.size(); ++i) {
+      changed += instance_.parameters[i] != key_.parameters[i];
+      instance_.parameters[i] = key_.parameters[i];
+    }
+    if (changed > 0 && !first) raise(Tier::hot, counted(changed, "number", "numbers"));
+  }
+
+  Result<void> set_outputs() {
+    const auto& buffers = instance_.executable->binding().buffers;
+    instance_.outputs.resize(buffers.size());
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      used_.push_back(TESSERA_TRY(output_buffer(instance_.ring[i], buffers[i].bytes)));
+      instance_.outputs[i] = used_.back()->data();
+    }
+    return {};
+  }
+
+  Result<Ref<runtime::Buffer>> output_buffer(std::vector<Ref<runtime::Buffer>>& ring, std::int64_t bytes) {
+    for (const Ref<runtime::Buffer>& buffer : ring)
+      if (buffer->unique()) return buffer;
+    Ref<runtime::Buffer> fresh = TESSERA_TRY(pool_.allocate(static_cast<std::size_t>(bytes)));
+    if (ring.size() < ring_length) ring.push_back(fresh);
+    return fresh;
+  }
+
+  void raise(Tier tier, std::string_view cause) {
+    outcome_.tier = std::max(outcome_.tier, tier);
+    outcome_.cause += cat(outcome_.cause.empty() ? "" : ", ", cause);
+  }
+
+  const PlanEntry& entry_;
+  PlanInstance& instance_;
+  const PlanKey& key_;
+  runtime::MemoryPool& pool_;
+  PlannedOutcome outcome_;
+  SmallVector<Ref<runtime::Buffer>, 4> used_;
+};
+
+}  // namespace
+
+Result<PlannedOutcome> tessera::engine::run_planned(const PlanEntry& entry, PlanInstance& instance,
+                                                    const Needed& needed,
+                                                    std::span<const std::uint32_t> steps, const PlanKey& key,
+                                                    std::span<const std::int64_t> symbols,
+                                                    runtime::MemoryPool& pool, std::vector<Computed>& out) {
+  PlannedRun run(entry, instance, key, pool);
+  PlannedOutcome outcome = TESSERA_TRY(run.run(symbols));
+  for (std::size_t i = 0; i < entry.results.size(); ++i) {
+    const auto [local, result] = entry.results[i];
+    Node* node = &needed.node(steps.empty() ? local : steps[local]);
+    Storage storage = run.storage(i);
+    if (result == 0) out.push_back({.node = node, .value = std::make_unique<Storage>(storage)});
+    const bool several = node->extra != nullptr && node->extra->results.size() > 1;
+    if (several) out.back().results.push_back(std::move(storage));
+  }
+  return outcome;
+}

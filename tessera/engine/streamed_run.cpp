@@ -1,0 +1,151 @@
+#include "tessera/engine/streamed_run.h"
+
+#include <algorithm>
+
+#include "tessera/engine/record.h"
+#include "tessera/op/call_info.h"
+#include "tessera/op/interpreter.h"
+#include "tessera/op/wide.h"
+
+using namespace tessera;
+using namespace tessera::engine;
+
+namespace {
+
+/// The scalars of a call as arrays of rank 0.
+class ScalarMemory {
+ public:
+  explicit ScalarMemory(const Node& node) : node_(node), memory_(node.input_count) {}
+
+  /// The next scalar, which is operand `i`.
+  op::Array next(std::size_t i) {
+    const Dtype dtype = scalar_dtype_of(node_, i);
+    auto* at = reinterpret_cast<std::byte*>(&memory_[count_]);
+    const ScalarBits bits = node_.scalar_at(count_++);
+    if (ir::is_float(dtype)) {
+      const double value = bits.as_float();
+      op::storer<double>(dtype)(at, 0, 1, 1, &value);
+    } else {
+      const op::SignedWide value = bits.as_integer();
+      op::storer<op::SignedWide>(dtype)(at, 0, 1, 1, &value);
+    }
+    return {dtype, op::contiguous({}), at};
+  }
+
+ private:
+  const Node& node_;
+  std::vector<std::uint64_t> memory_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace
+
+Result<RunFigures> StreamedRun::run(std::span<const std::uint32_t> steps, std::vector<Computed>& out) {
+  results_.resize(needed_.size());
+  uses_left_.resize(needed_.size());
+  const std::size_t count = steps.empty() ? needed_.size() : steps.size();
+  const auto step_at = [&](std::size_t i) {
+    return steps.empty() ? static_cast<std::uint32_t>(i) : steps[i];
+  };
+  for (std::size_t i = 0; i < count; ++i) uses_left_[step_at(i)] = needed_.uses(step_at(i));
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t step = step_at(i);
+    auto done = run_step(step);
+    if (!done) {
+      const Node& node = needed_.node(step);
+      return std::move(done).error().at(SourceSpan{node.file == nullptr ? "" : node.file, node.line, 0});
+    }
+    for (const std::uint32_t from : needed_.from(step))
+      if (from != Needed::stored) used(from);
+  }
+  for (std::size_t i = 0; i < count; ++i) keep(step_at(i), out);
+  return figures_;
+}
+
+Result<void> StreamedRun::run_step(std::uint32_t step) {
+  const Node& node = needed_.node(step);
+  if (node.is(Node::is_result)) {
+    results_[step].push_back(results_[needed_.from(step)[0]][node.extra->result]);
+    return {};
+  }
+  if (node.is(Node::placeholder))
+    return Error(ErrorCode::invalid_argument, "a value of a traced region was asked for outside of it");
+  if (node.card == nullptr) return Error(ErrorCode::internal, "a leaf without storage was asked for");
+  return node.extra != nullptr && node.extra->function ? run_function(step) : run_call(step);
+}
+
+Result<void> StreamedRun::run_call(std::uint32_t step) {
+  const Node& node = needed_.node(step);
+  ScalarMemory scalars(node);
+  std::vector<op::Array> inputs;
+  op::ValueTypes types;
+  for (std::size_t i = 0; i < node.input_count; ++i) {
+    const Node* input = node.input(i);
+    inputs.push_back(input == nullptr ? scalars.next(i) : operand(step, i).array(input->dtype));
+    types.push_back(input == nullptr ? op::ValueType{inputs.back().dtype, {}} : input->type());
+  }
+  const op::CallInfo call(*node.card, types, node.attributes());
+  if (node.card->view != nullptr && node.input(0) != nullptr) {
+    if (const auto layout = node.card->view(call, inputs[0].layout)) {
+      results_[step].push_back({operand(step, 0).buffer, *layout});
+      ++figures_.views;
+      return {};
+    }
+  }
+  std::vector<op::Array> results;
+  TESSERA_TRY(allocate_results(step, results));
+  ++figures_.kernels;
+  return device_.run(call, inputs, results);
+}
+
+Result<void> StreamedRun::run_function(std::uint32_t step) {
+  const Node& node = needed_.node(step);
+  std::vector<op::HostTensor> inputs;
+  for (std::size_t i = 0; i < node.input_count; ++i) {
+    const op::Array from = operand(step, i).array(node.input(i)->dtype);
+    inputs.push_back(TESSERA_TRY(op::HostTensor::allocate(from.dtype, from.shape())));
+    op::copy_elements(from, inputs.back().array());
+  }
+  const auto values = TESSERA_TRY(op::interpret(*node.extra->function, inputs));
+  std::vector<op::Array> results;
+  TESSERA_TRY(allocate_results(step, results));
+  for (std::size_t i = 0; i < results.size(); ++i) op::copy_elements(values[i].array(), results[i]);
+  ++figures_.kernels;
+  return {};
+}
+
+Result<void> StreamedRun::allocate_results(std::uint32_t step, std::vector<op::Array>& arrays) {
+  const Node& node = needed_.node(step);
+  const auto add = [&](Dtype dtype, const Extents& shape) -> Result<void> {
+    const auto bytes = static_cast<std::size_t>(op::element_count(shape)) * ir::size_of(dtype);
+    Storage storage{TESSERA_TRY(pool_.allocate(bytes)), op::contiguous(shape)};
+    std::fill_n(storage.buffer->data(), bytes, std::byte{0});
+    arrays.push_back(storage.array(dtype));
+    results_[step].push_back(std::move(storage));
+    return {};
+  };
+  if (node.extra == nullptr || node.extra->results.empty())
+    return add(node.dtype, Extents(node.shape().begin(), node.shape().end()));
+  for (const op::ValueType& type : node.extra->results)
+    TESSERA_TRY(add(type.dtype, *ir::constant_shape(type.shape)));
+  return {};
+}
+
+const Storage& StreamedRun::operand(std::uint32_t step, std::size_t i) const {
+  const std::uint32_t from = needed_.from(step)[i];
+  if (from != Needed::stored) return results_[from][0];
+  return *needed_.node(step).input(i)->storage.load(std::memory_order_acquire);
+}
+
+/// A value that no later step needs and nobody keeps is given up at once.
+void StreamedRun::used(std::uint32_t step) {
+  if (--uses_left_[step] == 0 && needed_.keep(step) == Needed::dropped) results_[step].clear();
+}
+
+void StreamedRun::keep(std::uint32_t step, std::vector<Computed>& out) {
+  if (needed_.keep(step) == Needed::dropped || results_[step].empty()) return;
+  Results& results = results_[step];
+  Computed computed{.node = &needed_.node(step), .value = std::make_unique<Storage>(results[0])};
+  if (results.size() > 1) computed.results = std::move(results);
+  out.push_back(std::move(computed));
+}

@@ -1,0 +1,2 @@
+#define TESSERA_LOOPS x86_64_v4
+#include "tessera/kernel/block_loops_impl.h"

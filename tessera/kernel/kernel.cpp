@@ -1,0 +1,123 @@
+#include "tessera/kernel/kernel.h"
+
+#include <bit>
+
+#include "tessera/base/text.h"
+
+using namespace tessera;
+using namespace tessera::kernel;
+
+namespace {
+
+void add(Hasher& hasher, const Operand& operand) {
+  hasher.add(static_cast<std::uint64_t>(operand.dtype)).add(operand.argument);
+  hasher.add(operand.starts.size());
+  for (const Start& start : operand.starts)
+    hasher.add(static_cast<std::uint64_t>(start.value)).add((start.from_end ? 1 : 0) + (start.whole ? 2 : 0));
+  hasher.add(operand.terms.size());
+  for (const Term& term : operand.terms)
+    hasher.add(term.axis).add(term.array_axis).add(static_cast<std::uint64_t>(term.step));
+  hasher.add(operand.is_reshaped ? 1 : 0).add(operand.seen_as.size());
+  for (std::int64_t size : operand.seen_as) hasher.add(static_cast<std::uint64_t>(size));
+}
+
+void add(Hasher& hasher, const Instruction& instruction) {
+  hasher.add(static_cast<std::uint64_t>(instruction.kind) << 16 |
+             static_cast<std::uint64_t>(instruction.opcode) << 8 |
+             static_cast<std::uint64_t>(instruction.dtype));
+  hasher.add(instruction.index).add(instruction.bits);
+  for (ValueId operand : instruction.operands) hasher.add(operand);
+}
+
+std::string constant_text(const Instruction& instruction) {
+  if (ir::is_float(instruction.dtype)) {
+    const double value = std::bit_cast<double>(instruction.bits);
+    return value == value ? cat(value) : cat("nan(", instruction.bits, ")");
+  }
+  if (instruction.dtype == Dtype::boolean) return instruction.bits != 0 ? "true" : "false";
+  if (instruction.dtype == Dtype::u64) return cat(instruction.bits);
+  return cat(static_cast<std::int64_t>(instruction.bits));
+}
+
+std::string instruction_text(const Instruction& instruction) {
+  switch (instruction.kind) {
+    case InstructionKind::load:
+      return cat("load a", instruction.index);
+    case InstructionKind::parameter:
+      return cat("parameter ", instruction.index);
+    case InstructionKind::constant:
+      return constant_text(instruction);
+    case InstructionKind::place:
+      return cat("place i", instruction.index);
+    case InstructionKind::extent:
+      return cat("extent i", instruction.index);
+    default:
+      break;
+  }
+  std::string out = instruction.kind == InstructionKind::reduction ? "reduce " : "";
+  out += ir::to_string(instruction.opcode);
+  for (std::size_t i = 0; i < operand_count(instruction); ++i) out += cat(" v", instruction.operands[i]);
+  return out;
+}
+
+/// "in0[i0, 2*i1 + 3]"
+std::string map_text(const Kernel& kernel, const Operand& operand) {
+  const bool is_input = operand.argument < kernel.input_count;
+  std::string out =
+      cat(is_input ? "in" : "out", is_input ? operand.argument : operand.argument - kernel.input_count);
+  if (operand.is_reshaped) out += cat(" as (", join(operand.seen_as, ", "), ")");
+  std::vector<std::string> indices;
+  for (std::size_t axis = 0; axis < operand.starts.size(); ++axis) {
+    const Start& start = operand.starts[axis];
+    std::string index;
+    for (const Term& term : operand.terms)
+      if (term.array_axis == axis)
+        index += cat(index.empty() ? "" : " + ", term.step == 1 ? "" : cat(term.step, "*"), "i", term.axis);
+    if (start.from_end) index += cat(index.empty() ? "" : " + ", "end - ", start.value);
+    if (!start.from_end && (start.value != 0 || index.empty()))
+      index += cat(index.empty() ? "" : " + ", start.value);
+    indices.push_back(std::move(index));
+  }
+  return cat(out, "[", join(indices, ", "), "]");
+}
+
+}  // namespace
+
+bool tessera::kernel::equal(const Kernel& a, const Kernel& b) {
+  return a.input_count == b.input_count && a.output_count == b.output_count && a.outer_axes == b.outer_axes &&
+         a.fixed_sizes == b.fixed_sizes && a.operands == b.operands && a.body == b.body &&
+         a.stores == b.stores && a.parameters == b.parameters;
+}
+
+Hash128 tessera::kernel::hash(const Kernel& kernel) {
+  Hasher hasher(0x6b65726e656cULL);
+  hasher.add(kernel.input_count).add(kernel.output_count).add(kernel.outer_axes);
+  hasher.add(kernel.fixed_sizes.size());
+  for (std::int64_t size : kernel.fixed_sizes) hasher.add(static_cast<std::uint64_t>(size));
+  hasher.add(kernel.operands.size());
+  for (const Operand& operand : kernel.operands) add(hasher, operand);
+  hasher.add(kernel.body.size());
+  for (const Instruction& instruction : kernel.body) add(hasher, instruction);
+  hasher.add(kernel.stores.size());
+  for (const Store& store : kernel.stores) hasher.add(store.operand).add(store.value);
+  hasher.add(kernel.parameters.size());
+  for (Dtype dtype : kernel.parameters) hasher.add(static_cast<std::uint64_t>(dtype));
+  return hasher.finish();
+}
+
+std::string tessera::kernel::to_text(const Kernel& kernel) {
+  std::string out = "kernel over (";
+  for (std::size_t i = 0; i < kernel.axis_count(); ++i) {
+    out += cat(i == 0 ? "" : ", ", i == kernel.outer_axes ? "reduced " : "", "i", i);
+    if (kernel.fixed_sizes[i] >= 0) out += cat(" < ", kernel.fixed_sizes[i]);
+  }
+  out += ")\n";
+  for (std::size_t i = 0; i < kernel.operands.size(); ++i)
+    out += cat("  a", i, ": ", ir::to_string(kernel.operands[i].dtype), " = ",
+               map_text(kernel, kernel.operands[i]), "\n");
+  for (std::size_t i = 0; i < kernel.body.size(); ++i)
+    out += cat("  v", i, ": ", ir::to_string(kernel.body[i].dtype), " = ", instruction_text(kernel.body[i]),
+               "\n");
+  for (const Store& store : kernel.stores) out += cat("  store a", store.operand, " v", store.value, "\n");
+  return out;
+}

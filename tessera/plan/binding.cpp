@@ -1,0 +1,190 @@
+#include "tessera/plan/binding.h"
+
+#include <algorithm>
+
+#include "tessera/base/text.h"
+
+using namespace tessera;
+using namespace tessera::plan;
+
+namespace {
+
+constexpr std::uint32_t none = 0xffffffff;
+
+class Binder {
+ public:
+  Binder(const Plan& plan, std::span<const std::int64_t> sizes) : plan_(plan) {
+    out_.sizes.assign(sizes.begin(), sizes.end());
+    out_.places.resize(plan.values.size());
+    out_.is_view.assign(plan.steps.size(), false);
+    out_.attributes.resize(plan.steps.size());
+    out_.input_types.resize(plan.steps.size());
+    types_.resize(plan.values.size());
+    root_.assign(plan.values.size(), none);
+  }
+
+  Result<Binding> run(std::span<const op::Layout> inputs, StepOrder order) {
+    TESSERA_TRY(given_values(inputs));
+    for (StepId s = 0; s < plan_.steps.size(); ++s) TESSERA_TRY(step(s));
+    place_outputs();
+    place_temporaries(order);
+    for (ValueId v = 0; v < plan_.values.size(); ++v) follow_root(v);
+    return std::move(out_);
+  }
+
+ private:
+  Result<op::ValueType> numbers(const op::ValueType& type) const {
+    op::ValueType out{type.dtype, {}};
+    std::int64_t count = 1;
+    for (const op::Dim& dim : type.shape) {
+      const std::int64_t size = TESSERA_TRY(size_of(plan_, out_.sizes, dim));
+      if (size < 0) return Error(ErrorCode::shape, cat("the size ", dim, " is ", size));
+      if (size > 0 && __builtin_mul_overflow(count, size, &count))
+        return Error(ErrorCode::shape, cat("a value of type ", type, " is too large"));
+      out.shape.push_back(size);
+    }
+    if (count > INT64_MAX / 16)
+      return Error(ErrorCode::shape, cat("a value of type ", type, " is too large"));
+    return out;
+  }
+
+  Result<void> given_values(std::span<const op::Layout> inputs) {
+    std::uint32_t next_cell = static_cast<std::uint32_t>(plan_.parameters.size());
+    for (ValueId v = 0; v < plan_.values.size(); ++v) {
+      const Value& value = plan_.values[v];
+      if (value.kind == ValueKind::computed) continue;
+      types_[v] = TESSERA_TRY(numbers(value.type));
+      root_[v] = v;
+      Place& place = out_.places[v];
+      place.index = value.index;
+      place.layout = op::contiguous(op::extents_of(types_[v].shape));
+      if (value.kind == ValueKind::input) {
+        place.where = Where::input;
+        place.layout = inputs[value.index];
+      } else if (value.kind == ValueKind::constant) {
+        place.where = Where::constant;
+      } else {
+        place.where = Where::cell;
+        if (value.kind == ValueKind::size) {
+          place.index = next_cell++;
+          out_.size_cells.push_back(TESSERA_TRY(size_of(plan_, out_.sizes, value.size)));
+        }
+      }
+    }
+    return {};
+  }
+
+  Result<void> step(StepId s) {
+    const Step& step = plan_.steps[s];
+    for (const ValueId input : step.inputs) out_.input_types[s].push_back(types_[input]);
+    for (const ValueId result : step.results) {
+      types_[result] = TESSERA_TRY(numbers(plan_.values[result].type));
+      root_[result] = result;
+      out_.places[result].layout = op::contiguous(op::extents_of(types_[result].shape));
+    }
+    if (step.kind != StepKind::call) return {};
+    out_.attributes[s] = TESSERA_TRY(attributes_of(step));
+    if (step.card->view == nullptr) return {};
+    const op::CallInfo call(*step.card, out_.input_types[s], out_.attributes[s]);
+    const ValueId from = step.inputs[0];
+    if (plan_.values[from].kind == ValueKind::parameter || plan_.values[from].kind == ValueKind::size)
+      return {};
+    if (const auto layout = step.card->view(call, out_.places[from].layout)) {
+      out_.is_view[s] = true;
+      out_.places[step.results[0]].layout = *layout;
+      root_[step.results[0]] = root_[from];
+    }
+    return {};
+  }
+
+  Result<op::Attributes> attributes_of(const Step& step) const {
+    op::Attributes out = step.attributes;
+    for (auto& [name, value] : out.mutable_entries())
+      if (auto* shape = std::get_if<op::Shape>(&value))
+        for (op::Dim& dim : *shape) dim = TESSERA_TRY(size_of(plan_, out_.sizes, dim));
+    return out;
+  }
+
+  [[nodiscard]] std::int64_t bytes_of(ValueId v) const {
+    return op::element_count(op::extents_of(types_[v].shape)) *
+           static_cast<std::int64_t>(ir::size_of(types_[v].dtype));
+  }
+
+  void place_outputs() {
+    is_output_root_.assign(plan_.values.size(), false);
+    for (const ValueId output : plan_.outputs) {
+      const ValueId root = root_[output];
+      if (plan_.values[root].kind != ValueKind::computed || is_output_root_[root]) continue;
+      is_output_root_[root] = true;
+      out_.places[root].where = Where::output;
+      out_.places[root].index = static_cast<std::uint32_t>(out_.buffers.size());
+      out_.buffers.push_back({bytes_of(root)});
+    }
+  }
+
+  /// A value lives until the last step that reads it or a view of it.
+  void place_temporaries(StepOrder order) {
+    std::vector<std::uint32_t> life_of(plan_.values.size(), none);
+    std::vector<Lifetime> lives;
+    std::vector<ValueId> values;
+    for (StepId s = 0; s < plan_.steps.size(); ++s) {
+      for (const ValueId input : plan_.steps[s].inputs)
+        if (const std::uint32_t life = life_of[root_[input]]; life != none && !out_.is_view[s])
+          lives[life].reads.push_back(s);
+      for (const ValueId result : plan_.steps[s].results) {
+        if (root_[result] != result || is_output_root_[result]) continue;
+        life_of[result] = static_cast<std::uint32_t>(lives.size());
+        lives.push_back({.first = s, .reads = {}, .bytes = bytes_of(result)});
+        values.push_back(result);
+      }
+    }
+    const auto before =
+        order == StepOrder::by_path ? dependencies(plan_) : std::vector<std::vector<StepId>>{};
+    out_.memory = lay_out(lives, plan_.steps.size(), order, before);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      out_.places[values[i]].where = Where::scratch;
+      out_.places[values[i]].byte = out_.memory.offsets[i];
+    }
+  }
+
+  void follow_root(ValueId v) {
+    const ValueId root = root_[v];
+    if (root == v || root == none) return;
+    const Place& from = out_.places[root];
+    out_.places[v].where = from.where;
+    out_.places[v].index = from.index;
+    out_.places[v].byte = from.byte;
+  }
+
+  const Plan& plan_;
+  Binding out_;
+  std::vector<op::ValueType> types_;  ///< by value, with numbers
+  std::vector<ValueId> root_;         ///< by value: whose memory it looks at
+  std::vector<bool> is_output_root_;
+};
+
+}  // namespace
+
+Result<std::int64_t> plan::size_of(const Plan& plan, std::span<const std::int64_t> sizes,
+                                   const op::Dim& dim) {
+  if (dim.is_constant()) return dim.value();
+  const auto number = ir::evaluate(dim, [&](const ir::Var& var) -> std::optional<std::int64_t> {
+    for (std::size_t i = 0; i < plan.dims.size(); ++i)
+      if (plan.dims[i].get() == &var) return sizes[i];
+    return std::nullopt;
+  });
+  if (!number) return Error(ErrorCode::shape, cat("the size ", dim, " is not known"));
+  return *number;
+}
+
+Result<Binding> plan::bind(const Plan& plan, std::span<const std::int64_t> sizes,
+                           std::span<const op::Layout> inputs, StepOrder order) {
+  if (sizes.size() != plan.dims.size() || inputs.size() != plan.inputs.size())
+    return Error(ErrorCode::invalid_argument,
+                 cat("the plan has ", plan.dims.size(), " sizes and ", plan.inputs.size(), " inputs, got ",
+                     sizes.size(), " and ", inputs.size()));
+  for (const auto& [a, b] : plan.equal_sizes)
+    if (TESSERA_TRY(size_of(plan, sizes, a)) != TESSERA_TRY(size_of(plan, sizes, b)))
+      return Error(ErrorCode::shape, cat("the plan needs ", a, " = ", b));
+  return Binder(plan, sizes).run(inputs, order);
+}

@@ -1,0 +1,58 @@
+// A plan with numbers for its sizes: where every value lies, and which calls only look at memory in another
+// way. Made anew when sizes change, kept while they do not.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tessera/base/result.h"
+#include "tessera/plan/memory.h"
+#include "tessera/plan/plan.h"
+
+namespace tessera::plan {
+
+/// Where the elements of a value begin.
+enum class Where : std::uint8_t {
+  input,     ///< in an input of the launch
+  output,    ///< in memory that the launch gives for an output
+  scratch,   ///< in the block of the plan
+  constant,  ///< in a constant of the plan
+  cell,      ///< in the cell of a number: parameters first, then sizes
+};
+
+struct Place {
+  Where where = Where::scratch;
+  std::uint32_t index = 0;  ///< which input, output buffer, constant or cell
+  std::int64_t byte = 0;    ///< of scratch: where the value's own memory begins
+  op::Layout layout;        ///< strides; the offset counts from there
+};
+
+/// Memory that the launch gives: the outputs that are not parts of inputs.
+struct OutputBuffer {
+  std::int64_t bytes = 0;
+};
+
+struct Binding {
+  std::vector<std::int64_t> sizes;          ///< of the plan's symbols
+  std::vector<Place> places;                ///< by value
+  std::vector<bool> is_view;                ///< by step: it computes nothing
+  std::vector<OutputBuffer> buffers;        ///< that a launch gives
+  std::vector<std::int64_t> size_cells;     ///< the values of the cells that are sizes
+  std::vector<op::Attributes> attributes;   ///< by step: with numbers for sizes
+  std::vector<op::ValueTypes> input_types;  ///< by step
+  MemoryLayout memory;
+
+  [[nodiscard]] const Place& output(const Plan& plan, std::size_t i) const { return places[plan.outputs[i]]; }
+};
+
+/// `inputs` are the layouts of the inputs, with offset 0. Fails if a size is not known, negative or too
+/// large.
+[[nodiscard]] Result<Binding> bind(const Plan& plan, std::span<const std::int64_t> sizes,
+                                   std::span<const op::Layout> inputs, StepOrder order = StepOrder::listed);
+
+/// The number of a size.
+[[nodiscard]] Result<std::int64_t> size_of(const Plan& plan, std::span<const std::int64_t> sizes,
+                                           const op::Dim& dim);
+
+}  // namespace tessera::plan

@@ -1,0 +1,210 @@
+#include "tessera/runtime/cpu/compiled_kernel.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "tessera/base/text.h"
+
+using namespace tessera;
+using namespace tessera::runtime::cpu;
+using kernel::Binding;
+using kernel::ItemRange;
+using kernel::Job;
+using kernel::Lanes;
+
+namespace {
+
+constexpr std::size_t line = 64;
+std::size_t rounded_up(std::size_t bytes) { return (bytes + line - 1) / line * line; }
+
+/// Numbers of f32 in the widest vectors of this processor.
+unsigned vector_width() {
+#ifdef __x86_64__
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f")) return 16;
+#endif
+  return 8;
+}
+
+/// Whether the lanes of a run are one loop of the generated function.
+bool has_one_loop(const kernel::Kernel& kernel, const Job& job) {
+  if (job.lanes == Lanes::reduced) return job.binding.reduced.size() == 1;
+  return !kernel.reduces() && !job.binding.outer.empty();
+}
+
+std::size_t lane_axis(const Job& job) {
+  return job.lanes == Lanes::outer ? job.binding.outer.size() - 1 : job.binding.axis_count() - 1;
+}
+
+CodeShape shape_of(const kernel::Kernel& kernel, const Job& job, const KernelOptions& options) {
+  const Binding& binding = job.binding;
+  CodeShape out{job.lanes,
+                (job.lanes == Lanes::outer ? binding.outer : binding.reduced).back().number,
+                {},
+                vector_width(),
+                options.is_precise};
+  for (std::size_t i = 0; i < kernel.operands.size(); ++i) {
+    const std::int64_t stride = binding.stride(i, lane_axis(job));
+    out.operands.push_back(stride == 0   ? LanePattern::repeated
+                           : stride == 1 ? LanePattern::contiguous
+                                         : LanePattern::strided);
+  }
+  return out;
+}
+
+/// The memory of one run by generated code.
+class Run {
+ public:
+  Run(const kernel::Interpreter& interpreter, const CompiledJob& job, std::span<const double> parameters,
+      kernel::Scratch& scratch)
+      : kernel_(interpreter.kernel()), job_(job.job), bind_(job.job.binding), code_(job.code) {
+    const kernel::Passes& passes = interpreter.passes();
+    const auto lanes = static_cast<std::size_t>(job_.lanes == Lanes::reduced ? bind_.reduced.back().size : 0);
+    std::size_t bytes = rounded_up(kernel_.operands.size() * 8) * 2 + rounded_up(kernel_.body.size() * 8) +
+                        rounded_up(passes.kept.size() * 8) + rounded_up(kernel_.axis_count() * 8) + line;
+    for (kernel::ValueId value : passes.kept)
+      bytes += rounded_up(lanes * kernel::register_size(kernel_.body[value].dtype));
+    std::byte* at = scratch.reserve(bytes);
+    const auto take = [&](std::size_t size) { return std::exchange(at, at + rounded_up(size)); };
+    data_ = reinterpret_cast<std::byte**>(take(kernel_.operands.size() * 8));
+    auto* strides = reinterpret_cast<std::int64_t*>(take(kernel_.operands.size() * 8));
+    auto* scalars = reinterpret_cast<std::uint64_t*>(take(kernel_.body.size() * 8));
+    auto** kept = reinterpret_cast<std::byte**>(take(passes.kept.size() * 8));
+    places_ = reinterpret_cast<std::int64_t*>(take(kernel_.axis_count() * 8));
+    for (std::size_t i = 0; i < passes.kept.size(); ++i)
+      kept[i] = take(lanes * kernel::register_size(kernel_.body[passes.kept[i]].dtype));
+    for (std::size_t i = 0; i < kernel_.operands.size(); ++i)
+      strides[i] = bind_.stride(i, lane_axis(job_)) * size_of(i);
+    std::fill_n(places_, kernel_.axis_count(), 0);
+    kernel::hold_scalars(kernel_, bind_, parameters, scalars);
+    frame_ = {data_, strides, scalars, kept, places_, 0, &failed_};
+  }
+
+  /// The items that the code had no right result for are given to `again`.
+  template <class F>
+  void operator()(ItemRange range, F&& again) {
+    for (std::int64_t item = range.begin; item < range.end;) {
+      const std::int64_t next = job_.lanes == Lanes::outer ? run_line(item, range.end) : run_row(item);
+      if (failed_ != 0) again(ItemRange{item, next});
+      failed_ = 0;
+      item = next;
+    }
+  }
+
+ private:
+  [[nodiscard]] std::int64_t size_of(std::size_t operand) const {
+    return static_cast<std::int64_t>(ir::size_of(kernel_.operands[operand].dtype));
+  }
+
+  void move(std::size_t axis, std::int64_t by) {
+    for (std::size_t i = 0; i < kernel_.operands.size(); ++i)
+      data_[i] += by * bind_.stride(i, axis) * size_of(i);
+  }
+
+  /// To an outer point, by the number of the point along the first `axes` axes.
+  void go_to(std::int64_t point, std::size_t axes) {
+    for (std::size_t i = 0; i < kernel_.operands.size(); ++i) data_[i] = bind_.data[i];
+    for (std::size_t axis = axes; axis-- > 0;) {
+      const std::int64_t place = point % bind_.outer[axis].size;
+      point /= bind_.outer[axis].size;
+      places_[bind_.outer[axis].number] = place;
+      move(axis, place);
+    }
+  }
+
+  /// Neighbouring blocks of one line at once. The item behind them.
+  std::int64_t run_line(std::int64_t item, std::int64_t end) {
+    const std::int64_t number = item / job_.blocks_per_line, first = item % job_.blocks_per_line;
+    const std::int64_t last = std::min(job_.blocks_per_line, first + (end - item));
+    const std::int64_t size = bind_.outer.back().size, begin = first * job_.lane_block;
+    go_to(number, bind_.outer.size() - 1);
+    move(bind_.outer.size() - 1, begin);
+    places_[bind_.outer.back().number] = begin;
+    frame_.count = std::min(size, last * job_.lane_block) - begin;
+    code_(&frame_);
+    return item + last - first;
+  }
+
+  std::int64_t run_row(std::int64_t item) {
+    go_to(item, bind_.outer.size());
+    frame_.count = bind_.reduced.back().size;
+    code_(&frame_);
+    return item + 1;
+  }
+
+  const kernel::Kernel& kernel_;
+  const Job& job_;
+  const Binding& bind_;
+  RowFunction code_;
+  Frame frame_;
+  std::uint8_t failed_ = 0;
+  std::byte** data_ = nullptr;
+  std::int64_t* places_ = nullptr;
+};
+
+}  // namespace
+
+CompiledKernel::CompiledKernel(kernel::Kernel kernel, KernelOptions options)
+    : interpreter_(std::move(kernel)), options_(options) {}
+
+Result<void> CompiledKernel::prepare(std::span<const op::Array> inputs, std::span<const op::Array> outputs,
+                                     CompiledJob& job) {
+  TESSERA_TRY(interpreter_.prepare(inputs, outputs, job.job));
+  job.code = job.job.items > 0 ? code_for(job.job) : nullptr;
+  return {};
+}
+
+RowFunction CompiledKernel::code_for(const Job& job) {
+  if (!options_.compiles || !has_one_loop(kernel(), job)) return nullptr;
+  const CodeShape shape = shape_of(kernel(), job, options_);
+  const std::lock_guard lock(mutex_);
+  auto at =
+      std::find_if(variants_.begin(), variants_.end(), [&](const Variant& v) { return v.shape == shape; });
+  if (at == variants_.end()) {
+    auto code = compile(shape);
+    if (!code) why_interpreted_ = code.error().to_text();
+    variants_.push_back({shape, code ? *std::move(code) : nullptr});
+    at = variants_.end() - 1;
+  }
+  if (at->code == nullptr) return nullptr;
+  return reinterpret_cast<RowFunction>(reinterpret_cast<std::uintptr_t>(at->code->entry()));
+}
+
+Result<std::unique_ptr<ObjectCode>> CompiledKernel::compile(const CodeShape& shape) const {
+  const Llvm* llvm = TESSERA_TRY(Llvm::open());
+  const std::string text = TESSERA_TRY(generate(kernel(), interpreter_.passes(), shape));
+  const auto object = TESSERA_TRY(llvm->compile(text, options_.quality));
+  return std::make_unique<ObjectCode>(TESSERA_TRY(ObjectCode::load(object, row_function_name)));
+}
+
+void CompiledKernel::run(const CompiledJob& job, std::span<const double> parameters, ItemRange range,
+                         kernel::Scratch& scratch) const {
+  if (range.begin >= range.end) return;
+  if (job.code == nullptr) return interpreter_.run(job.job, parameters, range, scratch);
+  Run(interpreter_, job, parameters, scratch)(range, [&](ItemRange failed) {
+    kernel::Scratch own;  // the other is in use
+    interpreter_.run(job.job, parameters, failed, own);
+  });
+}
+
+std::string CompiledKernel::why_interpreted() const {
+  const std::lock_guard lock(mutex_);
+  return why_interpreted_;
+}
+
+Result<void> tessera::runtime::cpu::run(CompiledKernel& kernel, std::span<const op::Array> inputs,
+                                        std::span<const op::Array> outputs,
+                                        std::span<const double> parameters, kernel::Scratch& scratch) {
+  if (parameters.size() != kernel.kernel().parameters.size())
+    return Error(ErrorCode::invalid_argument, cat("the kernel has ", kernel.kernel().parameters.size(),
+                                                  " scalar parameters, got ", parameters.size()));
+  CompiledJob job;
+  TESSERA_TRY(kernel.prepare(inputs, outputs, job));
+  try {
+    kernel.run(job, parameters, {0, job.job.items}, scratch);
+  } catch (const std::bad_alloc&) {
+    return Error(ErrorCode::memory, "no memory for the scratch of a kernel");
+  }
+  return {};
+}

@@ -1,0 +1,68 @@
+// A kernel that runs by generated code where there is some, and by the interpreter where there is none: the
+// same results within the stated accuracy, in the same form.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "tessera/kernel/interpreter.h"
+#include "tessera/runtime/cpu/codegen.h"
+#include "tessera/runtime/cpu/llvm.h"
+#include "tessera/runtime/cpu/object_code.h"
+
+namespace tessera::runtime::cpu {
+
+struct KernelOptions {
+  bool compiles = true;  ///< false: the interpreter alone
+  /// Products and sums are rounded one by one, as single ops do.
+  bool is_precise = false;
+  CodeQuality quality = CodeQuality::good;
+};
+
+/// One run of a compiled kernel.
+struct CompiledJob {
+  kernel::Job job;
+  RowFunction code = nullptr;  ///< null: the interpreter runs it
+};
+
+/// Thread-safe.
+class CompiledKernel {
+ public:
+  explicit CompiledKernel(kernel::Kernel kernel, KernelOptions options = {});
+
+  [[nodiscard]] const kernel::Kernel& kernel() const { return interpreter_.kernel(); }
+
+  /// Checks the arrays, lays out the run, and finds or makes code for it. What cannot be compiled is run by
+  /// the interpreter; why_interpreted() tells the reason.
+  [[nodiscard]] Result<void> prepare(std::span<const op::Array> inputs, std::span<const op::Array> outputs,
+                                     CompiledJob& job);
+  /// Computes some of the items; any number of threads at once, each with its own scratch.
+  void run(const CompiledJob& job, std::span<const double> parameters, kernel::ItemRange range,
+           kernel::Scratch& scratch) const;
+
+  /// Why the last shape that has no code has none; empty if all have.
+  [[nodiscard]] std::string why_interpreted() const;
+
+ private:
+  struct Variant {
+    CodeShape shape;
+    std::unique_ptr<ObjectCode> code;  ///< null if it could not be made
+  };
+
+  RowFunction code_for(const kernel::Job& job);
+  Result<std::unique_ptr<ObjectCode>> compile(const CodeShape& shape) const;
+
+  kernel::Interpreter interpreter_;
+  KernelOptions options_;
+  mutable std::mutex mutex_;
+  std::vector<Variant> variants_;
+  std::string why_interpreted_;
+};
+
+/// Prepares and runs all items on this thread.
+[[nodiscard]] Result<void> run(CompiledKernel& kernel, std::span<const op::Array> inputs,
+                               std::span<const op::Array> outputs, std::span<const double> parameters,
+                               kernel::Scratch& scratch);
+
+}  // namespace tessera::runtime::cpu

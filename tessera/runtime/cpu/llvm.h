@@ -1,0 +1,44 @@
+// LLVM, opened at run time: the few functions of its C interface that turn a text of IR into object code.
+// Nothing of LLVM is needed to build.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tessera/base/result.h"
+
+namespace tessera::runtime::cpu {
+
+/// How much work the code generator may do.
+enum class CodeQuality : std::uint8_t { fast, good };
+
+/// Thread-safe.
+class Llvm {
+ public:
+  /// The newest library of versions 19 to 16 that the system has. Tried once; the error says what was looked
+  /// for. Nothing is opened before the first call.
+  [[nodiscard]] static Result<const Llvm*> open();
+
+  /// Position-independent object code of this machine (ELF, x86-64) for a module in text form.
+  [[nodiscard]] Result<std::vector<std::byte>> compile(const std::string& text, CodeQuality quality) const;
+
+  /// "16.0.6"
+  [[nodiscard]] const std::string& version() const { return version_; }
+  /// The processor and its features, as LLVM names them: code for one is not code for another.
+  [[nodiscard]] const std::string& cpu() const { return cpu_; }
+  [[nodiscard]] const std::string& features() const { return features_; }
+
+ private:
+  struct Functions;
+  Llvm();
+  ~Llvm();
+  static Result<const Llvm*> try_open();
+  Result<void> load(void* library);
+
+  std::unique_ptr<Functions> functions_;
+  void* target_ = nullptr;
+  std::string version_, cpu_, features_, triple_;
+};
+
+}  // namespace tessera::runtime::cpu

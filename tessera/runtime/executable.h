@@ -1,0 +1,32 @@
+// A plan on a device, ready to run again and again.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "tessera/plan/binding.h"
+
+namespace tessera::runtime {
+
+/// What changes from launch to launch.
+struct Launch {
+  std::span<std::byte* const> inputs;         ///< the first element of each
+  std::span<const std::uint64_t> parameters;  ///< bits of a double for floats, of an i64 for the others
+  std::span<std::byte* const> outputs;        ///< one per buffer of the binding
+};
+
+/// One thread at a time.
+class Executable {
+ public:
+  virtual ~Executable() = default;
+
+  /// Sets sizes and the layouts of the inputs, whose offsets are 0; before the first launch, and when they
+  /// change. After an error the last ones that worked stay.
+  [[nodiscard]] virtual Result<void> prepare(std::span<const std::int64_t> sizes,
+                                             std::span<const op::Layout> inputs) = 0;
+  /// What prepare() decided.
+  [[nodiscard]] virtual const plan::Binding& binding() const = 0;
+  [[nodiscard]] virtual Result<void> run(const Launch& launch) = 0;
+};
+
+}  // namespace tessera::runtime
