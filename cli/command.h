@@ -33,11 +33,12 @@ class Commands {
 void add_bench(Commands& commands);
 void add_compile(Commands& commands);
 void add_demo(Commands& commands);
+void add_diff(Commands& commands);
 void add_equal(Commands& commands);
 void add_explain(Commands& commands);
 void add_hash(Commands& commands);
 void add_hot(Commands& commands);
-void add_onnx(Commands& commands);
+void add_inspect(Commands& commands);
 void add_onnx_test(Commands& commands);
 void add_ops(Commands& commands);
 void add_print(Commands& commands);

@@ -75,9 +75,10 @@ int run(int argc, char** argv) {
   add_compile(commands);
   add_explain(commands);
   add_validate(commands);
-  add_onnx(commands);
-  add_onnx_test(commands);
+  add_inspect(commands);
   add_run(commands);
+  add_diff(commands);
+  add_onnx_test(commands);
   add_bench(commands);
 
   try {

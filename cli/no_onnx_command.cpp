@@ -21,7 +21,8 @@ void add_missing(Commands& commands, const std::string& name) {
 
 }  // namespace
 
-void tessera::cli::add_onnx(Commands& commands) { add_missing(commands, "onnx"); }
+void tessera::cli::add_diff(Commands& commands) { add_missing(commands, "diff"); }
+void tessera::cli::add_inspect(Commands& commands) { add_missing(commands, "inspect"); }
 void tessera::cli::add_onnx_test(Commands& commands) { add_missing(commands, "onnx-test"); }
 void tessera::cli::add_run(Commands& commands) { add_missing(commands, "run"); }
 

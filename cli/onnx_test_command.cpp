@@ -3,7 +3,9 @@
 #include <regex>
 
 #include "cli/command.h"
+#include "cli/progress.h"
 #include "tessera/base/json.h"
+#include "tessera/engine/devices.h"
 #include "tessera/onnx/conformance.h"
 
 using namespace tessera;
@@ -14,6 +16,7 @@ namespace {
 struct Options {
   std::vector<std::string> folders;
   std::string filter;
+  std::string device = "reference";
   bool json = false;
   bool quiet = false;
 };
@@ -47,18 +50,28 @@ Result<std::vector<std::string>> chosen_tests(const Options& options) {
 
 Result<Answer> run_tests(const Options& options) {
   Totals totals;
+  const auto device = TESSERA_TRY(engine::find_device(options.device));
+  onnx::RunOptions how;
+  how.call = [&](const op::CallInfo& call, auto in, auto out) { return device->run(call, in, out); };
   JsonWriter json(JsonWriter::Style::indented);
   json.begin_object().key("tests").begin_array();
-  for (const std::string& test : TESSERA_TRY(chosen_tests(options))) {
-    const onnx::TestOutcome outcome = onnx::run_test(test);
-    count(totals, outcome.kind);
+  const auto tests = TESSERA_TRY(chosen_tests(options));
+  Progress progress(stderr);
+  for (const std::string& test : tests) {
     const std::string name = std::filesystem::path(test).filename().string();
+    const int done = totals.passed + totals.failed + totals.skipped;
+    if (!options.quiet)
+      progress.draw(static_cast<double>(done) / static_cast<double>(tests.size()), printable(name));
+    const onnx::TestOutcome outcome = onnx::run_test(test, how);
+    count(totals, outcome.kind);
     json.begin_object().member("name", name).member("outcome", word(outcome.kind));
     json.member("message", outcome.message).end_object();
-    if (!options.json && !options.quiet && outcome.kind != onnx::TestOutcome::Kind::passed)
-      std::printf("%s %s: %s\n", std::string(word(outcome.kind)).c_str(), printable(name).c_str(),
-                  outcome.message.c_str());
+    if (options.json || options.quiet || outcome.kind == onnx::TestOutcome::Kind::passed) continue;
+    progress.clear();
+    std::printf("%s %s: %s\n", std::string(word(outcome.kind)).c_str(), printable(name).c_str(),
+                outcome.message.c_str());
   }
+  progress.clear();
   json.end_array().member("passed", totals.passed).member("failed", totals.failed);
   json.member("skipped", totals.skipped).end_object();
   if (options.json)
@@ -80,6 +93,7 @@ void tessera::cli::add_onnx_test(Commands& commands) {
   command.add_option("DIR", options->folders, "folders with tests, at any depth")->required();
   command.add_option("--filter", options->filter,
                      "run only tests whose path matches this regular expression");
+  command.add_option("--device", options->device, cat("one of ", join(engine::device_names(), ", ")));
   command.add_flag("--json", options->json, "print all outcomes as JSON");
   command.add_flag("--quiet", options->quiet, "print the totals only");
 }

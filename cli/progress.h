@@ -18,10 +18,10 @@ class Progress {
   void draw(double done, const std::string& text);
   /// A line that stays.
   void line(const std::string& text);
-
- private:
+  /// Takes the line that was drawn away.
   void clear();
 
+ private:
   std::FILE* out_;
   bool is_terminal_;
   bool drawn_ = false;

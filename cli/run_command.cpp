@@ -1,10 +1,16 @@
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <filesystem>
+#include <set>
 
 #include "cli/command.h"
+#include "cli/model_inputs.h"
+#include "cli/progress.h"
 #include "tessera/base/json.h"
-#include "tessera/onnx/import.h"
-#include "tessera/onnx/value_target.h"
+#include "tessera/engine/devices.h"
+#include "tessera/model/tensor_target.h"
+#include "tessera/tensor/io.h"
 
 using namespace tessera;
 using namespace tessera::cli;
@@ -13,44 +19,48 @@ namespace {
 
 struct Options {
   std::string file;
-  std::vector<std::string> inputs;
+  ModelInputOptions inputs;
+  std::string output;
+  std::string device = "reference";
+  int repeat = 1;
+  double seconds = onnx::Limits().seconds;
+  double work = static_cast<double>(onnx::Limits().work);
   bool json = false;
+  bool quiet = false;
 };
 
-/// The files of the model's inputs, in their order: those with a name first, the others in the order they are
-/// given.
-Result<std::vector<std::string>> files_of(const Options& options,
-                                          const std::vector<const onnx::ValueInfo*>& inputs) {
-  std::vector<std::string> out(inputs.size()), unnamed;
-  for (const std::string& given : options.inputs) {
-    const std::size_t equals = given.find('=');
-    if (equals == std::string::npos) {
-      unnamed.push_back(given);
-      continue;
-    }
-    const std::string name = given.substr(0, equals);
-    const auto found =
-        std::find_if(inputs.begin(), inputs.end(), [&](const auto* input) { return input->name == name; });
-    if (found == inputs.end())
-      return Error(ErrorCode::invalid_argument, cat("--input: the model has no input ", onnx::shown(name)));
-    std::string& file = out[static_cast<std::size_t>(found - inputs.begin())];
-    if (!file.empty())
-      return Error(ErrorCode::invalid_argument, cat("--input: ", onnx::shown(name), " is given twice"));
-    file = given.substr(equals + 1);
+struct Outcome {
+  std::vector<onnx::DataValue> outputs;
+  std::vector<double> seconds;  ///< of each run
+};
+
+Result<Outcome> run_repeatedly(const onnx::Model& model, const std::vector<onnx::DataValue>& inputs,
+                               const Options& options) {
+  const auto device = TESSERA_TRY(engine::find_device(options.device));
+  Progress progress(stderr);
+  onnx::RunOptions how;
+  how.limits.seconds = options.seconds;
+  how.limits.work = static_cast<std::int64_t>(options.work);
+  how.call = [&](const op::CallInfo& call, auto in, auto out) { return device->run(call, in, out); };
+  Outcome out;
+  for (int i = 0; i < options.repeat; ++i) {
+    how.observer = [&](const onnx::Node& node, std::size_t position) {
+      if (options.quiet) return;
+      const double nodes =
+          static_cast<double>(model.graph.nodes.size() * static_cast<std::size_t>(options.repeat));
+      const double before = static_cast<double>(model.graph.nodes.size() * static_cast<std::size_t>(i));
+      progress.draw((before + static_cast<double>(position)) / nodes, onnx::describe(node));
+    };
+    const auto begin = std::chrono::steady_clock::now();
+    out.outputs = TESSERA_TRY(onnx::run(model, inputs, how));
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
+    out.seconds.push_back(passed.count());
   }
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    if (!out[i].empty()) continue;
-    if (next == unnamed.size())
-      return Error(ErrorCode::invalid_argument,
-                   cat("there is no --input for ", onnx::shown(inputs[i]->name)));
-    out[i] = unnamed[next++];
-  }
-  if (next < unnamed.size())
-    return Error(ErrorCode::invalid_argument, cat("--input is given ", options.inputs.size(),
-                                                  " times, the model has ", inputs.size(), " inputs"));
+  progress.clear();
   return out;
 }
+
+// ---- what is shown
 
 std::string type_text(const op::HostTensor& tensor) {
   return cat(tensor.dtype(), "[", join(tensor.shape(), ", "), "]");
@@ -70,31 +80,73 @@ void print_text(std::string_view name, const onnx::DataValue& value) {
   std::printf("%s\n", out.c_str());
 }
 
-void write_json_value(JsonWriter& json, std::string_view name, const onnx::DataValue& value) {
-  json.begin_object().member("name", name).key("tensors").begin_array();
-  for (const op::HostTensor& tensor : value.tensors) {
-    json.begin_object().member("dtype", ir::to_string(tensor.dtype())).member("shape", tensor.shape());
-    json.member("elements", onnx::numbers_of(tensor)).end_object();
+void print_times(std::vector<double> seconds) {
+  std::sort(seconds.begin(), seconds.end());
+  std::printf("%zu runs: fastest %.3f ms, median %.3f ms\n", seconds.size(), 1e3 * seconds[0],
+              1e3 * seconds[seconds.size() / 2]);
+}
+
+void print_json(const onnx::Model& model, const Outcome& outcome) {
+  JsonWriter json(JsonWriter::Style::indented);
+  json.begin_object().key("outputs").begin_array();
+  for (std::size_t i = 0; i < outcome.outputs.size(); ++i) {
+    json.begin_object().member("name", model.graph.outputs[i].name).key("tensors").begin_array();
+    for (const op::HostTensor& tensor : outcome.outputs[i].tensors) {
+      json.begin_object().member("dtype", ir::to_string(tensor.dtype())).member("shape", tensor.shape());
+      json.member("elements", onnx::numbers_of(tensor)).end_object();
+    }
+    json.end_array().end_object();
   }
-  json.end_array().end_object();
+  json.end_array().member("seconds", outcome.seconds).end_object();
+  std::printf("%s\n", json.text().c_str());
+}
+
+// ---- what is saved
+
+/// A name from a file as the name of a file: letters, digits and a few marks, not used before.
+std::string file_name(std::string name, std::set<std::string>& used) {
+  for (char& c : name) {
+    const bool is_plain =
+        std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
+    if (!is_plain) c = '_';
+  }
+  if (name.empty() || name[0] == '.') name.insert(0, "_");
+  name = name.substr(0, 200);
+  std::string out = name;
+  for (int i = 1; !used.insert(out).second; ++i) out = cat(name, "_", i);
+  return out + ".npy";
+}
+
+Result<void> save(const onnx::Model& model, const Outcome& outcome, const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return Error(ErrorCode::io, cat("cannot be made: ", error.message()), {printable(folder), 0, 0});
+  std::set<std::string> used;
+  for (std::size_t i = 0; i < outcome.outputs.size(); ++i) {
+    const onnx::DataValue& value = outcome.outputs[i];
+    for (std::size_t k = 0; k < value.tensors.size(); ++k) {
+      const std::string& name = model.graph.outputs[i].name;
+      const bool is_sequence = value.kind == onnx::DataValue::Kind::sequence;
+      const auto path =
+          std::filesystem::path(folder) / file_name(is_sequence ? cat(name, "_", k) : name, used);
+      save_npy(path.string(), tensor_of(value.tensors[k], engine::Engine::default_engine()));
+    }
+  }
+  return {};
 }
 
 Result<Answer> run_model(const Options& options) {
   const onnx::Model model = TESSERA_TRY(onnx::read_model(options.file));
   TESSERA_TRY(onnx::check_operators(model));
-  std::vector<onnx::DataValue> inputs;
-  const auto required = onnx::required_inputs(model);
-  const auto files = TESSERA_TRY(files_of(options, {required.begin(), required.end()}));
-  for (std::size_t i = 0; i < files.size(); ++i)
-    inputs.push_back(TESSERA_TRY(onnx::read_value(files[i], required[i]->type)));
-  const auto outputs = TESSERA_TRY(onnx::run(model, inputs));
-  JsonWriter json(JsonWriter::Style::indented);
-  json.begin_array();
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const std::string& name = model.graph.outputs[i].name;
-    options.json ? write_json_value(json, name, outputs[i]) : print_text(name, outputs[i]);
-  }
-  if (options.json) std::printf("%s\n", json.end_array().text().c_str());
+  const auto inputs = TESSERA_TRY(model_inputs(model, options.inputs));
+  const Outcome outcome = TESSERA_TRY(run_repeatedly(model, inputs, options));
+  if (!options.output.empty()) TESSERA_TRY(save(model, outcome, options.output));
+  if (options.json)
+    print_json(model, outcome);
+  else if (!options.quiet)
+    for (std::size_t i = 0; i < outcome.outputs.size(); ++i)
+      print_text(model.graph.outputs[i].name, outcome.outputs[i]);
+  if (options.repeat > 1 && !options.json && !options.quiet) print_times(outcome.seconds);
   return Answer::yes;
 }
 
@@ -102,12 +154,20 @@ Result<Answer> run_model(const Options& options) {
 
 void tessera::cli::add_run(Commands& commands) {
   auto options = std::make_shared<Options>();
-  CLI::App& command = commands.add("run", "run an ONNX model on the reference",
-                                   "  tessera run model.onnx --input x=input_0.pb\n"
-                                   "  tessera run model.onnx --input input_0.pb --input input_1.pb --json",
-                                   [options] { return run_model(*options); });
+  CLI::App& command =
+      commands.add("run", "run an ONNX model",
+                   "  tessera run model.onnx --input x=x.npy --input mask=raw:i64:1x128:mask.bin\n"
+                   "  tessera run model.onnx --input inputs.npz --output results\n"
+                   "  tessera run model.onnx --random 1 --dim batch=4 --dim x:2=224 --repeat 5",
+                   [options] { return run_model(*options); });
   command.add_option("MODEL", options->file, "the model")->required();
-  command.add_option("--input", options->inputs,
-                     "name=FILE, or FILE for the next input; a tensor in ONNX's format");
+  add_model_input_options(command, options->inputs);
+  command.add_option("--output", options->output, "save the outputs as .npy files in this folder");
+  command.add_option("--device", options->device, cat("one of ", join(engine::device_names(), ", ")));
+  command.add_option("--repeat", options->repeat, "run so often and show the times")
+      ->check(CLI::Range(1, 1000000));
+  command.add_option("--seconds", options->seconds, "give up after this time")->check(CLI::PositiveNumber);
+  command.add_option("--work", options->work, "the most multiply-adds")->check(CLI::Range(0.0, 9e18));
   command.add_flag("--json", options->json, "print all elements as JSON");
+  command.add_flag("--quiet", options->quiet, "show neither progress nor outputs");
 }

@@ -23,7 +23,8 @@ ARROWS = {
     "tensor": ["engine", "autodiff"],
     "nn": ["tensor"],
     "onnx": ["op"],
-    "capi": ["tensor", "onnx"],
+    "model": ["tensor", "onnx"],
+    "capi": ["tensor", "model"],
 }
 # A foreign header, and the folders below tessera/ that may include it.
 FOREIGN = {

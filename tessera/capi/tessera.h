@@ -396,6 +396,35 @@ TSR_API int tsr_graph_to_dot(tsr_graph graph, const char* filename) TSR_NOEXCEPT
 TSR_API int tsr_graph_print(tsr_graph graph) TSR_NOEXCEPT;
 TSR_API int tsr_node_print(const tsr_node* node) TSR_NOEXCEPT;
 
+// ---- models
+
+typedef struct tsr_model_object* tsr_model;  ///< a model from a file, as a function on tensors
+
+#define TSR_MODEL_NAME_SIZE 256
+
+/// An input or an output of a model as its file declares it.
+typedef struct tsr_model_value {
+  char name[TSR_MODEL_NAME_SIZE];  ///< cut off if it is longer
+  int dtype;                       ///< a tsr_dtype; -1: not declared
+  int ndim;                        ///< -1: not declared
+  int64_t shape[TSR_MAX_RANK];     ///< -1: any size
+} tsr_model_value;
+
+/// Reads an ONNX model. `engine` may be null: the default engine. Weights stay in the file, mapped, where its
+/// layout allows it: do not change it while the model or a tensor made by it is alive.
+TSR_API int tsr_model_load_onnx(const char* path, tsr_engine engine, tsr_model* out) TSR_NOEXCEPT;
+TSR_API int tsr_model_free(tsr_model model) TSR_NOEXCEPT;
+
+/// The inputs that a caller gives, and the outputs, in order.
+TSR_API int tsr_model_get_inputs(tsr_model model, tsr_model_value* out, int max, int* out_count) TSR_NOEXCEPT;
+TSR_API int tsr_model_get_outputs(tsr_model model, tsr_model_value* out, int max,
+                                  int* out_count) TSR_NOEXCEPT;
+
+/// Records the model for these inputs; one new handle per output. Both counts must be those of the model.
+/// Sizes may differ from call to call. Computes where a shape depends on data.
+TSR_API int tsr_model_call(tsr_model model, const tsr_tensor* inputs, int input_count, tsr_tensor* outputs,
+                           int output_count) TSR_NOEXCEPT;
+
 #ifdef __cplusplus
 }
 #endif

@@ -56,13 +56,17 @@ Result<std::vector<DataValue>> inputs_of(const Model& model, const fs::path& fol
   return read_values(folder, "input", has_all ? all : required, limits);
 }
 
-/// The first difference, or nothing.
-std::string first_difference(std::span<const DataValue> got, std::span<const DataValue> expected,
-                             Tolerance tolerance) {
-  if (got.size() < expected.size()) return cat("got ", got.size(), " outputs, expected ", expected.size());
-  for (std::size_t i = 0; i < expected.size(); ++i)
-    if (const std::string why = difference(got[i], expected[i], tolerance); !why.empty())
-      return cat("output ", i, ": ", why);
+std::string value_difference(const DataValue& got, const DataValue& expected, Tolerance tolerance) {
+  constexpr std::string_view kinds[] = {"nothing", "a tensor", "a sequence"};
+  if (got.kind != expected.kind)
+    return cat("got ", kinds[static_cast<std::size_t>(got.kind)], ", expected ",
+               kinds[static_cast<std::size_t>(expected.kind)]);
+  if (got.tensors.size() != expected.tensors.size())
+    return cat("got ", got.tensors.size(), " tensors, expected ", expected.tensors.size());
+  for (std::size_t i = 0; i < expected.tensors.size(); ++i)
+    if (const std::string why = tensor_difference(got.tensors[i], expected.tensors[i], tolerance);
+        !why.empty())
+      return expected.kind == DataValue::Kind::sequence ? cat("tensor ", i, ": ", why) : why;
   return {};
 }
 
@@ -87,56 +91,55 @@ Result<std::vector<DataValue>> interpret_function(const ir::Function& function,
   return out;
 }
 
-Result<std::string> run_data_set(const Model& model, const ir::FunctionRef& function, const fs::path& folder,
-                                 const Limits& limits, Tolerance tolerance) {
-  const auto inputs = TESSERA_TRY(inputs_of(model, folder, limits));
-  std::vector<const DeclaredType*> types;
-  for (const ValueInfo& output : model.graph.outputs) types.push_back(&output.type);
-  const auto expected = TESSERA_TRY(read_values(folder, "output", types, limits));
-  if (expected.empty()) return Error(ErrorCode::io, "the data set has no outputs", {folder.string(), 0, 0});
-  const auto got = TESSERA_TRY(run(model, inputs, limits));
-  std::string why = first_difference(got, expected, tolerance);
-  if (!why.empty() || function == nullptr || inputs.size() != function->params.size()) return why;
-  why = first_difference(TESSERA_TRY(interpret_function(*function, inputs)), expected, tolerance);
+Result<std::string> run_data_set(const Model& model, const ir::FunctionRef& function, const DataSet& set,
+                                 const RunOptions& options, Tolerance tolerance) {
+  std::string why = difference(TESSERA_TRY(run(model, set.inputs, options)), set.outputs, tolerance);
+  if (!why.empty() || function == nullptr || set.inputs.size() != function->params.size()) return why;
+  why = difference(TESSERA_TRY(interpret_function(*function, set.inputs)), set.outputs, tolerance);
   return why.empty() ? why : cat("as a function: ", why);
-}
-
-std::vector<fs::path> data_sets(const fs::path& folder) {
-  std::vector<fs::path> out;
-  std::error_code error;
-  for (int i = 0; fs::is_directory(folder / cat("test_data_set_", i), error); ++i)
-    out.push_back(folder / cat("test_data_set_", i));
-  return out;
 }
 
 }  // namespace
 
-std::string tessera::onnx::difference(const DataValue& got, const DataValue& expected, Tolerance tolerance) {
-  constexpr std::string_view kinds[] = {"nothing", "a tensor", "a sequence"};
-  if (got.kind != expected.kind)
-    return cat("got ", kinds[static_cast<std::size_t>(got.kind)], ", expected ",
-               kinds[static_cast<std::size_t>(expected.kind)]);
-  if (got.tensors.size() != expected.tensors.size())
-    return cat("got ", got.tensors.size(), " tensors, expected ", expected.tensors.size());
-  for (std::size_t i = 0; i < expected.tensors.size(); ++i)
-    if (const std::string why = tensor_difference(got.tensors[i], expected.tensors[i], tolerance);
-        !why.empty())
-      return expected.kind == DataValue::Kind::sequence ? cat("tensor ", i, ": ", why) : why;
+std::string tessera::onnx::difference(std::span<const DataValue> got, std::span<const DataValue> expected,
+                                      Tolerance tolerance) {
+  if (got.size() < expected.size()) return cat("got ", got.size(), " outputs, expected ", expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    if (const std::string why = value_difference(got[i], expected[i], tolerance); !why.empty())
+      return cat("output ", i, ": ", why);
   return {};
 }
 
-TestOutcome tessera::onnx::run_test(const std::string& folder, const Limits& limits, Tolerance tolerance) {
-  auto model = read_model((fs::path(folder) / "model.onnx").string(), limits);
+Result<std::vector<DataSet>> tessera::onnx::read_data_sets(const Model& model, const std::string& folder,
+                                                           const Limits& limits) {
+  std::vector<DataSet> out;
+  std::vector<const DeclaredType*> types;
+  for (const ValueInfo& output : model.graph.outputs) types.push_back(&output.type);
+  std::error_code error;
+  for (fs::path set;
+       set = fs::path(folder) / cat("test_data_set_", out.size()), fs::is_directory(set, error);) {
+    out.push_back({set.filename().string(), TESSERA_TRY(inputs_of(model, set, limits)),
+                   TESSERA_TRY(read_values(set, "output", types, limits))});
+    if (out.back().outputs.empty())
+      return Error(ErrorCode::io, "the data set has no outputs", {set.string(), 0, 0});
+  }
+  if (out.empty()) return Error(ErrorCode::io, "the test has no test_data_set_0", {folder, 0, 0});
+  return out;
+}
+
+TestOutcome tessera::onnx::run_test(const std::string& folder, const RunOptions& options,
+                                    Tolerance tolerance) {
+  const auto model = read_model((fs::path(folder) / "model.onnx").string(), options.limits);
   if (!model) return outcome_of(model.error());
-  const auto sets = data_sets(folder);
-  if (sets.empty()) return {TestOutcome::Kind::failed, "the test has no test_data_set_0", false};
-  auto function = import_function(*model, limits);
+  const auto sets = read_data_sets(*model, folder, options.limits);
+  if (!sets) return outcome_of(sets.error());
+  auto function = import_function(*model, options.limits);
   if (!function && function.error().code() != ErrorCode::unsupported) return outcome_of(function.error());
   const ir::FunctionRef imported = function ? *function : ir::FunctionRef();
-  for (const fs::path& set : sets) {
-    auto why = run_data_set(*model, imported, set, limits, tolerance);
+  for (const DataSet& set : *sets) {
+    auto why = run_data_set(*model, imported, set, options, tolerance);
     if (!why) return outcome_of(why.error());
-    if (!why->empty()) return {TestOutcome::Kind::failed, cat(set.filename().string(), ": ", *why), false};
+    if (!why->empty()) return {TestOutcome::Kind::failed, cat(set.name, ": ", *why), false};
   }
   return {TestOutcome::Kind::passed, {}, imported != nullptr};
 }

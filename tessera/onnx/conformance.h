@@ -24,13 +24,22 @@ struct TestOutcome {
 
 /// Runs one test. `unsupported` means that the model needs something that is not there; everything else that
 /// goes wrong is a failure.
-[[nodiscard]] TestOutcome run_test(const std::string& folder, const Limits& limits = {},
+[[nodiscard]] TestOutcome run_test(const std::string& folder, const RunOptions& options = {},
                                    Tolerance tolerance = {});
+
+/// The inputs of a test and the outputs it expects.
+struct DataSet {
+  std::string name;
+  std::vector<DataValue> inputs, outputs;
+};
+[[nodiscard]] Result<std::vector<DataSet>> read_data_sets(const Model& model, const std::string& folder,
+                                                          const Limits& limits = {});
 
 /// The folders below `root`, or below the folders in it, that hold a model.onnx; sorted.
 [[nodiscard]] Result<std::vector<std::string>> find_tests(const std::string& root);
 
-/// Why two values are not the same within the tolerance; empty if they are.
-[[nodiscard]] std::string difference(const DataValue& got, const DataValue& expected, Tolerance tolerance);
+/// Why outputs are not the expected ones within the tolerance; empty if they are.
+[[nodiscard]] std::string difference(std::span<const DataValue> got, std::span<const DataValue> expected,
+                                     Tolerance tolerance = {});
 
 }  // namespace tessera::onnx

@@ -198,6 +198,7 @@ std::optional<std::vector<FunctionTarget::Sizes>> FunctionTarget::symbolic(const
 
 Result<op::Values> FunctionTarget::emit(const op::Card& card, std::span<const Value> inputs,
                                         op::Attributes attributes, op::ValueTypes types) {
+  TESSERA_TRY(budget_.take_call(card, inputs, attributes, types));
   if (auto known = folded(card, inputs, attributes, types)) {
     op::Values out;
     for (HostTensor& result : *known) out.push_back(tensor(std::move(result)));

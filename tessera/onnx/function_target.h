@@ -5,6 +5,7 @@
 
 #include <unordered_map>
 
+#include "tessera/onnx/budget.h"
 #include "tessera/onnx/target.h"
 #include "tessera/op/ir_builder.h"
 
@@ -13,16 +14,23 @@ namespace tessera::onnx {
 class FunctionTarget final : public Target, public op::IrBuilder {
  public:
   /// `file` has one label per node of the model's graph.
-  explicit FunctionTarget(Ref<ir::SourceFile> file) : file_(std::move(file)) {}
+  FunctionTarget(Ref<ir::SourceFile> file, Budget& budget) : file_(std::move(file)), budget_(budget) {}
 
   op::Builder& builder() override { return *this; }
   Value tensor(HostTensor elements) override;
   Value sizes_vector(std::span<const Dim> sizes) override;
   std::optional<HostTensor> elements(Value value) override;
   std::optional<std::vector<Dim>> sizes(Value value) override;
+  /// The body becomes a region; what it takes from around becomes its captures.
+  Result<op::Values> loop(const Dim& count, const op::Values& carried, const LoopBody& body) override;
+  Result<op::Values> branch(Value condition, const BranchBody& then, const BranchBody& otherwise) override;
   void at_node(std::uint32_t line) override { at({file_, line, 0}); }
+  // Everything that is written stays in the function until it is known what is used.
   std::size_t mark() const override { return 0; }
-  void forget_since(std::size_t, std::span<const Value>) override {}
+  void hold(Value) override {}
+  void release(Value) override {}
+  void forget_unheld(Value) override {}
+  void forget_unheld_since(std::size_t) override {}
 
  protected:
   Result<op::Values> emit(const op::Card& card, std::span<const Value> inputs, op::Attributes attributes,
@@ -32,6 +40,17 @@ class FunctionTarget final : public Target, public op::IrBuilder {
 
  private:
   using Sizes = std::vector<Dim>;
+
+  struct Body;
+  [[nodiscard]] Body cut_body(std::size_t begin, op::Values results);
+  [[nodiscard]] std::vector<Ref<ir::Var>> captures_of(std::span<const Body* const> bodies,
+                                                      std::span<const Ref<ir::Var>> parameters) const;
+  [[nodiscard]] ir::FunctionRef closed(const Body& body, std::string name,
+                                       std::vector<Ref<ir::Var>> parameters,
+                                       std::span<const Ref<ir::Var>> captures) const;
+  template <class Region>
+  Result<op::Values> append_region(std::unique_ptr<Region> region, std::span<const Ref<ir::Var>> captures,
+                                   const op::ValueTypes& types);
 
   std::optional<std::vector<HostTensor>> folded(const op::Card& card, std::span<const Value> inputs,
                                                 const op::Attributes& attributes,
@@ -44,6 +63,7 @@ class FunctionTarget final : public Target, public op::IrBuilder {
                                 const op::ValueType& type);
 
   Ref<ir::SourceFile> file_;
+  Budget& budget_;
   std::unordered_map<std::uint32_t, HostTensor> elements_;
   std::unordered_map<std::uint32_t, Sizes> sizes_;
 };

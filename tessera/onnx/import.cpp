@@ -7,8 +7,6 @@
 
 #include "tessera/ir/walk.h"
 #include "tessera/onnx/function_target.h"
-#include "tessera/onnx/value_target.h"
-#include "tessera/onnx/walk.h"
 
 using namespace tessera;
 using namespace tessera::onnx;
@@ -46,13 +44,6 @@ DataValue value_of(Target& target, const Item& item) {
     for (Value value : *item.sequence) out.tensors.push_back(*target.elements(value));
   }
   return out;
-}
-
-/// The initializer that is the default of an input, or null.
-const Tensor* find_initializer(const Graph& graph, std::string_view name) {
-  const auto at = std::find_if(graph.initializers.begin(), graph.initializers.end(),
-                               [&](const Tensor& tensor) { return tensor.name == name; });
-  return at == graph.initializers.end() ? nullptr : &*at;
 }
 
 /// Declared types with a size symbol per name, and one per dimension without a name.
@@ -112,22 +103,6 @@ ir::FunctionRef without_unused(const ir::Function& function) {
                        .results = function.results});
 }
 
-/// Fails unless a tensor is what the model declares. Sizes without a number may be anything.
-Result<void> check_input(const ValueInfo& info, const DataValue& value) {
-  if (info.type.kind != DeclaredType::Kind::tensor || value.kind != DataValue::Kind::tensor) return {};
-  const HostTensor& tensor = value.tensors[0];
-  bool is_right = !info.type.dtype || *info.type.dtype == tensor.dtype();
-  if (info.type.shape) {
-    is_right = is_right && info.type.shape->size() == tensor.shape().size();
-    for (std::size_t i = 0; is_right && i < tensor.shape().size(); ++i)
-      if (const auto* size = std::get_if<std::int64_t>(&(*info.type.shape)[i]))
-        is_right = *size == tensor.shape()[i];
-  }
-  if (is_right) return {};
-  return Error(ErrorCode::shape, cat("input ", shown(info.name), " is ", tensor.dtype(), "[",
-                                     join(tensor.shape(), ", "), "], which is not what the model declares"));
-}
-
 }  // namespace
 
 std::vector<Unsupported> tessera::onnx::unsupported_nodes(const Model& model) {
@@ -150,6 +125,12 @@ Result<void> tessera::onnx::check_operators(const Model& model) {
   return error;
 }
 
+const Tensor* tessera::onnx::find_initializer(const Graph& graph, std::string_view name) {
+  const auto at = std::find_if(graph.initializers.begin(), graph.initializers.end(),
+                               [&](const Tensor& tensor) { return tensor.name == name; });
+  return at == graph.initializers.end() ? nullptr : &*at;
+}
+
 std::vector<const ValueInfo*> tessera::onnx::required_inputs(const Model& model) {
   std::vector<const ValueInfo*> out;
   for (const ValueInfo& input : model.graph.inputs)
@@ -157,15 +138,30 @@ std::vector<const ValueInfo*> tessera::onnx::required_inputs(const Model& model)
   return out;
 }
 
+Result<void> tessera::onnx::check_input(const ValueInfo& input, Dtype dtype,
+                                        std::span<const std::int64_t> shape) {
+  if (input.type.kind != DeclaredType::Kind::tensor) return {};
+  bool is_right = !input.type.dtype || *input.type.dtype == dtype;
+  if (input.type.shape) {
+    is_right = is_right && input.type.shape->size() == shape.size();
+    for (std::size_t i = 0; is_right && i < shape.size(); ++i)
+      if (const auto* size = std::get_if<std::int64_t>(&(*input.type.shape)[i])) is_right = *size == shape[i];
+  }
+  if (is_right) return {};
+  return Error(ErrorCode::shape, cat("input ", shown(input.name), " is ", dtype, "[", join(shape, ", "),
+                                     "], which is not what the model declares: ", to_text(input.type)));
+}
+
 Result<std::vector<DataValue>> tessera::onnx::run(const Model& model, std::span<const DataValue> inputs,
-                                                  const Limits& limits) {
+                                                  const RunOptions& options) {
   TESSERA_TRY(check_operators(model));
   const std::size_t required = required_inputs(model).size();
   const bool has_all = inputs.size() == model.graph.inputs.size();
   if (inputs.size() != required && !has_all)
     return Error(ErrorCode::invalid_argument,
                  cat("the model takes ", required, " inputs, got ", inputs.size()), {model.file, 0, 0});
-  ValueTarget target(limits);
+  Budget budget(options.limits);
+  ValueTarget target(budget, options.call);
   Items items;
   std::size_t next = 0;
   for (const ValueInfo& input : model.graph.inputs) {
@@ -174,10 +170,15 @@ Result<std::vector<DataValue>> tessera::onnx::run(const Model& model, std::span<
       items.push_back(target.tensor(constant->value));
       continue;
     }
-    TESSERA_TRY(check_input(input, inputs[next]));
+    if (inputs[next].kind == DataValue::Kind::tensor) {
+      const HostTensor& given = inputs[next].tensors[0];
+      auto checked = check_input(input, given.dtype(), {given.shape().begin(), given.shape().end()});
+      if (!checked) return std::move(checked).error().at({model.file, 0, 0});
+    }
     items.push_back(item_of(target, inputs[next++]));
   }
-  const Items results = TESSERA_TRY(Walk(model, target, limits).run_model(std::move(items)));
+  const Items results =
+      TESSERA_TRY(Walk(model, target, budget, options.observer).run_model(std::move(items)));
   std::vector<DataValue> out;
   for (const Item& item : results) out.push_back(value_of(target, item));
   return out;
@@ -187,7 +188,8 @@ Result<ir::FunctionRef> tessera::onnx::import_function(const Model& model, const
   TESSERA_TRY(check_operators(model));
   std::vector<std::string> labels;
   for (const Node& node : model.graph.nodes) labels.push_back(describe(node));
-  FunctionTarget target(ir::SourceFile::create(model.file, std::move(labels)));
+  Budget budget(limits);
+  FunctionTarget target(ir::SourceFile::create(model.file, std::move(labels)), budget);
   SizeSymbols symbols(target);
   Items items;
   for (const ValueInfo& input : model.graph.inputs) {
@@ -199,7 +201,7 @@ Result<ir::FunctionRef> tessera::onnx::import_function(const Model& model, const
     if (!type) return std::move(type).error().at({model.file, 0, 0});
     items.push_back(target.parameter(printable(input.name), *std::move(type)));
   }
-  const Items results = TESSERA_TRY(Walk(model, target, limits).run_model(std::move(items)));
+  const Items results = TESSERA_TRY(Walk(model, target, budget).run_model(std::move(items)));
   Values values;
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (results[i].kind != Item::Kind::tensor)

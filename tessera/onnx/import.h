@@ -12,6 +12,8 @@
 #include "tessera/ir/function.h"
 #include "tessera/onnx/model.h"
 #include "tessera/onnx/read.h"
+#include "tessera/onnx/value_target.h"
+#include "tessera/onnx/walk.h"
 
 namespace tessera::onnx {
 
@@ -27,12 +29,26 @@ struct Unsupported {
 /// An error that lists them all, if there are any.
 [[nodiscard]] Result<void> check_operators(const Model& model);
 
+/// The initializer that is the default of an input, or null.
+[[nodiscard]] const Tensor* find_initializer(const Graph& graph, std::string_view name);
 /// The inputs that a caller must give: those without an initializer of the same name.
 [[nodiscard]] std::vector<const ValueInfo*> required_inputs(const Model& model);
 
+/// Fails unless a tensor is what the model declares for an input. Sizes without a number may be anything.
+[[nodiscard]] Result<void> check_input(const ValueInfo& input, Dtype dtype,
+                                       std::span<const std::int64_t> shape);
+
+struct RunOptions {
+  Limits limits = {};
+  /// Computes each call; the reference kernels if it is empty.
+  CallRunner call = {};
+  /// Called before each node.
+  NodeObserver observer = {};
+};
+
 /// The outputs of the model for these inputs: those of required_inputs, or all inputs of the graph.
 [[nodiscard]] Result<std::vector<DataValue>> run(const Model& model, std::span<const DataValue> inputs,
-                                                 const Limits& limits = {});
+                                                 const RunOptions& options = {});
 
 /// The model as a function: one parameter per required input, dimensions with a name as size symbols.
 [[nodiscard]] Result<ir::FunctionRef> import_function(const Model& model, const Limits& limits = {});

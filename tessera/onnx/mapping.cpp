@@ -262,10 +262,11 @@ Result<Items> map_by_card(NodeCall& node) {
 const std::multimap<Key, const Mapping*>& mappings() {
   static const auto all = [] {
     std::multimap<Key, const Mapping*> out;
-    for (const auto table : {control_mappings(), detection_mappings(), elementwise_mappings(),
-                             indexing_mappings(), microsoft_mappings(), network_mappings(),
-                             quantised_mappings(), recurrent_mappings(), reduction_mappings(),
-                             resampling_mappings(), sequence_mappings(), shape_mappings(), signal_mappings()})
+    for (const auto table :
+         {attention_mappings(), control_mappings(), detection_mappings(), elementwise_mappings(),
+          grid_mappings(), indexing_mappings(), microsoft_mappings(), network_mappings(),
+          quantised_mappings(), recurrent_mappings(), reduction_mappings(), resampling_mappings(),
+          sequence_mappings(), shape_mappings(), signal_mappings()})
       for (const Mapping& mapping : table) out.emplace(Key{mapping.domain, mapping.op}, &mapping);
     return out;
   }();

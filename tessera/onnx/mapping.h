@@ -146,9 +146,11 @@ struct Mapping {
 [[nodiscard]] MappingFunction find_mapping(std::string_view domain, std::string_view op, std::int64_t opset);
 
 // The tables.
+[[nodiscard]] std::span<const Mapping> attention_mappings();
 [[nodiscard]] std::span<const Mapping> control_mappings();
 [[nodiscard]] std::span<const Mapping> detection_mappings();
 [[nodiscard]] std::span<const Mapping> elementwise_mappings();
+[[nodiscard]] std::span<const Mapping> grid_mappings();
 [[nodiscard]] std::span<const Mapping> indexing_mappings();
 [[nodiscard]] std::span<const Mapping> microsoft_mappings();
 [[nodiscard]] std::span<const Mapping> network_mappings();

@@ -30,3 +30,18 @@ std::string tessera::onnx::describe(const Node& node) {
   const std::string domain = node.domain.empty() ? "" : cat(printable(shortened(node.domain, 60)), ".");
   return cat("node ", shown(name), " (", domain, printable(shortened(node.op, 60)), ")");
 }
+
+std::string tessera::onnx::to_text(const DeclaredDim& dim) {
+  if (const auto* size = std::get_if<std::int64_t>(&dim)) return cat(*size);
+  const auto* name = std::get_if<std::string>(&dim);
+  return name == nullptr || name->empty() ? "?" : shortened(printable(*name), 120);
+}
+
+std::string tessera::onnx::to_text(const DeclaredType& type) {
+  constexpr std::string_view kinds[] = {"unknown", "", "sequence of ", "optional ", "other"};
+  const std::string out = cat(kinds[static_cast<std::size_t>(type.kind)], printable(type.dtype_name));
+  if (!type.shape) return out;
+  std::vector<std::string> dims;
+  for (const DeclaredDim& dim : *type.shape) dims.push_back(to_text(dim));
+  return cat(out, "[", join(dims, ", "), "]");
+}

@@ -12,24 +12,13 @@
 #include <vector>
 
 #include "tessera/base/text.h"
+#include "tessera/onnx/limits.h"
 #include "tessera/op/array.h"
 
 namespace tessera::onnx {
 
 using ir::Dtype;
 using op::HostTensor;
-
-/// Budgets, checked before anything is allocated or done. The defaults are for models of any honest size.
-struct Limits {
-  std::int64_t file_bytes = std::int64_t{2} << 30;  ///< of a model or tensor file
-  std::int64_t nodes = 2'000'000;  ///< of all graphs, with the bodies of functions where called
-  std::int64_t name_bytes = 4096;  ///< of one name
-  int function_depth = 64;         ///< functions that call functions
-  std::int64_t elements = std::int64_t{1} << 26;     ///< of one computed tensor
-  std::int64_t total_bytes = std::int64_t{4} << 30;  ///< of all computed tensors that live at once
-  std::int64_t steps = 2'000'000;                    ///< nodes run, counting each iteration of a loop
-  std::int64_t iterations = 100'000;                 ///< of one loop
-};
 
 /// A name from a file as messages show it: quoted, control characters escaped, not too long.
 [[nodiscard]] inline std::string shown(std::string_view name) {
@@ -47,6 +36,10 @@ struct DeclaredType {
   std::string dtype_name;      ///< as the format calls it, also where there is no dtype for it here
   std::optional<std::vector<DeclaredDim>> shape;
 };
+
+/// "float[batch, 3, ?]", with control characters escaped.
+[[nodiscard]] std::string to_text(const DeclaredType& type);
+[[nodiscard]] std::string to_text(const DeclaredDim& dim);
 
 struct ValueInfo {
   std::string name;

@@ -24,6 +24,7 @@
 #include "tessera/base/checked.h"
 #include "tessera/base/file.h"
 #include "tessera/onnx/external_data.h"
+#include "tessera/onnx/outline.h"
 #include "tessera/onnx/validate.h"
 
 using namespace tessera;
@@ -60,22 +61,29 @@ const ElementType* element_type(int number) {
 /// Turns messages into plain data, for one file.
 class Reader {
  public:
-  /// `folder` is where external data may be; empty if there is none.
-  Reader(std::string file, const Limits& limits, std::string folder = {})
-      : file_(std::move(file)), limits_(limits), external_(std::move(folder)) {}
+  /// `folder` is where external data may be; empty if there is none. `content` is that of the file if tensors
+  /// may stay in it.
+  Reader(std::string file, const Limits& limits, std::string folder = {}, Bytes content = {})
+      : file_(std::move(file)),
+        limits_(limits),
+        external_(std::move(folder)),
+        content_(std::make_shared<const Bytes>(std::move(content))) {}
 
   template <class... Args>
   Error error(const Args&... args) const {
     return Error(ErrorCode::parse, cat(args...), {file_, 0, 0});
   }
 
+  Result<void> check_size(std::size_t bytes) const {
+    if (static_cast<std::int64_t>(bytes) < limits_.file_bytes) return {};
+    return Error(ErrorCode::limit,
+                 cat("the file has ", bytes, " bytes, at most ", limits_.file_bytes - 1, " are read"),
+                 {file_, 0, 0});
+  }
+
   template <class Message>
   Result<void> decode(std::span<const std::byte> bytes, Message& message, std::string_view what) const {
-    if (static_cast<std::int64_t>(bytes.size()) > limits_.file_bytes - 1)
-      return Error(
-          ErrorCode::limit,
-          cat("the file has ", bytes.size(), " bytes, at most ", limits_.file_bytes - 1, " are read"),
-          {file_, 0, 0});
+    TESSERA_TRY(check_size(bytes.size()));
     google::protobuf::io::CodedInputStream in(reinterpret_cast<const std::uint8_t*>(bytes.data()),
                                               static_cast<int>(bytes.size()));
     in.SetRecursionLimit(max_message_depth);
@@ -128,19 +136,41 @@ class Reader {
     if (!bytes)
       return error(what, ": field 'dims' [", join(shape, ", "), "] has a product that does not fit");
     // The size of what is there is checked before memory is asked for.
-    const bool is_external = from.data_location() == pb::TensorProto::EXTERNAL;
-    Bytes outside;
-    if (is_external)
-      outside = TESSERA_TRY(external(from, *bytes, what));
-    else
-      TESSERA_TRY(check_count(from, *type, *count, what));
-    auto allocated = HostTensor::allocate(*type->dtype, std::move(shape));
-    if (!allocated) return std::move(allocated).error().at({file_, 0, 0}).note(what);
-    out.value = *std::move(allocated);
-    if (is_external)
-      fill_from(outside.span(), *type->dtype, out.value);
-    else
-      fill(from, *type->dtype, out.value);
+    auto value = from.data_location() == pb::TensorProto::EXTERNAL
+                     ? placed(TESSERA_TRY(external(from, *bytes, what)), *type->dtype, shape)
+                 : from.has_doc_string() && content_->size() > 0
+                     ? placed(TESSERA_TRY(in_content(from, *bytes, what)), *type->dtype, shape)
+                     : decoded(from, *type, *count, shape, what);
+    if (!value) return std::move(value).error().at({file_, 0, 0}).note(what);
+    out.value = *std::move(value);
+    return out;
+  }
+
+  /// The elements that an outline left in the file.
+  Result<Bytes> in_content(const pb::TensorProto& from, std::int64_t bytes, const std::string& what) const {
+    const auto place = place_in(from.doc_string());
+    if (!place || place->offset > content_->size() || place->length > content_->size() - place->offset)
+      return error(what, ": field 'raw_data' lies outside the file");
+    if (static_cast<std::int64_t>(place->length) != bytes)
+      return error(what, ": field 'raw_data' has ", place->length, " bytes, expected ", bytes);
+    return Bytes(content_->span().subspan(place->offset, place->length), content_);
+  }
+
+  /// Elements that are in memory: they stay there if they lie as a tensor's do. Booleans are made 0 and 1.
+  static Result<HostTensor> placed(const Bytes& raw, Dtype dtype, op::Extents shape) {
+    const bool is_aligned = reinterpret_cast<std::uintptr_t>(raw.data()) % ir::size_of(dtype) == 0;
+    if (is_aligned && dtype != Dtype::boolean && raw.size() > 0)
+      return HostTensor::wrap(dtype, std::move(shape), raw.data(), std::make_shared<const Bytes>(raw));
+    HostTensor out = TESSERA_TRY(HostTensor::allocate(dtype, std::move(shape)));
+    fill_from(raw.span(), dtype, out);
+    return out;
+  }
+
+  Result<HostTensor> decoded(const pb::TensorProto& from, const ElementType& type, std::int64_t count,
+                             op::Extents shape, const std::string& what) const {
+    TESSERA_TRY(check_count(from, type, count, what));
+    HostTensor out = TESSERA_TRY(HostTensor::allocate(*type.dtype, std::move(shape)));
+    fill(from, *type.dtype, out);
     return out;
   }
 
@@ -445,6 +475,7 @@ class Reader {
   std::string file_;
   const Limits& limits_;
   ExternalFiles external_;
+  std::shared_ptr<const Bytes> content_;
   std::int64_t nodes_ = 0;
 };
 
@@ -455,11 +486,15 @@ Result<void> decode_value(const Reader& reader, const Bytes& bytes, Message& mes
   return reader.decode(bytes.span(), message, "a value in the ONNX format");
 }
 
-Result<Model> model_from(std::span<const std::byte> bytes, const std::string& file, const std::string& folder,
+/// Tensors stay in `content` where they can.
+Result<Model> model_from(const Bytes& content, const std::string& file, const std::string& folder,
                          const Limits& limits) {
-  Reader reader(printable(file), limits, folder);
+  TESSERA_TRY(Reader(printable(file), limits).check_size(content.size()));
+  const auto outline = outline_of(content.span());
+  Reader reader(printable(file), limits, folder, outline ? content : Bytes());
   pb::ModelProto message;
-  TESSERA_TRY(reader.decode(bytes, message, "an ONNX model"));
+  TESSERA_TRY(
+      reader.decode(outline ? std::as_bytes(std::span(*outline)) : content.span(), message, "an ONNX model"));
   Model model = TESSERA_TRY(reader.model(message));
   TESSERA_TRY(validate(model, limits));
   return model;
@@ -469,13 +504,13 @@ Result<Model> model_from(std::span<const std::byte> bytes, const std::string& fi
 
 Result<Model> tessera::onnx::parse_model(std::span<const std::byte> bytes, const std::string& file,
                                          const Limits& limits) {
-  return model_from(bytes, file, {}, limits);
+  return model_from(Bytes::copy(bytes), file, {}, limits);
 }
 
 Result<Model> tessera::onnx::read_model(const std::string& path, const Limits& limits) {
   const Bytes bytes = TESSERA_TRY(map_file(path));
   const std::string folder = std::filesystem::path(path).parent_path().string();
-  return model_from(bytes.span(), path, folder.empty() ? "." : folder, limits);
+  return model_from(bytes, path, folder.empty() ? "." : folder, limits);
 }
 
 Result<DataValue> tessera::onnx::read_value(const std::string& path, const DeclaredType& type,

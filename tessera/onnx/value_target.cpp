@@ -1,7 +1,5 @@
 #include "tessera/onnx/value_target.h"
 
-#include <algorithm>
-
 #include "tessera/base/checked.h"
 #include "tessera/op/reference.h"
 #include "tessera/op/wide.h"
@@ -15,6 +13,7 @@ Value ValueTarget::add(HostTensor tensor) {
   const Value out = add_value({tensor.dtype(), ir::shape_of(shape)});
   TESSERA_CHECK(out.id == tensors_.size(), "values are numbered by their tensors");
   tensors_.push_back(std::move(tensor));
+  holders_.push_back(0);
   return out;
 }
 
@@ -31,26 +30,27 @@ std::optional<std::vector<Dim>> ValueTarget::sizes(Value value) {
   return std::vector<Dim>(integers.begin(), integers.end());
 }
 
-void ValueTarget::forget_since(std::size_t mark, std::span<const Value> kept) {
-  for (std::size_t id = mark; id < tensors_.size(); ++id) {
-    const auto is_it = [&](Value value) { return value && value.id == id; };
-    if (std::any_of(kept.begin(), kept.end(), is_it)) continue;
-    live_bytes_ -= static_cast<std::int64_t>(tensors_[id].byte_size());
-    tensors_[id] = HostTensor();
-  }
+void ValueTarget::forget_unheld(std::size_t id) {
+  if (holders_[id] > 0) return;
+  live_bytes_ -= static_cast<std::int64_t>(tensors_[id].byte_size());
+  tensors_[id] = HostTensor();
 }
 
-Result<void> ValueTarget::check_budget(const op::ValueTypes& types) const {
+void ValueTarget::forget_unheld(Value value) { forget_unheld(value.id); }
+
+void ValueTarget::forget_unheld_since(std::size_t mark) {
+  for (std::size_t id = mark; id < tensors_.size(); ++id) forget_unheld(id);
+}
+
+Result<void> ValueTarget::check_memory(const op::ValueTypes& types) const {
   std::int64_t total = live_bytes_;
   for (const op::ValueType& type : types) {
-    const auto count = ir::element_count(type.shape);
-    if (!count || *count > limits_.elements)
-      return Error(ErrorCode::limit,
-                   cat("a result would be ", type, ", at most ", limits_.elements, " elements are allowed"));
-    const auto sum = checked_add(total, *count * static_cast<std::int64_t>(ir::size_of(type.dtype)));
-    if (!sum || *sum > limits_.total_bytes)
-      return Error(ErrorCode::limit,
-                   cat("more than ", limits_.total_bytes, " bytes of values would be alive at once"));
+    const auto bytes =
+        checked_mul(*ir::element_count(type.shape), static_cast<std::int64_t>(ir::size_of(type.dtype)));
+    const auto sum = bytes ? checked_add(total, *bytes) : std::nullopt;
+    if (!sum || *sum > budget_.limits().total_bytes)
+      return Error(ErrorCode::limit, cat("more than ", budget_.limits().total_bytes,
+                                         " bytes of values would be alive at once"));
     total = *sum;
   }
   return {};
@@ -58,10 +58,21 @@ Result<void> ValueTarget::check_budget(const op::ValueTypes& types) const {
 
 Result<op::Values> ValueTarget::emit(const op::Card& card, std::span<const Value> inputs,
                                      op::Attributes attributes, op::ValueTypes types) {
-  TESSERA_TRY(check_budget(types));
-  std::vector<op::Array> arrays;
-  for (Value input : inputs) arrays.push_back(tensors_[input.id].array());
-  auto results = TESSERA_TRY(op::run_reference(card, arrays, attributes));
+  TESSERA_TRY(budget_.take_call(card, inputs, attributes, types));
+  TESSERA_TRY(check_memory(types));
+  std::vector<op::Array> arrays, result_arrays;
+  op::ValueTypes input_types;
+  for (Value input : inputs) {
+    arrays.push_back(tensors_[input.id].array());
+    input_types.push_back(input.type());
+  }
+  std::vector<HostTensor> results;
+  for (const op::ValueType& type : types) {
+    results.push_back(TESSERA_TRY(HostTensor::allocate(type.dtype, op::extents_of(type.shape))));
+    result_arrays.push_back(results.back().array());
+  }
+  const op::CallInfo call(card, input_types, attributes);
+  TESSERA_TRY(call_ ? call_(call, arrays, result_arrays) : op::run_reference(call, arrays, result_arrays));
   op::Values out;
   for (HostTensor& result : results) out.push_back(add(std::move(result)));
   return out;

@@ -2,13 +2,21 @@
 // here.
 #pragma once
 
+#include <functional>
+
+#include "tessera/onnx/budget.h"
 #include "tessera/onnx/target.h"
 
 namespace tessera::onnx {
 
+/// Computes one call into results that are allocated.
+using CallRunner = std::function<Result<void>(const op::CallInfo& call, std::span<const op::Array> inputs,
+                                              std::span<const op::Array> results)>;
+
 class ValueTarget final : public Target, private op::Builder {
  public:
-  explicit ValueTarget(const Limits& limits) : limits_(limits) {}
+  /// `call` computes; without one the reference kernels do.
+  explicit ValueTarget(Budget& budget, CallRunner call = {}) : budget_(budget), call_(std::move(call)) {}
 
   op::Builder& builder() override { return *this; }
   Value tensor(HostTensor elements) override { return add(std::move(elements)); }
@@ -17,19 +25,25 @@ class ValueTarget final : public Target, private op::Builder {
   std::optional<std::vector<Dim>> sizes(Value value) override;
   void at_node(std::uint32_t) override {}
   std::size_t mark() const override { return tensors_.size(); }
-  void forget_since(std::size_t mark, std::span<const Value> kept) override;
+  void hold(Value value) override { ++holders_[value.id]; }
+  void release(Value value) override { --holders_[value.id]; }
+  void forget_unheld(Value value) override;
+  void forget_unheld_since(std::size_t mark) override;
 
  private:
   Value add(HostTensor tensor);
-  Result<void> check_budget(const op::ValueTypes& types) const;
+  void forget_unheld(std::size_t id);
+  Result<void> check_memory(const op::ValueTypes& types) const;
 
   Result<op::Values> emit(const op::Card& card, std::span<const Value> inputs, op::Attributes attributes,
                           op::ValueTypes types) override;
   Value emit_constant(double value, Dtype dtype) override;
   Value emit_extent(const Dim& size) override;
 
-  const Limits& limits_;
+  Budget& budget_;
+  CallRunner call_;
   std::vector<HostTensor> tensors_;
+  std::vector<std::uint32_t> holders_;  ///< by value, as tensors_ is
   std::int64_t live_bytes_ = 0;
 };
 

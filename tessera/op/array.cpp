@@ -48,6 +48,15 @@ Result<HostTensor> HostTensor::allocate(Dtype dtype, Extents shape) {
   return out;
 }
 
+HostTensor HostTensor::wrap(Dtype dtype, Extents shape, const std::byte* data,
+                            std::shared_ptr<const void> owner) {
+  HostTensor out;
+  auto* const bytes = const_cast<std::byte*>(data);  // arrays are read and written by one type
+  out.array_ = {dtype, contiguous(shape), bytes};
+  out.memory_ = std::shared_ptr<std::byte>(bytes, [owner = std::move(owner)](std::byte*) {});
+  return out;
+}
+
 Layout tessera::op::part_of(Layout layout, std::size_t axis, std::int64_t start, std::int64_t count,
                             std::int64_t step) {
   // Without elements the start may lie outside, with one the step may be of any size.

@@ -56,6 +56,9 @@ class HostTensor {
   HostTensor() = default;
   /// Zero-filled. Fails if the size overflows or memory cannot be had.
   static Result<HostTensor> allocate(Dtype dtype, Extents shape);
+  /// Elements that are there, row-major and aligned for `dtype`, which nobody writes to: `owner` keeps them.
+  static HostTensor wrap(Dtype dtype, Extents shape, const std::byte* data,
+                         std::shared_ptr<const void> owner);
   /// Copies `values` (of the C++ type that `dtype` stores) in.
   template <class T>
   static HostTensor of(Dtype dtype, Extents shape, std::span<const T> values) {

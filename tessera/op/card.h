@@ -118,6 +118,9 @@ using ViewRule = std::optional<Layout> (*)(const CallInfo& call, const Layout& i
 /// are.
 using IndexedBody = ir::Scalar (*)(const CallInfo& call, const Place& at, std::span<const ir::Scalar> inputs);
 
+/// How many multiply-adds a call takes, about; an estimate that does not overflow. Shapes are numbers.
+using WorkRule = double (*)(const CallInfo& call, const ValueTypes& results);
+
 /// The dtype of the results, for cards without a rule of their own.
 enum class ResultDtype : std::uint8_t { same, boolean, i64 };
 
@@ -145,6 +148,7 @@ struct Card {
   const PointwiseBody* pointwise = nullptr;
   const ReductionBody* reduction = nullptr;
   IndexedBody indexed = nullptr;
+  WorkRule work = nullptr;  ///< null: about as much as there are elements in inputs and results
 };
 
 }  // namespace tessera::op

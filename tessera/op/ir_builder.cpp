@@ -137,6 +137,13 @@ Value IrBuilder::emit_extent(const Dim& size) {
   return add(std::move(expr), {Dtype::i64, {}});
 }
 
+std::vector<Ref<ir::Assign>> IrBuilder::cut(std::size_t begin) {
+  const auto first = body_.begin() + static_cast<std::ptrdiff_t>(begin);
+  std::vector<Ref<ir::Assign>> out(first, body_.end());
+  body_.erase(first, body_.end());
+  return out;
+}
+
 Result<ir::FunctionRef> IrBuilder::function(std::string name, std::span<const Value> results) const {
   TESSERA_TRY(status());
   ir::FunctionParts parts{.name = std::move(name), .dims = dims_, .params = params_, .body = body_};

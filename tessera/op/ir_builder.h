@@ -47,6 +47,9 @@ class IrBuilder : public Builder {
   /// The span of the statements that follow.
   void at(ir::Span span) { span_ = std::move(span); }
   [[nodiscard]] const std::vector<Ref<ir::Assign>>& statements() const { return body_; }
+  /// Takes the statements from the one at `begin` on away: they become the body of a region.
+  [[nodiscard]] std::vector<Ref<ir::Assign>> cut(std::size_t begin);
+  [[nodiscard]] const std::vector<Ref<ir::Var>>& size_symbols() const { return dims_; }
   [[nodiscard]] const Assumptions& assumed() const { return assumptions_; }
 
   /// The function of everything so far, or the first error.

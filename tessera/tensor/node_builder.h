@@ -19,6 +19,10 @@ class NodeBuilder : public op::Builder {
   op::Value import_scalar(engine::ScalarBits scalar, ir::Dtype dtype);
   /// The node of a value; a number becomes one.
   [[nodiscard]] engine::NodeRef node(op::Value value);
+  /// Gives the node of a value up that is not used again.
+  void forget(op::Value value) { known_[value.id] = {}; }
+  /// How many values there were so far; they are numbered in order.
+  [[nodiscard]] std::size_t value_count() const { return known_.size(); }
 
  protected:
   Result<op::Values> emit(const op::Card& card, std::span<const op::Value> inputs, op::Attributes attributes,

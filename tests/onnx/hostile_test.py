@@ -102,6 +102,13 @@ def lstm(hidden):
                   [attr_int("hidden_size", 3)], version=14)
 
 
+def bomb(op, shapes, attributes=()):
+    """One node on tensors of ones, which the file need not hold."""
+    nodes = [node("ConstantOfShape", [f"s{k}"], [f"x{k}"]) for k in range(len(shapes))]
+    nodes.append(node(op, [f"x{k}" for k in range(len(shapes))], ["y"], attributes, name="n"))
+    return model(graph(nodes, [], [value("y")], [int_vector(f"s{k}", dims) for k, dims in enumerate(shapes)]))
+
+
 RELU = graph([node("Relu", ["x"], ["y"])], [value("x", FLOAT, [2])], [value("y", FLOAT, [2])])
 GOOD = model(RELU)
 
@@ -253,6 +260,21 @@ HOSTILE = {
                                           [value("y")], [tensor("w", [1], FLOAT, raw=F), int_scalar("i", 5)])), "node 'n' (SequenceAt)"),
     "sequence_as_tensor": (model(graph([node("SequenceConstruct", ["w"], ["s"]), node("Relu", ["s"], ["y"], name="n")], [],
                                        [value("y")], [tensor("w", [1], FLOAT, raw=F)])), "input 0 is a sequence, expected a tensor"),
+    "matmul_bomb": (bomb("MatMul", [[8192, 8192], [8192, 8192]]), "node 'n' (MatMul)"),
+    "conv_bomb": (bomb("Conv", [[1, 16, 1024, 1024], [64, 16, 33, 33]]), "at most 274877906944 are allowed"),
+    "einsum_bomb": (bomb("Einsum", [[4096, 512], [4096, 512], [4096, 512]], [attr_text("equation", "ab,cb,db->b")]), "node 'n' (Einsum)"),
+    "pool_bomb": (bomb("MaxPool", [[1, 1, 8000, 8000]], [attr_ints("kernel_shape", [4000, 4000])]), "node 'n' (MaxPool)"),
+    "resize_antialias_bomb": (one_op("Resize", [floats([1, 4]), lambda n: tensor(n, [0], FLOAT, raw=b""),
+                                                lambda n: tensor(n, [0], FLOAT, raw=b""), ints(1, 1 << 25)],
+                                     [attr_int("antialias", 1), attr_text("mode", "cubic")], version=18), "node 'n' (Resize)"),
+    "resize_axes": (one_op("Resize", [floats([2, 2]), lambda n: tensor(n, [0], FLOAT, raw=b""), floats([1])],
+                           [attr_ints("axes", [9])], version=18), "node 'n' (Resize)"),
+    "resize_aspect": (one_op("Resize", [floats([2, 2]), lambda n: tensor(n, [0], FLOAT, raw=b""),
+                                        lambda n: tensor(n, [0], FLOAT, raw=b""), ints(4, 4)],
+                             [attr_text("keep_aspect_ratio_policy", "\x1b[31m")], version=18), "\\x1b[31m"),
+    "dynamic_lstm_without_scales": (model(graph([node("DynamicQuantizeLSTM", ["x", "w", "r"], ["y"], name="n", domain="com.microsoft")], [],
+                                                [value("y")], [t(k) for k, t in (("x", floats([1, 1, 2])), ("w", floats([1, 2, 12])), ("r", floats([1, 3, 12])))]),
+                                          opsets=[opset(13), opset(1, "com.microsoft")]), "input 8 is missing"),
     "window_bomb": (one_op("HannWindow", [scalar(1 << 50)], version=17), "node 'n' (HannWindow)"),
     "dft_bomb": (one_op("DFT", [floats([1, 4, 1]), scalar(1 << 40)], version=17), "node 'n' (DFT)"),
 }

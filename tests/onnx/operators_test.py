@@ -43,7 +43,7 @@ def run_op(op, inputs, attributes=(), outputs=1, domain=MS):
     done = tessera("run", model(g, opsets=[opset(17), opset(1, MS)]), "--json")
     if done.returncode != 0:
         raise AssertionError(done.stderr)
-    return [(t["tensors"][0]["shape"], t["tensors"][0]["elements"]) for t in json.loads(done.stdout)]
+    return [(t["tensors"][0]["shape"], t["tensors"][0]["elements"]) for t in json.loads(done.stdout)["outputs"]]
 
 
 def matmul(a, b):
@@ -150,9 +150,122 @@ class Operators(unittest.TestCase):
         self.assert_close(got, expected)
 
 
+    def test_rotary_embedding_of_neighbours(self):
+        x, cosines, sines = self.make(1, 3, 8), self.make(8, 1), self.make(8, 1)  # two heads of size 4, two of them turned
+        positions = tensor("i1", [1], INT64, ints=[4])
+        (shape, got), = run_op("RotaryEmbedding", [x, positions, cosines, sines],
+                               [attr_int("interleaved", 1), attr_int("num_heads", 2), attr_int("rotary_embedding_dim", 2)])
+        expected = []
+        for i, row in enumerate(rows(x[1], 4)):
+            c, s = cosines[1][4 + i // 2], sines[1][4 + i // 2]
+            expected += [row[0] * c - row[1] * s, row[1] * c + row[0] * s, row[2], row[3]]
+        self.assertEqual(shape, [1, 3, 8])
+        self.assert_close(got, expected)
+
+    def test_multi_head_attention_with_bias_past_and_lengths(self):
+        q, k, v, bias = self.make(1, 2, 4), self.make(1, 3, 4), self.make(1, 3, 4), self.make(12)
+        past_k, past_v = self.make(1, 2, 2, 2), self.make(1, 2, 2, 2)
+        lengths = tensor("i4", [1], 6, raw=struct.pack("<i", 4))
+        (_, got), (shape, present), _ = run_op("MultiHeadAttention", [q, k, v, bias, lengths, None, past_k, past_v],
+                                               [attr_int("num_heads", 2)], outputs=3)
+        def plus(m, at): return [[x + bias[1][at + i] for i, x in enumerate(row)] for row in rows(m[1], 4)]
+        def before(m): return [m[1][2 * i:2 * i + 2] + m[1][4 + 2 * i:6 + 2 * i] for i in range(2)]
+        keys, values = before(past_k) + plus(k, 4), before(past_v) + plus(v, 8)
+        self.assert_close(got, attention(plus(q, 0), keys, values, 2, [1, 1, 1, 1, 0]))
+        self.assertEqual(shape, [1, 2, 5, 2])
+        self.assert_close(present, [row[2 * h + j] for h in range(2) for row in keys for j in range(2)])
+
+    def test_attention_of_the_past_is_causal(self):
+        x, w, b, past = self.make(1, 2, 4), self.make(4, 12), self.make(12), self.make(2, 1, 2, 3, 2)
+        (_, got), (shape, _) = run_op("Attention", [x, w, b, None, past], [attr_int("num_heads", 2), attr_int("unidirectional", 1)],
+                                      outputs=2)
+        all_ = [[a + b[1][i] for i, a in enumerate(row)] for row in matmul(rows(x[1], 4), rows(w[1], 12))]
+        q, k, v = ([row[i * 4:(i + 1) * 4] for row in all_] for i in range(3))
+        def before(at): return [past[1][at + 2 * i:at + 2 * i + 2] + past[1][at + 6 + 2 * i:at + 8 + 2 * i] for i in range(3)]
+        keys, values = before(0) + k, before(12) + v
+        expected = attention(q[:1], keys, values, 2, [1, 1, 1, 1, 0]) + attention(q[1:], keys, values, 2)
+        self.assertEqual(shape, [2, 1, 2, 5, 2])
+        self.assert_close(got, expected)
+
+    def test_dynamic_quantize_lstm(self):
+        steps, width, hidden = 3, 2, 2
+        x = self.make(steps, 1, width)
+        w = [self.random.randrange(-100, 100) for _ in range(width * 4 * hidden)]
+        r = [self.random.randrange(0, 200) for _ in range(hidden * 4 * hidden)]
+        bias = self.make(1, 8 * hidden)
+        def byte(v): return struct.pack(f"<{len(v)}b", *v)
+        inputs = [x, tensor("i1", [1, width, 4 * hidden], 3, raw=byte(w)), tensor("i2", [1, hidden, 4 * hidden], 2, raw=bytes(r)), bias,
+                  None, None, None, None, ([1], [0.01]), tensor("i9", [1], 3, raw=byte([5])), ([1], [0.02]), tensor("i11", [1], 2, raw=bytes([90]))]
+        (_, got), _, (_, cell) = run_op("DynamicQuantizeLSTM", inputs, [attr_int("hidden_size", hidden)], outputs=3)
+        c = h = [0.0] * hidden
+        expected = []
+        quantised = self.quantised(x[1])
+        for t in range(steps):
+            a = self.product(quantised[t * width:(t + 1) * width], [[(v - 5) * 0.01 for v in row] for row in rows(w, 4 * hidden)])
+            a2 = self.product(self.quantised(h), [[(v - 90) * 0.02 for v in row] for row in rows(r, 4 * hidden)])
+            gates = [p + q + bias[1][i] + bias[1][4 * hidden + i] for i, (p, q) in enumerate(zip(a, a2))]
+            def sigmoid(v): return 1 / (1 + math.exp(-v))
+            i, o, f, g = (gates[k * hidden:(k + 1) * hidden] for k in range(4))
+            c = [sigmoid(f[j]) * c[j] + sigmoid(i[j]) * math.tanh(g[j]) for j in range(hidden)]
+            h = [sigmoid(o[j]) * math.tanh(c[j]) for j in range(hidden)]
+            expected += h
+        self.assert_close(got, expected)
+        self.assert_close(cell, c)
+
+    @staticmethod
+    def quantised(values):
+        """What is left of the values after 8 bits."""
+        low, high = min(0, *values), max(0, *values)
+        scale = (high - low) / 255 or 1
+        zero = round(-low / scale)
+        return [(min(255, max(0, round(v / scale) + zero)) - zero) * scale for v in values]
+
+    @staticmethod
+    def product(row, matrix):
+        return [sum(a * b for a, b in zip(row, column)) for column in zip(*matrix)]
+
+
+class Resize(unittest.TestCase):
+    """Attributes of version 18; what is expected follows the format's own reference."""
+    def resize(self, x, attributes, scales=None, sizes=None):
+        given = [x, None, scales, sizes if sizes is None else tensor("i3", [len(sizes)], INT64, ints=sizes)]
+        names = ["" if i is None else f"i{k}" for k, i in enumerate(given)]
+        made = [i if isinstance(i, bytes) else numbers(n, *i) for n, i in zip(names, given) if i is not None]
+        g = graph([node("Resize", names, ["y"], attributes)], [], [value("y")], made)
+        done = tessera("run", model(g, 18), "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)["outputs"][0]["tensors"][0]
+        return found["shape"], found["elements"]
+
+    def test_axes(self):
+        shape, got = self.resize(([2, 1, 2], [1, 2, 3, 4]), [attr_ints("axes", [2, 1]), attr_text("mode", "nearest")], scales=([2], [2, 3]))
+        self.assertEqual(shape, [2, 3, 4])
+        self.assertEqual(got, [1, 1, 2, 2] * 3 + [3, 3, 4, 4] * 3)
+
+    def test_keep_aspect(self):
+        x = ([2, 4], list(range(8)))
+        for policy, expected in (("not_larger", [4, 7]), ("not_smaller", [5, 9])):
+            shape, _ = self.resize(x, [attr_text("keep_aspect_ratio_policy", policy), attr_text("mode", "nearest")],
+                                   sizes=[4, 9] if policy == "not_smaller" else [5, 7])
+            self.assertEqual(shape, expected, policy)
+
+    def test_antialias_linear(self):
+        shape, got = self.resize(([1, 4], [1, 2, 3, 4]), [attr_int("antialias", 1), attr_text("mode", "linear")], scales=([2], [1, 0.5]))
+        self.assertEqual(shape, [1, 2])
+        weights = [max(0, 1 - abs(k - 0.5) / 2) for k in range(-1, 3)]  # element 0 is about place 0.5
+        expected = sum(w * v for w, v in zip(weights, [1, 1, 2, 3])) / sum(weights)
+        self.assertAlmostEqual(got[0], expected, places=5)
+        self.assertAlmostEqual(got[1], 5 - expected, places=5)
+
+    def test_half_pixel_symmetric(self):
+        _, got = self.resize(([1, 4], [1, 2, 3, 4]), [attr_text("mode", "linear"),
+                                                      attr_text("coordinate_transformation_mode", "half_pixel_symmetric")], scales=([2], [1, 0.6]))
+        self.assertAlmostEqual(got[0] + got[1], 5, places=5)
+
+
 class Functions(unittest.TestCase):
     def function(self, g, version=13):
-        done = tessera("onnx", model(g, version), "--function")
+        done = tessera("inspect", model(g, version), "--function")
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
@@ -168,7 +281,7 @@ class Functions(unittest.TestCase):
 
     def test_what_depends_on_data_is_refused_with_its_node(self):
         g = graph([node("NonZero", ["x"], ["y"], name="where")], [value("x", FLOAT, ["n"])], [value("y")])
-        done = tessera("onnx", model(g), "--function")
+        done = tessera("inspect", model(g), "--function")
         self.assertEqual(done.returncode, 2)
         self.assertIn("node 'where' (NonZero)", done.stderr)
 

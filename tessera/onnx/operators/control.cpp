@@ -9,16 +9,48 @@ using namespace tessera::onnx;
 
 namespace {
 
+Result<Values> tensors_of(NodeCall& node, const Items& items) {
+  Values out;
+  for (const Item& item : items) {
+    if (item.kind != Item::Kind::tensor) return node.unsupported("a branch gives a value that is no tensor");
+    out.push_back(item.value);
+  }
+  return out;
+}
+
+/// One branch if the condition is known; else both are written.
 Result<Items> map_if(NodeCall& node) {
-  const bool condition = TESSERA_TRY(node.integer_in(0)) != 0;
-  const Graph* body = TESSERA_TRY(node.graph(condition ? "then_branch" : "else_branch"));
-  return node.bodies.run_body(*body, {});
+  const Value condition = node.in(0);
+  const Graph* then = TESSERA_TRY(node.graph("then_branch"));
+  const Graph* otherwise = TESSERA_TRY(node.graph("else_branch"));
+  TESSERA_TRY(node.status());
+  if (node.target.elements(condition))
+    return node.bodies.run_body(TESSERA_TRY(node.integer_in(0)) != 0 ? *then : *otherwise, {});
+  const auto written = [&](const Graph& body) -> Result<Values> {
+    return tensors_of(node, TESSERA_TRY(node.bodies.run_body(body, {})));
+  };
+  const Values out = TESSERA_TRY(node.target.branch(
+      reshape(cast(condition, Dtype::boolean), {}), [&] { return written(*then); },
+      [&] { return written(*otherwise); }));
+  return Items(out.begin(), out.end());
+}
+
+/// Adds the result of one iteration. It is held, since it may also be a value that the next one ends the use
+/// of.
+Result<void> add_row(NodeCall& node, Values& rows, const Item& item) {
+  if (item.kind != Item::Kind::tensor) return node.error("a scan output of the body is no tensor");
+  node.target.hold(item.value);
+  rows.push_back(item.value);
+  return {};
 }
 
 /// The results of all iterations, one after another along a new axis.
 Value stacked(NodeCall& node, const Values& rows, std::int64_t axis, bool is_reversed) {
   Values all;
-  for (Value row : rows) all.push_back(node.b.call("unsqueeze", {row}, {{"axes", std::vector{axis}}}));
+  for (Value row : rows) {
+    all.push_back(node.b.call("unsqueeze", {row}, {{"axes", std::vector{axis}}}));
+    node.target.release(row);
+  }
   if (is_reversed) std::reverse(all.begin(), all.end());
   return node.b.call("concat", all, {{"axis", axis}});
 }
@@ -59,7 +91,8 @@ Result<Items> map_loop(NodeCall& node) {
     Items outputs = TESSERA_TRY(node.bodies.run_body(body, std::move(inputs)));
     goes_on = TESSERA_TRY(is_true(node, outputs[0]));
     for (std::size_t k = 0; k < carried_count; ++k) carried[k] = outputs[1 + k];
-    for (std::size_t k = 0; k < rows.size(); ++k) rows[k].push_back(outputs[1 + carried_count + k].value);
+    for (std::size_t k = 0; k < rows.size(); ++k)
+      TESSERA_TRY(add_row(node, rows[k], outputs[1 + carried_count + k]));
   }
   for (std::size_t k = 0; k < rows.size(); ++k)
     carried.emplace_back(rows[k].empty() ? no_rows(node, body.outputs[1 + carried_count + k])
@@ -114,7 +147,8 @@ Result<Items> run_scan(NodeCall& node, const Graph& body, Items states, const Va
           scan_slice(node, scanned[i], axes[i], at.input_directions[i] != 0 ? count - 1 - step : step));
     Items outputs = TESSERA_TRY(node.bodies.run_body(body, std::move(inputs)));
     for (std::size_t k = 0; k < state_count; ++k) states[k] = outputs[k];
-    for (std::size_t k = 0; k < rows.size(); ++k) rows[k].push_back(outputs[state_count + k].value);
+    for (std::size_t k = 0; k < rows.size(); ++k)
+      TESSERA_TRY(add_row(node, rows[k], outputs[state_count + k]));
   }
   for (std::size_t k = 0; k < rows.size(); ++k)
     states.emplace_back(rows[k].empty()
@@ -174,7 +208,7 @@ Result<Items> map_old_scan(NodeCall& node) {
     for (std::size_t i = 0; i < count; ++i)
       scanned.push_back(scan_slice(node, node.in(1 + state_count + i), 0, batch));
     const Items out = TESSERA_TRY(run_scan(node, body, std::move(states), scanned, layout));
-    for (std::size_t k = 0; k < out.size(); ++k) results[k].push_back(out[k].value);
+    for (std::size_t k = 0; k < out.size(); ++k) TESSERA_TRY(add_row(node, results[k], out[k]));
   }
   Items out;
   for (const Values& rows : results) out.emplace_back(stacked(node, rows, 0, false));

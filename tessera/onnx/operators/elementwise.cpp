@@ -221,8 +221,16 @@ Result<Items> map_hardmax(NodeCall& node) {
   return Items{hardmax(node.in(0), node.integer("axis", -1))};
 }
 
+constexpr std::string_view bit_and = "bit_and", bit_or = "bit_or", bit_xor = "bit_xor";
+
+Result<Items> map_bit_not(NodeCall& node) { return Items{unary("bit_not", node.in(0))}; }
+
 constexpr Mapping table[] = {
     {"BitShift", map_bit_shift},
+    {"BitwiseAnd", map_fold<bit_and>},
+    {"BitwiseNot", map_bit_not},
+    {"BitwiseOr", map_fold<bit_or>},
+    {"BitwiseXor", map_fold<bit_xor>},
     {"Cast", map_cast},
     {"CastLike", map_cast_like},
     {"Celu", map_celu},

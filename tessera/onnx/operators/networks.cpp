@@ -151,11 +151,33 @@ Value average(NodeCall& node, Value x, const WindowAttributes& window, bool coun
                       {"count_include_pad", counts_padding}});
 }
 
+/// A window with gaps: the sum of what it sees is a convolution of each channel with ones.
+Result<Value> dilated_average(NodeCall& node, Value x, const WindowAttributes& window, bool counts_padding) {
+  if (node.flag("ceil_mode", false)) return node.unsupported("attribute 'ceil_mode' is 1 with dilations");
+  Shape images{x.shape()[0] * x.shape()[1], Dim(1)}, kernel{Dim(1), Dim(1)};
+  for (std::size_t i = 2; i < x.rank(); ++i) images.push_back(x.shape()[i]);
+  double taps = 1;
+  for (const std::int64_t size : window.kernel) {
+    kernel.emplace_back(size);
+    taps *= static_cast<double>(size);
+  }
+  const auto seen = [&](Value v) {
+    return node.b.call("conv", {reshape(v, images), op::full(node.b, 1, {x.dtype(), kernel})},
+                       {{"strides", window.strides}, {"pads", window.pads}, {"dilations", window.dilations}});
+  };
+  const Value sums = seen(x);
+  const Value mean = counts_padding ? sums / taps : sums / seen(op::full(node.b, 1, x.type()));
+  TESSERA_TRY(node.status());
+  Shape shape{x.shape()[0], x.shape()[1]};
+  for (std::size_t i = 2; i < mean.rank(); ++i) shape.push_back(mean.shape()[i]);
+  return reshape(mean, shape);
+}
+
 Result<Items> map_average_pool(NodeCall& node) {
   auto window = TESSERA_TRY(pool_window(node));
-  for (const std::int64_t dilation : window.dilations)
-    if (dilation != 1) return node.unsupported("attribute 'dilations' has ", dilation);
   const bool counts_padding = node.flag("count_include_pad", false);
+  if (std::any_of(window.dilations.begin(), window.dilations.end(), [](std::int64_t d) { return d != 1; }))
+    return Items{TESSERA_TRY(dilated_average(node, node.in(0), window, counts_padding))};
   Value x = node.in(0), ones = counts_padding ? x : op::full(node.b, 1, x.type());
   WindowAttributes same = window;
   if (!pad_first(node, x, window, 0)) return Items{average(node, x, window, counts_padding)};
@@ -349,6 +371,23 @@ Result<Items> map_cross_entropy(NodeCall& node) {
   return Items{TESSERA_TRY(negative_log_likelihood(node, log_probability, 2)), log_probability};
 }
 
+/// Before version 21 scale and bias are per group.
+Result<Items> map_group_norm(NodeCall& node) {
+  const Value x = node.in(0);
+  const std::int64_t groups = node.integer("num_groups", 0);
+  TESSERA_TRY(node.status());
+  if (groups < 1 || x.rank() < 3)
+    return node.error("input 0 is ", x.type(), " and attribute 'num_groups' is ", groups);
+  const auto per_channel = [&](Value v) {
+    if (node.opset >= 21 || !v) return v;
+    const Dim each = floor_div(x.shape()[1], Dim(groups));
+    return reshape(broadcast_to(reshape(v, Shape{Dim(groups), Dim(1)}), Shape{Dim(groups), each}),
+                   Shape{Dim(groups) * each});
+  };
+  return Items{node.b.call("group_norm", {x, per_channel(node.in(1)), per_channel(node.in(2))},
+                           {{"groups", groups}, {"epsilon", node.number("epsilon", 1e-5)}})};
+}
+
 constexpr Mapping table[] = {
     {"AveragePool", map_average_pool},
     {"BatchNormalization", map_batch_norm},
@@ -356,6 +395,7 @@ constexpr Mapping table[] = {
     {"ConvTranspose", map_conv_transpose},
     {"Gemm", map_gemm},
     {"GlobalLpPool", map_global_lp_pool},
+    {"GroupNormalization", map_group_norm, 18},
     {"InstanceNormalization", map_instance_norm},
     {"LRN", map_lrn},
     {"LayerNormalization", map_layer_norm},

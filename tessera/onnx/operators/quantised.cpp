@@ -1,4 +1,6 @@
 // Quantised operators: integers with a scale and a zero point stand for real numbers.
+#include "tessera/onnx/operators/quantised.h"
+
 #include "tessera/onnx/operators/window_attributes.h"
 
 using namespace tessera;
@@ -31,6 +33,23 @@ Value quantised(Value x, Value scale, Value zero, Dtype dtype) {
   return cast(steps, dtype);
 }
 
+}  // namespace
+
+DynamicallyQuantised tessera::onnx::dynamically_quantised(Value x) {
+  if (!x) return {};
+  op::Builder& b = *x.builder;
+  const auto number = [&](double value) { return b.constant(value, x.dtype()); };
+  const Value low = b.call("minimum", {number(0), b.call("min", {x})});
+  const Value high = b.call("maximum", {number(0), b.call("max", {x})});
+  const Value range = (high - low) / 255.0;
+  // A tensor of zeros has no range; its scale does not matter then.
+  const Value scale = where(b.call("eq", {range, number(0)}), number(1), range);
+  const Value zero = cast(b.call("clip", {unary("round", -low / scale), number(0), number(255)}), Dtype::u8);
+  return {quantised(x, scale, zero, Dtype::u8), range, zero};
+}
+
+namespace {
+
 Result<std::int64_t> quantised_axis(NodeCall& node, Value x) {
   const std::int64_t axis = node.integer("axis", 1), rank = static_cast<std::int64_t>(x.rank());
   // The default means nothing where the scale is one number, whatever the rank.
@@ -38,12 +57,35 @@ Result<std::int64_t> quantised_axis(NodeCall& node, Value x) {
   return node.axis(axis, x.rank());
 }
 
+/// A scale or zero point as it goes with the elements of x: of one number, per index of an axis, or per block
+/// of `block_size` indices.
+Result<Value> spread(NodeCall& node, Value v, Value x, std::int64_t axis) {
+  const std::int64_t block = node.integer("block_size", 0);
+  TESSERA_TRY(node.status());
+  if (block == 0 || !v) return along_axis(v, x.rank(), axis);
+  const Dim& size = x.shape()[static_cast<std::size_t>(axis)];
+  if (block < 0 || v.rank() != x.rank())
+    return node.error("attribute 'block_size' is ", block, " for ", v.type());
+  if (!size.is_constant()) return node.unsupported("the size ", size, " must be a number");
+  std::vector<std::int64_t> blocks;
+  for (std::int64_t i = 0; i < size.value(); ++i) blocks.push_back(i / block);
+  return node.b.call("gather", {v, node.vector_of(blocks)}, {{"axis", axis}});
+}
+
+/// The dtype of the steps: that of the zero point, or the one that is asked for.
+Result<Dtype> step_dtype(NodeCall& node, Value zero) {
+  if (zero) return zero.dtype();
+  const Dtype out = TESSERA_TRY(node.dtype("output_dtype", Dtype::u8));
+  if (!ir::is_integer(out)) return node.error("attribute 'output_dtype' is ", out);
+  return out;
+}
+
 Result<Items> map_quantize(NodeCall& node) {
   const Value x = node.in(0), scale = node.in(1), zero = node.has(2) ? node.in(2) : Value();
   TESSERA_TRY(node.status());
   const std::int64_t axis = TESSERA_TRY(quantised_axis(node, x));
-  return Items{quantised(cast(x, scale.dtype()), along_axis(scale, x.rank(), axis),
-                         along_axis(zero, x.rank(), axis), zero ? zero.dtype() : Dtype::u8)};
+  return Items{quantised(cast(x, scale.dtype()), TESSERA_TRY(spread(node, scale, x, axis)),
+                         TESSERA_TRY(spread(node, zero, x, axis)), TESSERA_TRY(step_dtype(node, zero)))};
 }
 
 Result<Items> map_dequantize(NodeCall& node) {
@@ -51,22 +93,15 @@ Result<Items> map_dequantize(NodeCall& node) {
   TESSERA_TRY(node.status());
   const std::int64_t axis = TESSERA_TRY(quantised_axis(node, x));
   Value steps = cast(x, Dtype::i32);
-  if (zero) steps = steps - cast(along_axis(zero, x.rank(), axis), Dtype::i32);
-  return Items{cast(steps, scale.dtype()) * along_axis(scale, x.rank(), axis)};
+  if (zero) steps = steps - cast(TESSERA_TRY(spread(node, zero, x, axis)), Dtype::i32);
+  return Items{cast(steps, scale.dtype()) * TESSERA_TRY(spread(node, scale, x, axis))};
 }
 
 Result<Items> map_dynamic_quantize(NodeCall& node) {
   const Value x = node.in(0);
   TESSERA_TRY(node.status());
-  const auto number = [&](double value) { return node.b.constant(value, x.dtype()); };
-  const Value low = node.b.call("minimum", {number(0), node.b.call("min", {x})});
-  const Value high = node.b.call("maximum", {number(0), node.b.call("max", {x})});
-  const Value range = (high - low) / 255.0;
-  // A tensor of zeros has no range; its scale does not matter then.
-  const Value scale = where(node.b.call("eq", {range, number(0)}), number(1), range);
-  const Value zero =
-      cast(node.b.call("clip", {unary("round", -low / scale), number(0), number(255)}), Dtype::u8);
-  return Items{quantised(x, scale, zero, Dtype::u8), range, zero};
+  const DynamicallyQuantised out = dynamically_quantised(x);
+  return Items{out.steps, out.scale, out.zero};
 }
 
 /// Integers minus their zero point, in i32. `axis` is where a zero point of rank 1 goes, counted from the

@@ -1,8 +1,9 @@
-// RNN, GRU and LSTM, step by step: the number of steps must be known.
+// RNN, GRU and LSTM. What the inputs contribute is one product for all steps; the states go step by step:
+// written out where the number of steps is known, as a loop where it is a symbol.
 #include <algorithm>
 #include <functional>
 
-#include "tessera/onnx/mapping.h"
+#include "tessera/onnx/operators/quantised.h"
 
 using namespace tessera;
 using namespace tessera::onnx;
@@ -60,50 +61,65 @@ Result<std::vector<Activation>> activations(NodeCall& node, std::initializer_lis
   return out;
 }
 
-// ---- one direction
+// ---- weights
 
-/// Weights of one direction; absent values are empty.
+/// A matrix that rows are multiplied with: of floats, or of integers with a scale and a zero point.
+struct Matrix {
+  Value elements, scale, zero;
+
+  [[nodiscard]] Matrix columns(std::int64_t begin, std::int64_t end) const {
+    const auto part = [&](Value v) { return v && v.rank() > 0 ? slice(v, -1, begin, end) : v; };
+    return {slice(elements, 1, begin, end), part(scale), part(zero)};
+  }
+};
+
+/// v M. With integers v is quantised by what it holds.
+Value times(Value v, const Matrix& matrix) {
+  if (!matrix.scale || !v) return matmul(v, matrix.elements);
+  const DynamicallyQuantised q = dynamically_quantised(v);
+  Value integers = cast(matrix.elements, Dtype::i32);
+  if (matrix.zero) integers = integers - cast(matrix.zero, Dtype::i32);
+  const Value sums = matmul(cast(q.steps, Dtype::i32) - cast(q.zero, Dtype::i32), integers);
+  return cast(sums, v.dtype()) * q.scale * matrix.scale;
+}
+
+/// Weights of one direction; absent values are empty. Gates stand side by side.
 struct Weights {
-  Value w, r, input_bias, recurrent_bias, peepholes;
+  Matrix w, r;
+  Value input_bias, recurrent_bias, peepholes;
   std::int64_t hidden = 0;
 
-  [[nodiscard]] Value gate(Value all, std::int64_t axis, std::int64_t k) const {
-    return all ? slice(all, axis, k * hidden, (k + 1) * hidden) : Value();
+  [[nodiscard]] Value gate(Value all, std::int64_t k) const {
+    return all ? slice(all, -1, k * hidden, (k + 1) * hidden) : Value();
   }
 };
 
 Value plus(Value a, Value b) { return b ? a + b : a; }
 
-/// x W_k^T + its bias.
-Value from_input(const Weights& weights, Value x, std::int64_t k) {
-  return plus(matmul(x, transpose_matrix(weights.gate(weights.w, 0, k))),
-              weights.gate(weights.input_bias, 0, k));
-}
-/// h R_k^T + its bias.
-Value from_state(const Weights& weights, Value h, std::int64_t k) {
-  return plus(matmul(h, transpose_matrix(weights.gate(weights.r, 0, k))),
-              weights.gate(weights.recurrent_bias, 0, k));
-}
-
 using State = Values;  ///< h, and c for an LSTM
+/// One step: `x` is what the input of the step contributes to all gates.
 using Step = std::function<Result<State>(const Weights&, std::span<const Activation>, Value x, const State&)>;
 
 struct Recurrence {
   std::size_t gates = 1, states = 1;
   std::initializer_list<std::string_view> activations;
   Step step;
+  bool is_quantised = false;  ///< weights are turned, [in, gates], and have scales behind the other inputs
 };
+
+// ---- inputs
 
 /// The inputs of a node with the time first: x [T, B, I].
 struct Sequences {
   Value x, lengths;
-  std::int64_t steps = 0, hidden = 0;
+  Dim steps;
+  std::int64_t hidden = 0;
   std::size_t directions = 1;
   bool is_batch_first = false;
   std::string direction;
 };
 
-Result<Sequences> sequences(NodeCall& node) {
+Result<Sequences> sequences(NodeCall& node, const Recurrence& kind) {
   Sequences out;
   out.is_batch_first = node.integer("layout", 0) != 0;
   out.direction = node.text("direction", "forward");
@@ -115,11 +131,11 @@ Result<Sequences> sequences(NodeCall& node) {
     if (one.rank() != 3) return node.error("an input is ", one.type(), ", expected rank 3");
   if (out.is_batch_first) out.x = transpose(out.x, std::vector<std::int64_t>{1, 0, 2});
   if (node.has(4)) out.lengths = cast(node.in(4), Dtype::i64);
-  if (!out.x.shape()[0].is_constant() || !r.shape()[2].is_constant())
-    return node.unsupported("the number of steps of ", out.x.type(), " must be known");
-  out.steps = out.x.shape()[0].value();
-  out.hidden = r.shape()[2].value();
-  if (out.steps > node.bodies.limits().iterations)
+  const Dim hidden = r.shape()[kind.is_quantised ? 1 : 2];
+  if (!hidden.is_constant()) return node.unsupported("the size of the state of ", r.type(), " must be known");
+  out.steps = out.x.shape()[0];
+  out.hidden = hidden.value();
+  if (out.steps.is_constant() && out.steps.value() > node.bodies.limits().iterations)
     return Error(ErrorCode::limit, cat("there are ", out.steps, " steps"));
   if (!(r.shape()[0] == Dim(static_cast<std::int64_t>(out.directions))))
     return node.error("input 2 is ", r.type(), ", expected ", out.directions, " directions");
@@ -132,8 +148,17 @@ Value at_first(NodeCall& node, Value v, std::size_t d) {
   return v ? node.b.call("squeeze", {slice(v, 0, at, at + 1)}, {{"axes", std::vector<std::int64_t>{0}}}) : v;
 }
 
+Value optional_input(NodeCall& node, std::size_t i) { return node.has(i) ? node.in(i) : Value(); }
+
+/// The matrix in input `i`, for direction d; its scale and zero point are inputs `scale` and `scale` + 1.
+Matrix matrix_of(NodeCall& node, const Recurrence& kind, std::size_t i, std::size_t scale, std::size_t d) {
+  const Value own = at_first(node, node.in(i), d);
+  if (!kind.is_quantised) return {transpose_matrix(own), {}, {}};
+  return {own, at_first(node, node.in(scale), d), at_first(node, optional_input(node, scale + 1), d)};
+}
+
 Weights weights_of(NodeCall& node, const Recurrence& kind, std::int64_t hidden, std::size_t d) {
-  Weights out{at_first(node, node.in(1), d), at_first(node, node.in(2), d), {}, {}, {}, hidden};
+  Weights out{matrix_of(node, kind, 1, 8, d), matrix_of(node, kind, 2, 10, d), {}, {}, {}, hidden};
   const std::int64_t rows = static_cast<std::int64_t>(kind.gates) * hidden;
   if (node.has(3)) {
     const Value bias = at_first(node, node.in(3), d);
@@ -147,7 +172,7 @@ Weights weights_of(NodeCall& node, const Recurrence& kind, std::int64_t hidden, 
 State initial_state(NodeCall& node, const Recurrence& kind, const Sequences& seq, std::size_t d) {
   State out;
   for (std::size_t s = 0; s < kind.states; ++s) {
-    Value given = node.has(5 + s) ? node.in(5 + s) : Value();
+    Value given = optional_input(node, 5 + s);
     if (given && seq.is_batch_first) given = transpose(given, std::vector<std::int64_t>{1, 0, 2});
     out.push_back(given ? at_first(node, given, d)
                         : op::full(node.b, 0, {seq.x.dtype(), {seq.x.shape()[1], Dim(seq.hidden)}}));
@@ -155,31 +180,31 @@ State initial_state(NodeCall& node, const Recurrence& kind, const Sequences& seq
   return out;
 }
 
-/// The outputs of all steps of one direction, in the order of time, and the last state.
-Result<std::pair<Values, State>> run_direction(NodeCall& node, const Recurrence& kind, const Sequences& seq,
-                                               std::span<const Activation> by, std::size_t d) {
-  const Weights weights = weights_of(node, kind, seq.hidden, d);
-  State state = initial_state(node, kind, seq, d);
-  TESSERA_TRY(node.status());
-  const bool is_reverse = seq.direction == "reverse" || d == 1;
-  Values outputs(static_cast<std::size_t>(seq.steps));
-  for (std::int64_t i = 0; i < seq.steps; ++i) {
-    const std::int64_t t = is_reverse ? seq.steps - 1 - i : i;
-    State next =
-        TESSERA_TRY(kind.step(weights, by, at_first(node, seq.x, static_cast<std::size_t>(t)), state));
+// ---- one direction
+
+struct Direction {
+  NodeCall& node;
+  const Recurrence& kind;
+  const Sequences& seq;
+  std::span<const Activation> by;
+  Weights weights;
+  Value projected;  ///< [T, B, gates]: what the inputs contribute
+  bool is_reverse = false;
+
+  /// The state after time `t`, and what is put out for it. `t` is an i64 of rank 0.
+  [[nodiscard]] Result<std::pair<State, Value>> run(Value x, Value t, const State& state) const {
+    State next = TESSERA_TRY(kind.step(weights, by, x, state));
     Value output = next[0];
     if (seq.lengths) {  // behind its end a sequence keeps its state and gives zeros
-      const Value inside = node.b.call("unsqueeze", {node.b.call("gt", {seq.lengths, node.b.extent(t)})},
+      const Value inside = node.b.call("unsqueeze", {node.b.call("gt", {seq.lengths, t})},
                                        {{"axes", std::vector<std::int64_t>{1}}});
       for (std::size_t s = 0; s < next.size(); ++s) next[s] = where(inside, next[s], state[s]);
       output = where(inside, output, number(output, 0));
     }
     TESSERA_TRY(node.status());
-    outputs[static_cast<std::size_t>(t)] = output;
-    state = std::move(next);
+    return std::pair(std::move(next), output);
   }
-  return std::pair(std::move(outputs), std::move(state));
-}
+};
 
 Value stacked(NodeCall& node, const Values& parts, std::int64_t axis) {
   Values all;
@@ -187,25 +212,64 @@ Value stacked(NodeCall& node, const Values& parts, std::int64_t axis) {
   return node.b.call("concat", all, {{"axis", axis}});
 }
 
+/// The outputs [T, B, H] and the last state, step by step.
+Result<std::pair<Value, State>> run_written_out(const Direction& d, State state) {
+  const std::int64_t steps = d.seq.steps.value();
+  Values outputs(static_cast<std::size_t>(steps));
+  for (std::int64_t i = 0; i < steps; ++i) {
+    const std::int64_t t = d.is_reverse ? steps - 1 - i : i;
+    const Value x = at_first(d.node, d.projected, static_cast<std::size_t>(t));
+    auto [next, output] = TESSERA_TRY(d.run(x, d.node.b.extent(t), state));
+    outputs[static_cast<std::size_t>(t)] = output;
+    state = std::move(next);
+  }
+  return std::pair(stacked(d.node, outputs, 0), std::move(state));
+}
+
+/// The same as a loop that carries the outputs, a row of which each step writes.
+Result<std::pair<Value, State>> run_as_loop(const Direction& d, State state) {
+  op::Builder& b = d.node.b;
+  Values carried = std::move(state);
+  carried.push_back(op::full(b, 0, {d.seq.x.dtype(), {d.seq.steps, d.seq.x.shape()[1], Dim(d.seq.hidden)}}));
+  TESSERA_TRY(d.node.status());
+  const auto body = [&](Value i, const Values& now) -> Result<Values> {
+    const Value t = d.is_reverse ? b.extent(d.seq.steps - Dim(1)) - i : i;
+    const Value x = b.call("gather", {d.projected, t}, {{"axis", 0}});
+    auto [next, output] = TESSERA_TRY(d.run(x, t, State(now.begin(), now.end() - 1)));
+    const Value row = b.call("unsqueeze", {output}, {{"axes", std::vector<std::int64_t>{0}}});
+    next.push_back(b.call("scatter_nd", {now.back(), reshape(t, Shape{Dim(1), Dim(1)}), row}));
+    TESSERA_TRY(d.node.status());
+    return next;
+  };
+  Values last = TESSERA_TRY(d.node.target.loop(d.seq.steps, carried, body));
+  const Value outputs = last.back();
+  last.pop_back();
+  return std::pair(outputs, std::move(last));
+}
+
+Result<std::pair<Value, State>> run_direction(NodeCall& node, const Recurrence& kind, const Sequences& seq,
+                                              std::span<const Activation> by, std::size_t d) {
+  Direction one{
+      node, kind, seq, by, weights_of(node, kind, seq.hidden, d), {}, seq.direction == "reverse" || d == 1};
+  one.projected = plus(times(seq.x, one.weights.w), one.weights.input_bias);
+  const State state = initial_state(node, kind, seq, d);
+  TESSERA_TRY(node.status());
+  return seq.steps.is_constant() ? run_written_out(one, state) : run_as_loop(one, state);
+}
+
 Result<Items> run_recurrence(NodeCall& node, const Recurrence& kind) {
-  const Sequences seq = TESSERA_TRY(sequences(node));
+  const Sequences seq = TESSERA_TRY(sequences(node, kind));
   const auto by = TESSERA_TRY(activations(node, kind.activations, seq.directions));
-  if (seq.steps == 0) return node.unsupported("there are no steps");
-  std::vector<Values> outputs;  // per direction
+  if (seq.steps == Dim(0)) return node.unsupported("there are no steps");
+  Values outputs;  // per direction
   std::vector<Values> last(kind.states);
   for (std::size_t d = 0; d < seq.directions; ++d) {
     const auto own = std::span(by).subspan(d * kind.activations.size(), kind.activations.size());
     auto [rows, state] = TESSERA_TRY(run_direction(node, kind, seq, own, d));
-    outputs.push_back(std::move(rows));
+    outputs.push_back(rows);
     for (std::size_t s = 0; s < kind.states; ++s) last[s].push_back(state[s]);
   }
-  Values steps;  // each [D, B, H]
-  for (std::size_t t = 0; t < static_cast<std::size_t>(seq.steps); ++t) {
-    Values directions;
-    for (const Values& one : outputs) directions.push_back(one[t]);
-    steps.push_back(stacked(node, directions, 0));
-  }
-  Value y = stacked(node, steps, 0);
+  Value y = stacked(node, outputs, 1);  // [T, D, B, H]
   if (seq.is_batch_first) y = transpose(y, std::vector<std::int64_t>{2, 0, 1, 3});
   Items out{y};
   for (const Values& one : last) out.emplace_back(stacked(node, one, seq.is_batch_first ? 1 : 0));
@@ -224,7 +288,7 @@ Value clipped(NodeCall& node, Value x) {
 Result<Items> map_rnn(NodeCall& node) {
   const Step step = [&](const Weights& w, std::span<const Activation> by, Value x,
                         const State& s) -> Result<State> {
-    const Value sum = from_input(w, x, 0) + from_state(w, s[0], 0);
+    const Value sum = x + plus(times(s[0], w.r), w.recurrent_bias);
     return State{TESSERA_TRY(activate(node, by[0], clipped(node, sum)))};
   };
   return run_recurrence(node, {1, 1, {"Tanh"}, step});
@@ -235,27 +299,29 @@ Result<Items> map_gru(NodeCall& node) {
   const Step step = [&](const Weights& w, std::span<const Activation> by, Value x,
                         const State& s) -> Result<State> {
     const Value h = s[0];
-    const Value z =
-        TESSERA_TRY(activate(node, by[0], clipped(node, from_input(w, x, 0) + from_state(w, h, 0))));
-    const Value r =
-        TESSERA_TRY(activate(node, by[0], clipped(node, from_input(w, x, 1) + from_state(w, h, 1))));
-    const Value memory = is_linear_first ? r * from_state(w, h, 2) : from_state(w, r * h, 2);
-    const Value fresh = TESSERA_TRY(activate(node, by[1], clipped(node, from_input(w, x, 2) + memory)));
+    const auto from_state = [&](Value v, std::int64_t k) {
+      return plus(times(v, w.r.columns(k * w.hidden, (k + 1) * w.hidden)), w.gate(w.recurrent_bias, k));
+    };
+    const Value z = TESSERA_TRY(activate(node, by[0], clipped(node, w.gate(x, 0) + from_state(h, 0))));
+    const Value r = TESSERA_TRY(activate(node, by[0], clipped(node, w.gate(x, 1) + from_state(h, 1))));
+    const Value memory = is_linear_first ? r * from_state(h, 2) : from_state(r * h, 2);
+    const Value fresh = TESSERA_TRY(activate(node, by[1], clipped(node, w.gate(x, 2) + memory)));
     return State{(1.0 - z) * fresh + z * h};
   };
   return run_recurrence(node, {3, 1, {"Sigmoid", "Tanh"}, step});
 }
 
+template <bool is_quantised>
 Result<Items> map_lstm(NodeCall& node) {
   const bool couples = node.flag("input_forget", false);
   const Step step = [&](const Weights& w, std::span<const Activation> by, Value x,
                         const State& s) -> Result<State> {
-    const auto [h, c] = std::pair(s[0], s[1]);
+    const Value c = s[1];
+    const Value sums = x + plus(times(s[0], w.r), w.recurrent_bias);
     // Gates stand in the order input, output, forget, cell; peepholes in the order input, output, forget.
     const auto before = [&](std::int64_t k, Value cell) {
-      const Value sum = from_input(w, x, k) + from_state(w, h, k);
-      const Value peephole = cell ? w.gate(w.peepholes, 0, k) : Value();
-      return clipped(node, peephole ? sum + peephole * cell : sum);
+      const Value peephole = cell ? w.gate(w.peepholes, k) : Value();
+      return clipped(node, peephole ? w.gate(sums, k) + peephole * cell : w.gate(sums, k));
     };
     const Value i = TESSERA_TRY(activate(node, by[0], before(0, c)));
     const Value f = couples ? 1.0 - i : TESSERA_TRY(activate(node, by[0], before(2, c)));
@@ -264,10 +330,15 @@ Result<Items> map_lstm(NodeCall& node) {
     const Value o = TESSERA_TRY(activate(node, by[0], before(1, cell)));
     return State{o * TESSERA_TRY(activate(node, by[2], cell)), cell};
   };
-  return run_recurrence(node, {4, 2, {"Sigmoid", "Tanh", "Tanh"}, step});
+  return run_recurrence(node, {4, 2, {"Sigmoid", "Tanh", "Tanh"}, step, is_quantised});
 }
 
-constexpr Mapping table[] = {{"GRU", map_gru}, {"LSTM", map_lstm}, {"RNN", map_rnn}};
+constexpr Mapping table[] = {
+    {"DynamicQuantizeLSTM", map_lstm<true>, 1, "com.microsoft"},
+    {"GRU", map_gru},
+    {"LSTM", map_lstm<false>},
+    {"RNN", map_rnn},
+};
 
 }  // namespace
 

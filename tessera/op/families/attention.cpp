@@ -7,6 +7,7 @@
 #include "tessera/op/families/softmax.h"
 #include "tessera/op/matrix_product.h"
 #include "tessera/op/wide_buffer.h"
+#include "tessera/op/work.h"
 
 using namespace tessera;
 using namespace tessera::op;
@@ -192,6 +193,14 @@ Values decompose_attention(Builder& b, const CallInfo& call, std::span<const Val
   return {matmul(unary("softmax", scores), inputs[2])};
 }
 
+/// Every query meets every key in `depth` products, and every value in `width`.
+double work_of_attention(const CallInfo& call, const ValueTypes& results) {
+  const Shape &q = call.input(0).shape, &k = call.input(1).shape, &y = results[0].shape;
+  const double pairs =
+      element_estimate(Shape(y.begin(), y.end() - 1)) * static_cast<double>(k[k.size() - 2].value());
+  return pairs * static_cast<double>(q.back().value() + y.back().value());
+}
+
 // ---- cards
 
 constexpr Input attention_inputs[] = {{"q"}, {"k"}, {"v"}, {"mask", "U", InputKind::optional}};
@@ -215,7 +224,8 @@ constexpr Card cards[] = {
      .infer = infer_attention,
      .reference = run_attention,
      .gradient = gradient_by_parts,
-     .decompose = decompose_attention},
+     .decompose = decompose_attention,
+     .work = work_of_attention},
 };
 
 }  // namespace

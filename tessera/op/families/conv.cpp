@@ -13,6 +13,7 @@
 #include "tessera/op/families/window.h"
 #include "tessera/op/matrix_product.h"
 #include "tessera/op/wide_buffer.h"
+#include "tessera/op/work.h"
 
 using namespace tessera;
 using namespace tessera::op;
@@ -297,6 +298,20 @@ Result<void> run_weight_gradient(const CallInfo& call, std::span<const Array> in
   });
 }
 
+/// Each element of the small side takes the weights of one of its channels.
+double work_of_window(const Shape& small, const Shape& weights) {
+  return element_estimate(small) * element_estimate(Shape(weights.begin() + 1, weights.end()));
+}
+double work_of_conv(const CallInfo& call, const ValueTypes& results) {
+  return work_of_window(results[0].shape, call.input(1).shape);
+}
+double work_of_transpose(const CallInfo& call, const ValueTypes&) {
+  return work_of_window(call.input(0).shape, call.input(1).shape);
+}
+double work_of_weight_gradient(const CallInfo& call, const ValueTypes& results) {
+  return work_of_window(call.input(1).shape, results[0].shape);
+}
+
 // ---- gradients
 
 /// The attributes that the three ops share.
@@ -372,7 +387,8 @@ constexpr Card cards[] = {
      .oracle = "torch:nn.functional.conv2d",
      .infer = infer_conv,
      .reference = run_conv,
-     .gradient = gradient_conv},
+     .gradient = gradient_conv,
+     .work = work_of_conv},
     {.name = "conv_transpose",
      .summary = "transposed convolution: x [N, C, …], w [C, O / groups, kernel…]; output_size picks one of "
                 "the sizes",
@@ -384,7 +400,8 @@ constexpr Card cards[] = {
      .oracle = "torch:nn.functional.conv_transpose2d",
      .infer = infer_transpose,
      .reference = run_transpose,
-     .gradient = gradient_transpose},
+     .gradient = gradient_transpose,
+     .work = work_of_transpose},
     {.name = "conv_weight_gradient",
      .summary = "gradient of conv for its weights, of sizes `kernel`, from x and the gradient of the result",
      .inputs = weight_gradient_inputs,
@@ -394,7 +411,8 @@ constexpr Card cards[] = {
      .oracle = "torch:nn.grad.conv2d_weight",
      .infer = infer_weight_gradient,
      .reference = run_weight_gradient,
-     .gradient = gradient_weight_gradient},
+     .gradient = gradient_weight_gradient,
+     .work = work_of_weight_gradient},
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "tessera/op/families/equation.h"
 #include "tessera/op/families/make.h"
 #include "tessera/op/wide_buffer.h"
+#include "tessera/op/work.h"
 
 using namespace tessera;
 using namespace tessera::op;
@@ -227,6 +228,15 @@ Values decompose_einsum(Builder& b, const CallInfo& call, std::span<const Value>
   return {with_order(total, equation.result).value};
 }
 
+/// Each operand after the first meets every combination of labels, at most.
+double work_of_einsum(const CallInfo& call, const ValueTypes&) {
+  const auto equation = read_equation(call);
+  if (!equation) return 0;  // the call is refused before it takes anything
+  Shape sizes;
+  for (const auto& [label, size] : equation->sizes) sizes.push_back(size);
+  return element_estimate(sizes) * static_cast<double>(call.inputs().size());
+}
+
 // ---- cards
 
 constexpr Input einsum_inputs[] = {{"operands", "T", InputKind::variadic}};
@@ -246,7 +256,8 @@ constexpr Card cards[] = {
      .infer = infer_einsum,
      .reference = run_einsum,
      .gradient = gradient_by_parts,
-     .decompose = decompose_einsum},
+     .decompose = decompose_einsum,
+     .work = work_of_einsum},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "tessera/op/families/make.h"
 #include "tessera/op/matrix_product.h"
 #include "tessera/op/wide_buffer.h"
+#include "tessera/op/work.h"
 
 using namespace tessera;
 using namespace tessera::op;
@@ -80,6 +81,10 @@ Result<void> run_matmul(const CallInfo& call, std::span<const Array> inputs, std
   });
 }
 
+double work_of_matmul(const CallInfo& call, const ValueTypes& results) {
+  return element_estimate(results[0].shape) * static_cast<double>(call.input(0).shape.back().value());
+}
+
 Values gradient_matmul(GradientCall& g) {
   const Shape left = matrix_shape(g.x(0).shape(), true), right = matrix_shape(g.x(1).shape(), false);
   const Value a = reshape(g.x(0), left), b = reshape(g.x(1), right);
@@ -109,7 +114,8 @@ constexpr Card cards[] = {
      .oracle = "torch:matmul",
      .infer = infer_matmul,
      .reference = run_matmul,
-     .gradient = gradient_matmul},
+     .gradient = gradient_matmul,
+     .work = work_of_matmul},
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "tessera/op/families/window.h"
 #include "tessera/op/reference.h"
 #include "tessera/op/wide_buffer.h"
+#include "tessera/op/work.h"
 
 using namespace tessera;
 using namespace tessera::op;
@@ -295,6 +296,14 @@ constexpr AttributeSpec avg_pool_gradient_attributes[] = {
     {"ceil_mode", AttributeKind::boolean}, {"count_include_pad", AttributeKind::boolean},
 };
 
+/// Every element of the small side looks at a window.
+double work_of_pool(const CallInfo& call, const ValueTypes& results) {
+  const Shape& small = call.card().name == "avg_pool_gradient" ? call.input(0).shape : results[0].shape;
+  double out = element_estimate(small);
+  for (const std::int64_t size : call.integers("kernel")) out *= static_cast<double>(size);
+  return out;
+}
+
 constexpr Card cards[] = {
     {.name = "avg_pool",
      .summary = "mean of what a window sees; strides are 1 if not given, padding counts only if asked to",
@@ -304,7 +313,8 @@ constexpr Card cards[] = {
      .oracle = "torch:nn.functional.avg_pool2d",
      .infer = infer_avg_pool,
      .reference = run_avg_pool,
-     .gradient = gradient_avg_pool},
+     .gradient = gradient_avg_pool,
+     .work = work_of_pool},
     {.name = "avg_pool_gradient",
      .summary = "gradient of avg_pool for an input of sizes `size`, from that of the result",
      .inputs = input_dy,
@@ -312,7 +322,8 @@ constexpr Card cards[] = {
      .oracle = "none: checked as the adjoint of avg_pool",
      .infer = infer_avg_pool_gradient,
      .reference = run_avg_pool_gradient,
-     .gradient = gradient_avg_pool_gradient},
+     .gradient = gradient_avg_pool_gradient,
+     .work = work_of_pool},
     {.name = "global_avg_pool",
      .summary = "mean over all spatial axes, which become 1",
      .inputs = input_x,
@@ -346,7 +357,8 @@ constexpr Card cards[] = {
      .oracle = "torch:nn.functional.max_pool2d",
      .infer = infer_max_pool,
      .reference = run_max_pool,
-     .gradient = gradient_max_pool},
+     .gradient = gradient_max_pool,
+     .work = work_of_pool},
 };
 
 }  // namespace

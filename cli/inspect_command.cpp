@@ -1,0 +1,150 @@
+#include <cstdio>
+#include <map>
+
+#include "cli/command.h"
+#include "tessera/base/json.h"
+#include "tessera/ir/print.h"
+#include "tessera/onnx/import.h"
+
+using namespace tessera;
+using namespace tessera::cli;
+
+namespace {
+
+struct Options {
+  std::string file;
+  bool json = false;
+  bool function = false;
+};
+
+struct Summary {
+  std::map<std::string, int> ops;
+  std::int64_t parameters = 0, parameter_bytes = 0;
+  std::map<std::string, std::vector<std::string>> dims;  ///< named sizes, and where inputs have them
+  std::vector<onnx::Unsupported> unsupported;
+  std::string not_a_function;  ///< why the model is no function of symbolic sizes; empty if it is one
+};
+
+void add_tensor(const onnx::Tensor& tensor, Summary& out) {
+  if (!tensor.unusable.empty()) return;
+  out.parameters += tensor.value.size();
+  out.parameter_bytes += static_cast<std::int64_t>(tensor.value.byte_size());
+}
+
+/// Counts operators and parameters, also those of bodies and functions.
+void add_nodes(std::span<const onnx::Node> nodes, Summary& out) {
+  for (const onnx::Node& node : nodes) {
+    ++out.ops[printable(node.domain.empty() ? node.op : cat(node.domain, ".", node.op))];
+    for (const onnx::Attribute& attribute : node.attributes) {
+      if (const auto* tensor = std::get_if<onnx::Tensor>(&attribute.value)) add_tensor(*tensor, out);
+      const auto* graphs = std::get_if<std::vector<onnx::Graph>>(&attribute.value);
+      if (graphs == nullptr) continue;
+      for (const onnx::Graph& graph : *graphs) {
+        for (const onnx::Tensor& tensor : graph.initializers) add_tensor(tensor, out);
+        add_nodes(graph.nodes, out);
+      }
+    }
+  }
+}
+
+void add_dims(const onnx::ValueInfo& input, Summary& out) {
+  if (!input.type.shape) return;
+  for (std::size_t axis = 0; axis < input.type.shape->size(); ++axis) {
+    const onnx::DeclaredDim& dim = (*input.type.shape)[axis];
+    if (std::holds_alternative<std::int64_t>(dim)) continue;
+    out.dims[onnx::to_text(dim)].push_back(cat(printable(input.name), ":", axis));
+  }
+}
+
+Summary summary_of(const onnx::Model& model) {
+  Summary out;
+  for (const onnx::Tensor& tensor : model.graph.initializers) add_tensor(tensor, out);
+  add_nodes(model.graph.nodes, out);
+  for (const onnx::LocalFunction& function : model.functions) add_nodes(function.nodes, out);
+  for (const onnx::ValueInfo* input : onnx::required_inputs(model)) add_dims(*input, out);
+  out.unsupported = onnx::unsupported_nodes(model);
+  if (!out.unsupported.empty()) return out;
+  const auto function = onnx::import_function(model);
+  if (!function) out.not_a_function = function.error().message();
+  return out;
+}
+
+void print_values(JsonWriter& json, std::string_view key, std::span<const onnx::ValueInfo> values) {
+  json.key(key).begin_array();
+  for (const onnx::ValueInfo& value : values)
+    json.begin_object().member("name", value.name).member("type", onnx::to_text(value.type)).end_object();
+  json.end_array();
+}
+
+void print_json(const onnx::Model& model, const Summary& summary) {
+  JsonWriter json(JsonWriter::Style::indented);
+  json.begin_object().member("file", model.file).member("producer", model.producer);
+  json.member("ir_version", model.ir_version);
+  json.key("opsets").begin_object();
+  for (const auto& [domain, version] : model.opsets)
+    json.member(domain.empty() ? "ai.onnx" : domain, version);
+  json.end_object();
+  print_values(json, "inputs", model.graph.inputs);
+  print_values(json, "outputs", model.graph.outputs);
+  json.key("dims").begin_object();
+  for (const auto& [name, places] : summary.dims) json.member(name, places);
+  json.end_object()
+      .member("parameters", summary.parameters)
+      .member("parameter_bytes", summary.parameter_bytes);
+  json.member("function", summary.unsupported.empty() && summary.not_a_function.empty());
+  json.key("ops").begin_object();
+  for (const auto& [op, count] : summary.ops) json.member(op, count);
+  json.end_object().key("unsupported").begin_array();
+  for (const onnx::Unsupported& one : summary.unsupported)
+    json.begin_object().member("node", one.node).member("op", one.op).member("opset", one.opset).end_object();
+  json.end_array().end_object();
+  std::printf("%s\n", json.text().c_str());
+}
+
+void print_text(const onnx::Model& model, const Summary& summary) {
+  std::string out = cat(model.file, "\n");
+  for (const auto& [domain, version] : model.opsets)
+    out += cat("opset   ", domain.empty() ? "ai.onnx" : printable(domain), " ", version, "\n");
+  for (const onnx::ValueInfo& value : model.graph.inputs)
+    out += cat("input   ", printable(value.name), ": ", onnx::to_text(value.type), "\n");
+  for (const onnx::ValueInfo& value : model.graph.outputs)
+    out += cat("output  ", printable(value.name), ": ", onnx::to_text(value.type), "\n");
+  for (const auto& [name, places] : summary.dims)
+    out += cat("size    ", name, ": ", join(places, ", "), "\n");
+  out += cat("weights ", summary.parameters, " (", summary.parameter_bytes, " bytes)\n");
+  for (const auto& [op, count] : summary.ops) out += cat("op      ", op, " x ", count, "\n");
+  for (const onnx::Unsupported& one : summary.unsupported)
+    out += cat("not supported: ", one.node, ", ", one.op, " of opset ", one.opset, "\n");
+  if (summary.unsupported.empty())
+    out += summary.not_a_function.empty()
+               ? std::string("supported: runs, and is one function for inputs of any size\n")
+               : cat("supported: runs node by node; not as one function: ", summary.not_a_function, "\n");
+  std::fwrite(out.data(), 1, out.size(), stdout);
+}
+
+Result<Answer> show(const Options& options) {
+  const onnx::Model model = TESSERA_TRY(onnx::read_model(options.file));
+  if (options.function) {
+    const std::string text = ir::print(*TESSERA_TRY(onnx::import_function(model)));
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return Answer::yes;
+  }
+  const Summary summary = summary_of(model);
+  options.json ? print_json(model, summary) : print_text(model, summary);
+  return summary.unsupported.empty() ? Answer::yes : Answer::no;
+}
+
+}  // namespace
+
+void tessera::cli::add_inspect(Commands& commands) {
+  auto options = std::make_shared<Options>();
+  CLI::App& command =
+      commands.add("inspect", "show an ONNX model: inputs, outputs, sizes, operators, what is not supported",
+                   "  tessera inspect model.onnx               exit 1 if an operator is not supported\n"
+                   "  tessera inspect --json model.onnx\n"
+                   "  tessera inspect --function model.onnx    the model as one IR function",
+                   [options] { return show(*options); });
+  command.add_option("MODEL", options->file, "the model")->required();
+  command.add_flag("--json", options->json, "print JSON");
+  command.add_flag("--function", options->function, "print the imported function");
+}

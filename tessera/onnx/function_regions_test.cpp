@@ -1,0 +1,134 @@
+// Models whose functions have loops and branches: the function gives what running the model gives.
+#include <gtest/gtest.h>
+
+#include "tessera/ir/print.h"
+#include "tessera/ir/verify.h"
+#include "tessera/onnx/import.h"
+#include "tessera/op/interpreter.h"
+#include "tests/support/onnx_file.h"
+
+using namespace tessera;
+using namespace tessera::fixture;
+
+namespace {
+
+std::vector<float> ramp(std::int64_t count, float scale) {
+  std::vector<float> out;
+  for (std::int64_t i = 0; i < count; ++i) out.push_back(scale * static_cast<float>((i * 37 + 11) % 29 - 14));
+  return out;
+}
+
+op::HostTensor input(op::Extents shape, float scale = 0.1F) {
+  const auto values = ramp(op::element_count(shape), scale);
+  return op::HostTensor::of<float>(ir::Dtype::f32, shape, std::span<const float>(values));
+}
+
+/// Runs the model node by node and as one function, and compares.
+void expect_same(const onnx::Model& model, const ir::Function& function, std::vector<op::HostTensor> inputs) {
+  std::vector<onnx::DataValue> values;
+  for (const op::HostTensor& tensor : inputs) values.push_back({onnx::DataValue::Kind::tensor, {tensor}});
+  const auto expected = value_or_throw(onnx::run(model, values));
+  const auto got = value_or_throw(op::interpret(function, inputs));
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const op::HostTensor& other = expected[i].tensors[0];
+    ASSERT_EQ(got[i].shape(), other.shape()) << "result " << i;
+    for (std::int64_t k = 0; k < other.size(); ++k)
+      EXPECT_NEAR(got[i].values<float>()[static_cast<std::size_t>(k)],
+                  other.values<float>()[static_cast<std::size_t>(k)], 1e-6)
+          << "result " << i << ", element " << k;
+  }
+}
+
+OnnxFile recurrent(const std::string& op, std::int64_t gates, const std::string& direction) {
+  const std::int64_t directions = direction == "bidirectional" ? 2 : 1, hidden = 3, width = 2;
+  OnnxFile out;
+  out.nodes = {onnx_node(op, {"x", "w", "r", "b"}, {"y", "y_h"}, "steps",
+                         {onnx_attribute("hidden_size", hidden), onnx_attribute("direction", direction)})};
+  out.tensors = {
+      onnx_tensor("w", {directions, gates * hidden, width}, ramp(directions * gates * hidden * width, 0.05F)),
+      onnx_tensor("r", {directions, gates * hidden, hidden},
+                  ramp(directions * gates * hidden * hidden, 0.04F)),
+      onnx_tensor("b", {directions, 2 * gates * hidden}, ramp(directions * 2 * gates * hidden, 0.02F))};
+  out.inputs = {onnx_value("x", {"steps", "batch", "2"})};
+  out.outputs = {onnx_value("y", {"steps", std::to_string(directions), "batch", "3"}),
+                 onnx_value("y_h", {std::to_string(directions), "batch", "3"})};
+  return out;
+}
+
+}  // namespace
+
+TEST(FunctionRegions, RecurrencesOfAnyLengthAreLoops) {
+  for (const auto& [op, gates] : {std::pair{"RNN", 1}, {"GRU", 3}, {"LSTM", 4}})
+    for (const char* direction : {"forward", "reverse", "bidirectional"}) {
+      SCOPED_TRACE(cat(op, " ", direction));
+      const onnx::Model model =
+          value_or_throw(onnx::read_model(recurrent(op, gates, direction).write("recurrent.onnx")));
+      const auto function = onnx::import_function(model);
+      ASSERT_TRUE(function) << function.error().to_text();
+      EXPECT_TRUE(ir::verify(**function)) << ir::print(**function);
+      for (const std::int64_t steps : {1, 2, 5}) expect_same(model, **function, {input({steps, 2, 2})});
+    }
+}
+
+TEST(FunctionRegions, ABranchOnDataHasBothBodies) {
+  OnnxFile then, otherwise, file;
+  then.nodes = {onnx_node("Mul", {"x", "w"}, {"a"})};
+  then.outputs = {onnx_value("a", {"n"})};
+  otherwise.nodes = {onnx_node("Sub", {"x", "w"}, {"m"}), onnx_node("Relu", {"m"}, {"b"})};
+  otherwise.outputs = {onnx_value("b", {"n"})};
+  file.nodes = {onnx_node("ReduceSum", {"x"}, {"total"}, "", {onnx_attribute("keepdims", 0)}),
+                onnx_node("Greater", {"total", "zero"}, {"is_positive"}),
+                onnx_node("If", {"is_positive"}, {"y"}, "choose",
+                          {onnx_graph_attribute("then_branch", then.graph()),
+                           onnx_graph_attribute("else_branch", otherwise.graph())})};
+  file.tensors = {onnx_tensor("w", {1}, {3}), onnx_tensor("zero", {}, {0})};
+  file.inputs = {onnx_value("x", {"n"})};
+  file.outputs = {onnx_value("y", {"n"})};
+  const onnx::Model model = value_or_throw(onnx::read_model(file.write("branch.onnx")));
+  const auto function = onnx::import_function(model);
+  ASSERT_TRUE(function) << function.error().to_text();
+  EXPECT_TRUE(ir::verify(**function)) << ir::print(**function);
+  for (const float scale : {1.0F, -1.0F})
+    for (const std::int64_t n : {1, 4}) expect_same(model, **function, {input({n}, scale)});
+}
+
+TEST(FunctionRegions, BranchesOfDifferentTypesAreRefused) {
+  OnnxFile then, otherwise, file;
+  then.nodes = {onnx_node("Concat", {"x", "x"}, {"a"}, "", {onnx_attribute("axis", 0)})};
+  then.outputs = {onnx_value("a", {"m"})};
+  otherwise.nodes = {onnx_node("Relu", {"x"}, {"b"})};
+  otherwise.outputs = {onnx_value("b", {"n"})};
+  file.nodes = {onnx_node("ReduceSum", {"x"}, {"total"}, "", {onnx_attribute("keepdims", 0)}),
+                onnx_node("Greater", {"total", "zero"}, {"is_positive"}),
+                onnx_node("If", {"is_positive"}, {"y"}, "choose",
+                          {onnx_graph_attribute("then_branch", then.graph()),
+                           onnx_graph_attribute("else_branch", otherwise.graph())})};
+  file.tensors = {onnx_tensor("zero", {}, {0})};
+  file.inputs = {onnx_value("x", {"n"})};
+  file.outputs = {onnx_value("y", {"k"})};
+  const onnx::Model model = value_or_throw(onnx::read_model(file.write("branches.onnx")));
+  const auto function = onnx::import_function(model);
+  ASSERT_FALSE(function);
+  EXPECT_EQ(function.error().code(), ErrorCode::unsupported);
+  EXPECT_NE(function.error().to_text().find("node 'choose' (If)"), std::string::npos)
+      << function.error().to_text();
+}
+
+TEST(FunctionRegions, ResizesOfAnySizeAreFormulas) {
+  for (const char* mode : {"nearest", "linear"})
+    for (const char* coordinates : {"asymmetric", "half_pixel", "align_corners"}) {
+      SCOPED_TRACE(cat(mode, " ", coordinates));
+      OnnxFile file;
+      file.nodes = {onnx_node("Resize", {"x", "", "scales"}, {"y"}, "larger",
+                              {onnx_attribute("mode", std::string(mode)),
+                               onnx_attribute("coordinate_transformation_mode", std::string(coordinates))})};
+      file.tensors = {onnx_tensor("scales", {3}, {1, 2, 3})};
+      file.inputs = {onnx_value("x", {"2", "h", "w"})};
+      file.outputs = {onnx_value("y", {"2", "a", "b"})};
+      const onnx::Model model = value_or_throw(onnx::read_model(file.write("resize.onnx")));
+      const auto function = onnx::import_function(model);
+      ASSERT_TRUE(function) << function.error().to_text();
+      for (const std::int64_t n : {1, 2, 5}) expect_same(model, **function, {input({2, n, n + 1})});
+    }
+}

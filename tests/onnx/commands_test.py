@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""The commands on ONNX models: inspect, run, diff. commands_test.py TESSERA"""
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from wire import *  # noqa: F403 (a vocabulary)
+
+PROGRAM = ""
+
+
+def npy(dims, values):
+    shape = "".join(f"{d}, " for d in dims)
+    head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({shape}), }}".ljust(117) + "\n"
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head.encode() + struct.pack(f"<{len(values)}f", *values)
+
+
+def read_npy(path):
+    data = pathlib.Path(path).read_bytes()
+    begin = 10 + struct.unpack("<H", data[8:10])[0]
+    return list(struct.unpack(f"<{(len(data) - begin) // 4}f", data[begin:]))
+
+
+class Commands(unittest.TestCase):
+    """y = a - b, of which b is [1]; z = relu(y)."""
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+        g = graph([node("Sub", ["a", "b"], ["y"], name="minus"), node("Relu", ["y"], ["z"], name="cut")],
+                  [value("a", FLOAT, ["N", 2]), value("b", FLOAT, [1])], [value("y", FLOAT, ["N", 2]), value("z", FLOAT, ["N", 2])])
+        self.write("model.onnx", model(g))
+        self.write("a.npy", npy([2, 2], [1, 2, 3, 4]))
+        self.write("b.bin", struct.pack("<f", 2))
+        self.write("a.pb", tensor("a", [2, 2], FLOAT, raw=struct.pack("<4f", 1, 2, 3, 4)))
+        with zipfile.ZipFile(self.folder / "both.npz", "w") as archive:
+            archive.writestr("a.npy", npy([2, 2], [1, 2, 3, 4]))
+            archive.writestr("b.npy", npy([1], [2]))
+
+    def write(self, name, data):
+        (self.folder / name).write_bytes(data)
+
+    def run_program(self, *words, code=0):
+        done = subprocess.run([PROGRAM, *words], cwd=self.folder, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, code, done.stderr + done.stdout)
+        return done.stderr if code == 2 else done.stdout
+
+    def outputs(self, *words):
+        found = json.loads(self.run_program("run", "model.onnx", "--json", *words))["outputs"]
+        return [output["tensors"][0]["elements"] for output in found]
+
+    def test_inputs_of_every_kind(self):
+        expected = [[-1, 0, 1, 2], [0, 0, 1, 2]]
+        raw = "raw:f32:1:b.bin"
+        for words in (["--input", "a=a.npy", "--input", f"b={raw}"], ["--input", f"b={raw}", "--input", "a=a.pb"],
+                      ["--input", "a.npy", "--input", raw], ["--input", "both.npz"], ["--input", "a=both.npz", "--input", raw],
+                      ["--input", f"b={raw}", "--input", "both.npz"]):
+            self.assertEqual(self.outputs(*words), expected, words)
+
+    def test_random_inputs_are_the_same_for_a_seed(self):
+        words = ["--random", "7", "--dim", "N=3"]
+        first = self.outputs(*words)
+        self.assertEqual(len(first[0]), 6)
+        self.assertEqual(first, self.outputs(*words))
+        self.assertNotEqual(first, self.outputs("--random", "8", "--dim", "N=3"))
+        self.assertEqual(len(self.outputs("--random", "1", "--dim", "a:0=5")[0]), 10)
+        self.assertIn("--dim N=SIZE", self.run_program("run", "model.onnx", "--random", "7", code=2))
+
+    def test_wrong_inputs(self):
+        for words, expected in ((["--input", "c=a.npy"], "has no input 'c'"), (["--input", "a=a.npy", "--input", "a=a.npy"], "given twice"),
+                                (["--input", "a.npy"], "no --input for 'b'"), (["--input", "a=nowhere.npy", "--random", "1"], "nowhere.npy"),
+                                (["--input", "a=raw:f32:3:b.bin", "--random", "1"], "4 bytes"), (["--input", "a=raw:f31:1:b.bin"], "'f31' is no dtype"),
+                                (["--input", "a=raw:f32"], "raw:DTYPE:SIZExSIZE:FILE"), (["--input", "a=raw:f32:-1:b.bin"], "is no size"),
+                                (["--input", "b=a.npy", "--input", "a.npy"], "not what the model declares: float[1]"),
+                                (["--random", "1", "--dim", "N"], "NAME=SIZE"), (["--input", "both.npz", "--device", "abacus"], "no device 'abacus'"),
+                                (["--input", "both.npz", "--input", "a.npy"], "more than the 2 inputs")):
+            self.assertIn(expected, self.run_program("run", "model.onnx", *words, code=2), words)
+
+    def test_outputs_are_saved_and_times_shown(self):
+        text = self.run_program("run", "model.onnx", "--input", "both.npz", "--output", "out/deep", "--repeat", "3", "--device", "reference")
+        self.assertIn("y: f32[2, 2] [-1.0, 0.0, 1.0, 2.0]", text)
+        self.assertIn("3 runs: fastest", text)
+        self.assertEqual(read_npy(self.folder / "out/deep/z.npy"), [0, 0, 1, 2])
+        self.assertEqual(self.run_program("run", "model.onnx", "--input", "both.npz", "--quiet"), "")
+
+    def test_names_become_harmless_files(self):
+        names = ["../up", "/etc/x", ".hidden", "a b", "a\x1bb", "a_b"]
+        g = graph([node("Relu", ["x"], [n]) for n in names], [], [value(n) for n in names],
+                  [tensor("x", [1], FLOAT, raw=struct.pack("<f", 1))])
+        self.write("names.onnx", model(g))
+        text = self.run_program("run", "names.onnx", "--output", "out")
+        self.assertIn("a\\x1bb", text)
+        self.assertEqual(sorted(os.listdir(self.folder / "out")),
+                         sorted(["_.._up.npy", "_etc_x.npy", "_.hidden.npy", "a_b.npy", "a_b_1.npy", "a_b_2.npy"]))
+        self.assertFalse((self.folder / "up.npy").exists())
+
+    def test_limits(self):
+        words = ("run", "model.onnx", "--input", "both.npz")
+        self.assertIn("at most 3 are allowed", self.run_program(*words, "--work", "3", code=2))
+        self.assertIn("seconds", self.run_program(*words, "--seconds", "1e-9", code=2))
+
+    def test_diff(self):
+        words = ("diff", "model.onnx", "--input", "both.npz", "--device", "reference")
+        self.assertIn("agree on all 2 calls", self.run_program(*words, "--device", "reference"))
+        self.assertIsNone(json.loads(self.run_program(*words, "--device", "reference", "--json"))["first"])
+        self.assertIn("expected 2", self.run_program(*words, code=2))
+        self.assertIn("no device 'abacus'", self.run_program(*words, "--device", "abacus", code=2))
+
+    def test_inspect(self):
+        text = self.run_program("inspect", "model.onnx")
+        for line in ("opset   ai.onnx 13", "input   a: float[N, 2]", "output  z: float[N, 2]", "size    N: a:0", "op      Sub x 1",
+                     "supported: runs, and is one function"):
+            self.assertIn(line, text)
+        found = json.loads(self.run_program("inspect", "--json", "model.onnx"))
+        self.assertEqual(found["dims"], {"N": ["a:0"]})
+        self.assertEqual(found["ops"], {"Relu": 1, "Sub": 1})
+        self.assertTrue(found["function"])
+
+    def test_inspect_lists_what_is_missing(self):
+        self.write("bad.onnx", model(graph([node("Foo", ["x"], ["y"], name="\x1b[2J")], [value("x", FLOAT, [1])], [value("y")])))
+        text = self.run_program("inspect", "bad.onnx", code=1)
+        self.assertIn("not supported: node '\\x1b[2J' (Foo), Foo of opset 13", text)
+
+
+if __name__ == "__main__":
+    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
