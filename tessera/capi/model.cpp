@@ -59,7 +59,7 @@ int tsr_model_load_onnx(const char* path, tsr_engine engine, tsr_model* out) noe
   return guard("tsr_model_load_onnx", [&] {
     require(path, "path");
     require(out, "out");
-    OnnxModel model = load_onnx(path, {.engine = engine_of(engine)}, nowhere());
+    OnnxModel model = load_onnx(path, {.engine = engine_of(engine)}, here());
     *out = std::bit_cast<tsr_model>(models().add(std::move(model)));
   });
 }
@@ -90,6 +90,6 @@ int tsr_model_call(tsr_model model, const tsr_tensor* inputs, int input_count, t
     std::vector<Tensor> given;
     for (int i = 0; i < input_count; ++i) given.push_back(tensor_of(inputs[i], "inputs"));
     require_one_engine(given);
-    make_handles(called(given, nowhere()), outputs);
+    make_handles(called(given, here()), outputs);
   });
 }
