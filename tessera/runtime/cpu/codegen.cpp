@@ -182,7 +182,9 @@ class Generator {
   void write_reciprocal(ValueId value) {
     if (!reciprocals_[value].empty()) return;
     const std::string floats = code_.vector_of("float"), divisor = use(value);
-    const auto power = [&](double number) { return code_.number(Dtype::f32, std::bit_cast<std::uint64_t>(number)); };
+    const auto power = [&](double number) {
+      return code_.number(Dtype::f32, std::bit_cast<std::uint64_t>(number));
+    };
     const std::string size =
         code_.call(floats, cat("llvm.fabs.", code_.suffix("float")), {floats}, {divisor});
     const std::string small = code_.value(cat("fcmp ult ", floats, " ", size, ", ", power(0x1p-100)));
@@ -205,7 +207,8 @@ class Generator {
   void repeat_operands(const Pass& pass) {
     const auto want = [&](ValueId value) {
       if (is_at_points(value) || kernel_.body[value].kind == InstructionKind::constant) return;
-      if (repeated_[value].empty()) repeated_[value] = in_all_lanes(register_type(wide(value)), values_[value]);
+      if (repeated_[value].empty())
+        repeated_[value] = in_all_lanes(register_type(wide(value)), values_[value]);
     };
     for (ValueId value : pass.elements) {
       const Instruction& instruction = kernel_.body[value];

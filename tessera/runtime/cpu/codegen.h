@@ -22,7 +22,7 @@ struct CodeShape {
   std::vector<LanePattern> operands;  ///< by operand
   unsigned width = 16;                ///< of vectors, in numbers
   bool is_precise = false;            ///< every operation is rounded as a single op rounds it
-  bool can_repeat = true;  ///< inputs are still there after a run: the code may fail
+  bool can_repeat = true;             ///< inputs are still there after a run: the code may fail
 
   bool operator==(const CodeShape&) const = default;
 };

@@ -237,7 +237,8 @@ std::string VectorCode::half_of(std::string_view type, const std::string& vector
   std::string order;
   for (unsigned i = 0; i < width_; ++i) order += cat(i == 0 ? "" : ", ", "i32 ", i + (second ? width_ : 0));
   const std::string whole = cat("<", 2 * width_, " x ", type, ">");
-  return value(cat("shufflevector ", whole, " ", vector, ", ", whole, " poison, ", vector_of("i32"), " <", order, ">"));
+  return value(cat("shufflevector ", whole, " ", vector, ", ", whole, " poison, ", vector_of("i32"), " <",
+                   order, ">"));
 }
 
 std::string VectorCode::iota() const {
@@ -303,8 +304,7 @@ std::string VectorCode::angle(const std::string& x, int quarter) {
   const std::string size = OnVectors::abs({x}).name;
   const std::string limit = OnVectors::number(kernel::math::largest_angle).name;
   const std::string beyond = value(cat("fcmp ugt ", floats, " ", size, ", ", limit));
-  failed_ =
-      failed_.empty() ? beyond : value(cat("or ", vector_of("i1"), " ", failed_, ", ", beyond));
+  failed_ = failed_.empty() ? beyond : value(cat("or ", vector_of("i1"), " ", failed_, ", ", beyond));
   return kernel::math::sine<OnVectors>(Float{x}, quarter).name;
 }
 
@@ -424,11 +424,35 @@ Result<std::string> VectorCode::function_of_integer(ScalarOpcode opcode, Dtype w
       const std::string below = value(cat("icmp slt ", vector, " ", x[0], ", ", number(wide, 0)));
       return select(type, below, simple("sub", number(wide, 0), x[0]), x[0]);
     }
+    case ScalarOpcode::sign: {
+      const std::string zero = number(wide, 0);
+      const std::string below = value(cat("icmp slt ", vector, " ", x[0], ", ", zero));
+      const std::string other =
+          select(type, value(cat("icmp eq ", vector, " ", x[0], ", ", zero)), zero, number(wide, 1));
+      return wide == Dtype::u64 ? other : select(type, below, number(wide, ~std::uint64_t{0}), other);
+    }
+    case ScalarOpcode::shl:
+    case ScalarOpcode::shr:
+      return shifted(opcode, wide, x);
+    case ScalarOpcode::popcount:
+      return call(vector, cat("llvm.ctpop.", suffix(type)), {vector}, {x[0]});
     case ScalarOpcode::fma:
       return simple("add", simple("mul", x[0], x[1]), x[2]);
     default:
       return no_code(opcode, wide);
   }
+}
+
+/// By a negative distance or by the width and more everything is pushed out.
+std::string VectorCode::shifted(ScalarOpcode opcode, Dtype wide, std::span<const std::string> x) {
+  const std::string vector = vector_of("i64");
+  const std::string inside = value(cat("icmp ult ", vector, " ", x[1], ", ", constant("i64", "64")));
+  const std::string distance = select("i64", inside, x[1], number(wide, 0));
+  const std::string_view how = opcode == ScalarOpcode::shl ? "shl" : wide == Dtype::u64 ? "lshr" : "ashr";
+  const std::string moved = value(cat(how, " ", vector, " ", x[0], ", ", distance));
+  const std::string gone =
+      how == "ashr" ? value(cat("ashr ", vector, " ", x[0], ", ", constant("i64", "63"))) : number(wide, 0);
+  return select("i64", inside, moved, gone);
 }
 
 Result<std::string> VectorCode::operation(ScalarOpcode opcode, Dtype dtype,

@@ -1,5 +1,5 @@
-// Straight-line code on vectors, written as a text of LLVM's IR. A value is a vector of `width` numbers, or of
-// one where the code computes what is the same in all lanes.
+// Straight-line code on vectors, written as a text of LLVM's IR. A value is a vector of `width` numbers, or
+// of one where the code computes what is the same in all lanes.
 #pragma once
 
 #include <set>
@@ -83,6 +83,7 @@ class VectorCode {
   Result<std::string> function_of_f32(ScalarOpcode opcode, const std::string& x);
   Result<std::string> function_of_float(ScalarOpcode opcode, Dtype wide, std::span<const std::string> x);
   Result<std::string> function_of_integer(ScalarOpcode opcode, Dtype wide, std::span<const std::string> x);
+  std::string shifted(ScalarOpcode opcode, Dtype wide, std::span<const std::string> x);
   std::string rounded_bf16(const std::string& value);
   std::string angle(const std::string& x, int quarter);
 
