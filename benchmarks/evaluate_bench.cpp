@@ -35,12 +35,16 @@ class IdleDevice final : public runtime::Device {
   [[nodiscard]] std::string_view name() const override { return "idle"; }
   Result<void> run(const op::CallInfo& call, std::span<const op::Array> inputs,
                    std::span<const op::Array> results) override {
-    return runtime::ReferenceDevice().run(call, inputs, results);
+    return reference_.run(call, inputs, results);
   }
+  [[nodiscard]] const pattern::Target& target() const override { return reference_.target(); }
   Result<std::unique_ptr<runtime::Executable>> load(plan::PlanRef plan,
                                                     const std::shared_ptr<runtime::MemoryPool>&) override {
     return std::unique_ptr<runtime::Executable>(std::make_unique<IdleExecutable>(std::move(plan)));
   }
+
+ private:
+  runtime::ReferenceDevice reference_;
 };
 
 struct Network {

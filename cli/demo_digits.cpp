@@ -126,7 +126,7 @@ void show_pictures(const DigitTraining& training, const DigitGuesses& guesses) {
 }
 
 void show_engine(const DigitTraining& training, const Outcome& outcome) {
-  const auto figures = statistics();
+  const auto figures = stats();
   const auto memory_now = memory();
   std::printf("What the engine did\n");
   if (training.nodes_per_step() != 0)
@@ -136,6 +136,10 @@ void show_engine(const DigitTraining& training, const Outcome& outcome) {
               static_cast<unsigned long long>(figures.evaluations),
               static_cast<unsigned long long>(figures.kernels),
               static_cast<unsigned long long>(figures.views));
+  std::printf("  plans        %llu; %llu parts of evaluations ran as plans, %llu op by op\n",
+              static_cast<unsigned long long>(figures.plans),
+              static_cast<unsigned long long>(figures.planned()),
+              static_cast<unsigned long long>(figures.runs(engine::Tier::streamed)));
   std::printf("  time         %.2f s of training, %lld batches so far\n", outcome.seconds,
               static_cast<long long>(training.steps()));
   std::printf("  memory       %.1f KiB now, %.1f KiB at most\n", static_cast<double>(memory_now.used) / 1024,
@@ -158,7 +162,7 @@ void show_text(const DigitTraining& training, const Outcome& outcome) {
 }
 
 void show_json(const DigitTraining& training, const Outcome& outcome) {
-  const auto figures = statistics();
+  const auto figures = stats();
   const auto memory_now = memory();
   JsonWriter json(JsonWriter::Style::indented);
   json.begin_object().member("finished", outcome.end == End::finished).member("epochs", training.epoch());
@@ -169,7 +173,8 @@ void show_json(const DigitTraining& training, const Outcome& outcome) {
   outcome.checkpoint.empty() ? json.null() : json.value(outcome.checkpoint);
   json.key("engine").begin_object().member("nodes_per_batch", training.nodes_per_step());
   json.member("evaluations", figures.evaluations).member("kernels", figures.kernels);
-  json.member("views", figures.views).member("memory", memory_now.used);
+  json.member("views", figures.views).member("plans", figures.plans).member("planned", figures.planned());
+  json.member("streamed", figures.runs(engine::Tier::streamed)).member("memory", memory_now.used);
   json.member("memory_peak", memory_now.peak).end_object().end_object();
   std::printf("%s\n", json.text().c_str());
 }

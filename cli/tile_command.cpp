@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <set>
 
 #include "cli/command.h"
 #include "cli/files.h"
@@ -33,16 +35,36 @@ struct Options {
   bool json = false;
 };
 
-/// What the cards say; of other ops, what the table of spellings says.
+struct CardTrait {
+  std::string_view name;
+  bool op::Traits::*flag;
+};
+constexpr CardTrait card_traits[] = {
+    {"associative", &op::Traits::associative},
+    {pattern::trait::commutative, &op::Traits::commutative},
+    {"composite", &op::Traits::composite},
+    {"costly", &op::Traits::costly},
+    {"data_dependent", &op::Traits::data_dependent},
+    {pattern::trait::elementwise, &op::Traits::elementwise},
+    {"random", &op::Traits::random},
+    {pattern::trait::reduction, &op::Traits::reduction},
+};
+
+/// What the cards say; of other ops and traits, what the table of spellings says.
 class CatalogueTraits final : public pattern::Traits {
  public:
   [[nodiscard]] bool has(std::string_view op, std::string_view trait) const override {
     const op::Card* card = op::find_card(op);
-    if (card == nullptr) return others_->has(op, trait);
-    if (trait == pattern::trait::commutative) return card->traits.commutative;
-    if (trait == pattern::trait::elementwise) return card->traits.elementwise;
-    if (trait == pattern::trait::reduction) return card->traits.reduction;
-    return others_->has(op, trait);
+    const auto row = std::ranges::find(card_traits, trait, &CardTrait::name);
+    if (card == nullptr || row == std::end(card_traits)) return others_->has(op, trait);
+    return card->traits.*row->flag;
+  }
+  [[nodiscard]] std::vector<std::string> names() const override {
+    std::vector<std::string> out = others_->names();
+    for (const CardTrait& row : card_traits) out.emplace_back(row.name);
+    std::ranges::sort(out);
+    out.erase(std::unique(out.begin(), out.end()), out.end());
+    return out;
   }
 
  private:
@@ -91,7 +113,7 @@ Result<pattern::Graph> load_graph(const Options& options, const Inputs& inputs) 
 }
 
 /// `name=text`, or a text alone, which then is its own name.
-Result<pattern::Pattern> parse_pattern(const std::string& argument) {
+Result<pattern::Pattern> parse_pattern(const std::string& argument, const pattern::TraitsRef& known) {
   const std::size_t equals = argument.find('=');
   const bool has_name = equals != std::string::npos && argument.find_first_of(":@;>") > equals;
   const std::string text = has_name ? argument.substr(equals + 1) : argument;
@@ -99,17 +121,25 @@ Result<pattern::Pattern> parse_pattern(const std::string& argument) {
   if (name.empty())
     return wrong_use(cat("--pattern ", quote(shortened(argument, 60)), " has no name before the '='"));
   return pattern::parse_pattern_text(
-      SourceText(has_name ? cat("--pattern ", printable(name)) : "--pattern", text), name);
+      SourceText(has_name ? cat("--pattern ", printable(name)) : "--pattern", text), name, known);
 }
 
-Result<std::vector<pattern::Pattern>> load_patterns(const Options& options, const Inputs& inputs) {
+/// A trait that a pattern asks for must be one of `known`.
+Result<std::vector<pattern::Pattern>> load_patterns(const Options& options, const Inputs& inputs,
+                                                    const pattern::TraitsRef& known) {
   std::vector<pattern::Pattern> patterns;
   if (inputs.library) {
     const JsonDocument document = TESSERA_TRY(read_json(*inputs.library));
-    patterns = TESSERA_TRY(pattern::read_patterns(document));
+    patterns = TESSERA_TRY(pattern::read_patterns(document, known));
   }
-  for (const std::string& argument : options.patterns)
-    patterns.push_back(TESSERA_TRY(parse_pattern(argument)));
+  std::set<std::string> names;
+  for (const pattern::Pattern& one : patterns) names.insert(one.name());
+  for (const std::string& argument : options.patterns) {
+    patterns.push_back(TESSERA_TRY(parse_pattern(argument, known)));
+    if (!names.insert(patterns.back().name()).second)
+      return wrong_use(cat("--pattern ", quote(shortened(argument, 60)), ": pattern name ",
+                           quote(shortened(patterns.back().name(), 60)), " is used twice"));
+  }
   return patterns;
 }
 
@@ -139,7 +169,7 @@ Result<Answer> run_tile(const Options& options) {
   const Inputs inputs = TESSERA_TRY(sort_files(options));
   const pattern::TileOptions how = TESSERA_TRY(tile_options(options));
   const pattern::Graph graph = TESSERA_TRY(load_graph(options, inputs));
-  std::vector<pattern::Pattern> patterns = TESSERA_TRY(load_patterns(options, inputs));
+  std::vector<pattern::Pattern> patterns = TESSERA_TRY(load_patterns(options, inputs, graph.traits()));
   const auto library = std::make_shared<pattern::PatternLibrary>(std::move(patterns));
   pattern::Target target{.name = "command line", .sources = {library}};
   if (options.regions) target.sources.push_back(std::make_shared<pattern::RegionGrower>());

@@ -27,6 +27,6 @@ int main() {
   }
   ts::Pending pending = ts::eval_async({ts::sum(shared)});
   pending.wait();
-  std::printf("evaluations: %llu\n", static_cast<unsigned long long>(ts::statistics().evaluations));
+  std::printf("evaluations: %llu\n", static_cast<unsigned long long>(ts::stats().evaluations));
   return right ? 0 : 1;
 }

@@ -9,6 +9,7 @@
 #include "tessera/nn/parameters.h"
 #include "tessera/nn/schedule.h"
 #include "tessera/nn/training_state.h"
+#include "tessera/tensor/compiled.h"
 #include "tessera/tensor/create.h"
 #include "tessera/tensor/dlpack.h"
 #include "tessera/tensor/gradient.h"

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "tessera/cover/cover.h"
+#include "tessera/ir/function.h"
 #include "tessera/pattern/graph.h"
 #include "tessera/pattern/target.h"
 
@@ -26,5 +27,16 @@ struct TileInstance {
 
 /// The problem as a graph whose nodes all have ops of their own, and one pattern for each candidate.
 [[nodiscard]] TileInstance from_problem(const cover::Problem& problem);
+
+enum class LayerWidths : std::uint8_t {
+  equal,
+  different,  ///< every layer has an inner width of its own, so that no two layers cost the same
+};
+
+/// A decoder as a function of the IR: norms, attention with a mask, a GELU, op by op.
+[[nodiscard]] ir::FunctionRef decoder(std::uint32_t layers, LayerWidths widths);
+
+/// Matrix products with epilogues and all generated regions, at costs computed from shapes.
+[[nodiscard]] pattern::Target compiler_target();
 
 }  // namespace tessera::bench

@@ -1,7 +1,7 @@
 // How long the tiler takes from a graph and a target to the tiling: matching, growing, covering.
 //
 //   tessera bench tile                  all rows
-//   tessera bench tile chain dense      some: transformer, chain, copies, dense
+//   tessera bench tile chain dense      some: transformer, compiler, chain, copies, dense
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include "benchmarks/tile/instances.h"
 #include "tessera/cover/ilp_oracle.h"
 #include "tessera/cover/instances.h"
+#include "tessera/pattern/graph_function.h"
 #include "tessera/pattern/tiler.h"
 
 using namespace tessera;
@@ -62,6 +63,7 @@ Times measure(const char* name, const TileInstance& instance) {
   std::vector<double> lists;
   Tiling tiling;
   for (int i = 0; i < 10; ++i) {
+    tiling = {};
     const auto start = std::chrono::steady_clock::now();
     const double used = processor_ms();
     tiling = value_or_throw(tile(instance.graph, instance.target));
@@ -80,6 +82,47 @@ Times measure(const char* name, const TileInstance& instance) {
       tiling.gaps.empty() ? "all listed" : tiling.gaps[0].c_str());
   std::fflush(stdout);
   return times;
+}
+
+/// From a function to its tiling, as a compiler needs it.
+Times measure_function(const char* name, const ir::Function& function, const Target& target) {
+  std::vector<double> totals;
+  std::vector<double> processor;
+  std::vector<double> reads;
+  Tiling tiling;
+  for (int i = 0; i < 10; ++i) {
+    tiling = {};
+    const auto start = std::chrono::steady_clock::now();
+    const double used = processor_ms();
+    const Graph graph = value_or_throw(graph_of(function));
+    const double read = processor_ms() - used;
+    tiling = value_or_throw(tile(graph, target));
+    if (i == 0) continue;
+    totals.push_back(milliseconds_since(start));
+    processor.push_back(processor_ms() - used);
+    reads.push_back(read);
+  }
+  const Times times{median(totals), median(processor), 0};
+  std::printf(
+      "%-34s %6zu statements %7zu candidates %8.2f ms, %8.2f ms of the processor, reading the function %6.2f "
+      "ms  %s, %zu tiles, %zu uncovered, %s\n",
+      name, function.body.size(), tiling.candidates, times.total, times.processor, median(reads),
+      tiling.optimal ? "optimal" : "NOT PROVEN", tiling.tiles.size(), tiling.uncovered.size(),
+      tiling.gaps.empty() ? "all listed" : tiling.gaps[0].c_str());
+  std::fflush(stdout);
+  return times;
+}
+
+void measure_compiler() {
+  const Target target = compiler_target();
+  const auto measure_widths = [&](const char* small_name, const char* large_name, LayerWidths widths) {
+    const Times small = measure_function(small_name, *decoder(19, widths), target);
+    const Times large = measure_function(large_name, *decoder(190, widths), target);
+    std::printf("  %.2f times the time for ten times the layers\n", large.processor / small.processor);
+  };
+  measure_widths("function, 19 layers", "function, 190 layers", LayerWidths::equal);
+  measure_widths("  of different widths, 19 layers", "  of different widths, 190 layers",
+                 LayerWidths::different);
 }
 
 /// 60 nodes, 300 candidates of two nodes or more, and one for each node alone. Times are of the processor.
@@ -127,6 +170,7 @@ int main(int argc, char** argv) {
     measure("transformer, 12 layers", transformer(12));
     measure("transformer, 100 layers", transformer(100));
   }
+  if (is_wanted("compiler")) measure_compiler();
   if (is_wanted("chain")) {
     const Times once = measure("chain", chain(100'000));
     const Times twice = measure("  twice as long", chain(200'000));

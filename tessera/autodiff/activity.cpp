@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tessera/autodiff/uses.h"
+#include "tessera/ir/uses.h"
 #include "tessera/op/catalogue.h"
 #include "tessera/op/ir_builder.h"
 

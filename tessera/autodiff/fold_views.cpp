@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "tessera/autodiff/uses.h"
 #include "tessera/ir/node_table.h"
 #include "tessera/ir/rewrite.h"
 #include "tessera/ir/seal.h"
+#include "tessera/ir/uses.h"
 #include "tessera/op/catalogue.h"
 #include "tessera/op/ir_builder.h"
 
@@ -52,7 +52,7 @@ class FoldViews {
   ir::ExprRef replaced(const ir::ExprRef& expr) {
     bool found = false;
     if (!same_as_.empty())
-      autodiff::for_each_use(*expr, [&](const ir::Var& var) { found = found || same_as_.count(&var) != 0; });
+      ir::for_each_use(*expr, [&](const ir::Var& var) { found = found || same_as_.count(&var) != 0; });
     if (!found) return expr;
     const ir::NodeRef out = ir::replace_variables(expr, [&](const ir::Var& var) {
       const auto known = same_as_.find(&var);

@@ -6,10 +6,10 @@
 #include "tessera/autodiff/inline.h"
 #include "tessera/autodiff/reverse.h"
 #include "tessera/autodiff/simplify.h"
-#include "tessera/autodiff/uses.h"
 #include "tessera/base/text.h"
 #include "tessera/ir/describe.h"
 #include "tessera/ir/seal.h"
+#include "tessera/ir/uses.h"
 #include "tessera/op/catalogue.h"
 #include "tessera/op/ir_builder.h"
 

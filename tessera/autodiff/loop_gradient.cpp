@@ -5,11 +5,11 @@
 #include "tessera/autodiff/inline.h"
 #include "tessera/autodiff/reverse.h"
 #include "tessera/autodiff/simplify.h"
-#include "tessera/autodiff/uses.h"
 #include "tessera/base/text.h"
 #include "tessera/ir/describe.h"
 #include "tessera/ir/dim.h"
 #include "tessera/ir/seal.h"
+#include "tessera/ir/uses.h"
 
 using namespace tessera;
 using namespace tessera::autodiff;

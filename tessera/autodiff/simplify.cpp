@@ -1,8 +1,8 @@
 #include "tessera/autodiff/simplify.h"
 
-#include "tessera/autodiff/dead_code.h"
 #include "tessera/autodiff/fold_views.h"
 #include "tessera/ir/cse.h"
+#include "tessera/ir/dead_code.h"
 #include "tessera/op/catalogue.h"
 
 using namespace tessera;

@@ -11,6 +11,7 @@
 #include "tessera/op/ir_builder.h"
 
 using namespace tessera;
+using namespace tessera::compile;
 using plan::Plan;
 using plan::Step;
 using plan::StepKind;
@@ -78,12 +79,13 @@ class Lowering {
  public:
   explicit Lowering(const ir::Function& function) : function_(function) {}
 
-  Result<plan::PlanRef> run() {
+  Result<plan::PlanRef> run(const TiledFunction& tiled) {
     plan_.dims = function_.dims;
     for (const auto& param : function_.params) TESSERA_TRY(add_input(*param));
-    for (const auto& statement : function_.body) {
-      auto done = add_statement(*statement);
-      if (!done) return std::move(done).error().at(statement->span().resolve());
+    for (const TiledPart& part : tiled.parts) {
+      const ir::Assign& first = *function_.body[part.statements[0]];
+      auto done = part.kernel != nullptr ? add_kernel(part) : add_statement(first);
+      if (!done) return std::move(done).error().at(first.span().resolve());
     }
     for (const ir::ExprRef& result : function_.results) TESSERA_TRY(add_output(*result));
     return std::make_shared<const Plan>(std::move(plan_));
@@ -109,6 +111,8 @@ class Lowering {
     if (ir::is<ir::Tuple>(value) || ir::is<ir::Item>(value))
       return Error(ErrorCode::unsupported, "a plan has no tuples");
     if (const auto* call = ir::as<ir::Call>(value)) return add_call(*call, statement);
+    if (const auto* invoke = ir::as<ir::Invoke>(value); invoke != nullptr && can_inline(*invoke))
+      return add_inlined(*invoke, statement);
     if (region_name(value) != "call" || ir::is<ir::Invoke>(value)) return add_region(value, statement);
     values_[statement.targets[0].get()] = TESSERA_TRY(operand(value));
     return {};
@@ -121,6 +125,49 @@ class Lowering {
     step.attributes = TESSERA_TRY(op::complete_attributes(*step.card, call.attrs));
     for (const ir::ExprRef& arg : call.args) step.inputs.push_back(TESSERA_TRY(operand(*arg)));
     return add_step(std::move(step), statement);
+  }
+
+  Result<void> add_kernel(const TiledPart& part) {
+    Step step{.kind = StepKind::kernel, .function = part.ops, .kernel = part.kernel};
+    step.span = function_.body[part.statements[0]]->span();
+    for (const auto& param : part.ops->params) step.inputs.push_back(TESSERA_TRY(operand(*param)));
+    for (std::size_t i = 0; i < part.kernel->slots.size(); ++i) {
+      const std::uint32_t slot = part.kernel->slots[i];
+      if (plan_.parameters.size() <= slot) plan_.parameters.resize(slot + 1, op::Dtype::f32);
+      plan_.parameters[slot] = part.kernel->parameters[i];
+    }
+    const auto index = static_cast<std::uint32_t>(plan_.steps.size());
+    for (const ir::ExprRef& result : part.ops->results) {
+      const auto& target = static_cast<const ir::Var&>(*result);
+      step.results.push_back(
+          add_value({.kind = ValueKind::computed, .type = *op::value_type(*target.type), .index = index}));
+      values_[&target] = step.results.back();
+    }
+    plan_.steps.push_back(std::move(step));
+    return {};
+  }
+
+  /// Calls nest as deep as traces do; those that nest deeper, or are many, stay calls.
+  [[nodiscard]] bool can_inline(const ir::Invoke& invoke) const {
+    return invoke.callee->dims.empty() && invoke.dims.empty() && depth_ < max_depth &&
+           plan_.steps.size() < max_inlined_steps;
+  }
+
+  /// The statements of the callee in the place of the call.
+  Result<void> add_inlined(const ir::Invoke& invoke, const ir::Assign& statement) {
+    std::vector<ValueId> arguments, results;
+    for (const ir::ExprRef& arg : invoke.args) arguments.push_back(TESSERA_TRY(operand(*arg)));
+    const ir::Function& callee = *invoke.callee;
+    for (std::size_t i = 0; i < arguments.size(); ++i) values_[callee.params[i].get()] = arguments[i];
+    ++depth_;
+    for (const auto& inner : callee.body) {
+      auto done = add_statement(*inner);
+      if (!done) return std::move(done).error().at(inner->span().resolve());
+    }
+    --depth_;
+    for (const ir::ExprRef& result : callee.results) results.push_back(TESSERA_TRY(operand(*result)));
+    for (std::size_t i = 0; i < results.size(); ++i) values_[statement.targets[i].get()] = results[i];
+    return {};
   }
 
   /// A region becomes a function of the variables it reads, so that the step can run on its own.
@@ -216,11 +263,17 @@ class Lowering {
                       .size = op::Dim(ir::ExprRef(const_cast<ir::Expr*>(&expr)))});
   }
 
+  static constexpr int max_depth = 100;
+  static constexpr std::size_t max_inlined_steps = 100'000;
+
   const ir::Function& function_;
   Plan plan_;
+  int depth_ = 0;
   std::unordered_map<const ir::Var*, ValueId> values_;
 };
 
 }  // namespace
 
-Result<plan::PlanRef> compile::lower(const ir::Function& function) { return Lowering(function).run(); }
+Result<plan::PlanRef> compile::lower(const ir::Function& function, const TiledFunction& tiled) {
+  return Lowering(function).run(tiled);
+}

@@ -34,6 +34,10 @@ class Deadline {
   explicit Deadline(std::optional<std::chrono::milliseconds> budget) {
     if (budget) end_ = std::chrono::steady_clock::now() + *budget;
   }
+  /// Whether work of about that length still fits into the time that is left.
+  [[nodiscard]] bool leaves(std::chrono::nanoseconds time) const {
+    return !end_ || std::chrono::steady_clock::now() + time < *end_;
+  }
   [[nodiscard]] bool passed() const { return end_ && std::chrono::steady_clock::now() >= *end_; }
 
  private:

@@ -39,7 +39,7 @@ class PieceSolver {
 
  private:
   void walk(std::uint32_t piece) {
-    const StepList steps = steps_.steps_of(piece);
+    const StepList& steps = steps_.steps_of(piece);
     const std::uint32_t shape = shapes_.intern(steps.kinds);
     shape_of_.push_back(shape);
     if (shape < answers_.size()) return;
@@ -85,6 +85,8 @@ class Assembly {
       : problem_(problem), model_(model), pieces_(pieces), solver_(solver), step_of_(model.size(), no_step) {}
 
   Solution run() {
+    steps_.reserve(model_.size());
+    out_.subproblems.reserve(pieces_.pieces.size());
     for (std::uint32_t i = 0; i < pieces_.pieces.size(); ++i) take_piece(i);
     for (std::uint32_t p = 0; p < model_.size(); ++p)
       if (pieces_.piece_of[p] == Pieces::alone) bound_.add(take_single(p));
@@ -125,6 +127,7 @@ void Assembly::take_piece(std::uint32_t index) {
   part.optimal = answer.is_optimal();
   if (part.same_as == index) part.states = answer.states;
   RealSum cost;
+  part.nodes.reserve(positions.size());
   for (std::uint32_t i = 0; i < positions.size(); ++i) {
     cost.add(take_choice(positions[i], answer.choices[i]));
     part.nodes.push_back(model_.order[positions[i]]);
@@ -174,13 +177,15 @@ double Assembly::single_cost(std::uint32_t position) const {
 }
 
 void Assembly::list_tiles() {
+  std::vector<bool> is_chosen(problem_.candidates.size(), false);
   for (const Step& step : steps_) {
     if (step.kind == Step::Kind::tile)
-      out_.chosen.push_back(step.index);
+      is_chosen[step.index] = true;
     else
       out_.uncovered.push_back(step.index);
   }
-  std::ranges::sort(out_.chosen);
+  for (std::uint32_t i = 0; i < is_chosen.size(); ++i)
+    if (is_chosen[i]) out_.chosen.push_back(i);
   std::ranges::sort(out_.uncovered);
   out_.cost = cost_.value();
   out_.optimal = std::ranges::all_of(out_.subproblems, &Subproblem::optimal);
@@ -237,7 +242,7 @@ std::uint64_t Solution::states() const {
 Result<Solution> tessera::cover::solve(const Problem& problem, const Options& options) {
   const Deadline deadline(options.budget);
   TESSERA_TRY(validate(problem));
-  Model model = TESSERA_TRY(make_model(problem));
+  Model model = TESSERA_TRY(make_model(problem, deadline));
   const std::vector<std::uint32_t> labels = mark_hinges(model);
   const Pieces pieces = split(model, labels);
   PieceSolver solver(model, pieces, options, deadline);

@@ -10,12 +10,19 @@ CostScale::CostScale(double total) {
   int exponent = 0;
   std::frexp(total, &exponent);  // total < 2^exponent
   exponent_ = 50 - exponent;
+  // Beyond that a power of two is no double any more.
+  if (std::abs(exponent_) < 1000) factor_ = std::ldexp(1.0, exponent_);
 }
 
-Cost CostScale::quanta(double cost) const { return std::llround(std::ldexp(cost, exponent_)); }
+double CostScale::scaled(double cost) const {
+  return factor_ != 0 ? cost * factor_ : std::ldexp(cost, exponent_);
+}
+
+Cost CostScale::quanta(double cost) const { return std::llround(scaled(cost)); }
 
 bool CostScale::is_exact(double cost) const {
-  return std::ldexp(static_cast<double>(quanta(cost)), -exponent_) == cost;
+  const double exact = scaled(cost);
+  return std::floor(exact) == exact && (exact > 0 || cost == 0);
 }
 
 double CostScale::real(Cost units) const {

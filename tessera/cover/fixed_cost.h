@@ -28,7 +28,10 @@ class CostScale {
   [[nodiscard]] double quantum() const;
 
  private:
-  int exponent_ = 0;  ///< a cost c is c * 2^exponent quanta
+  [[nodiscard]] double scaled(double cost) const;
+
+  int exponent_ = 0;   ///< a cost c is c * 2^exponent quanta
+  double factor_ = 0;  ///< that power of two, or 0 if it is no double
   Cost quanta_per_unit_ = 1;
 };
 

@@ -13,6 +13,9 @@ namespace {
 /// States that all walks of one width may keep, so that memory stays bounded.
 constexpr std::size_t kept_state_limit = 1 << 23;
 
+/// Choices that are tried between two looks at the clock.
+constexpr std::size_t choices_between_looks = 1 << 16;
+
 /// States with hinges take so much longer that the bounded search is sooner the better choice.
 constexpr std::uint32_t hinge_penalty = 8;
 
@@ -124,7 +127,7 @@ class Walk {
     layer_limit_ = steps.has_hinges ? most_states_ / hinge_penalty : most_states_;
     for (std::uint64_t kind : steps.kinds) {
       const std::uint64_t known_before = transitions_.size();
-      const std::uint32_t transition = take(kind, layer);
+      const std::uint32_t transition = take(kind, layer, deadline);
       const Transition& taken = transitions_[transition];
       if (taken.is_refused) return std::nullopt;
       if (transition == known_before) {
@@ -144,7 +147,7 @@ class Walk {
   /// The outcome of a kind of step from a layer.
   struct Transition {
     std::uint32_t layer = 0;
-    bool is_refused = false;  ///< the layer would be too large
+    bool is_refused = false;  ///< the layer would be too large, or time ended before it was made
     std::size_t origins = 0;  ///< where those of the new layer's states begin
     Cost cost = 0;            ///< of the cheapest new state, from the cheapest old one
   };
@@ -154,13 +157,13 @@ class Walk {
     return layers_[layer].size() / state_words;
   }
 
-  std::uint32_t take(std::uint64_t kind, std::uint32_t layer) {
+  std::uint32_t take(std::uint64_t kind, std::uint32_t layer, const Deadline& deadline) {
     const auto [known, is_new] =
         memo_.try_emplace(kind << 32 | layer, static_cast<std::uint32_t>(transitions_.size()));
     if (is_new) {
       if (steps_.size() <= kind) steps_.resize(table_.size());
       if (!steps_[kind]) steps_[kind] = in_masks<W>(table_[kind]);
-      expand(*steps_[kind], layer);
+      expand(*steps_[kind], layer, deadline);
       transitions_.push_back(finish_layer());
     }
     return known->second;
@@ -175,10 +178,16 @@ class Walk {
     return state;
   }
 
-  void expand(const WalkStep<W>& step, std::uint32_t layer) {
+  void expand(const WalkStep<W>& step, std::uint32_t layer, const Deadline& deadline) {
     builder_.clear();
     const std::size_t count = layer_size(layer);
-    for (std::uint32_t i = 0; i < count && builder_.states().size() <= layer_limit_; ++i) {
+    std::size_t tried = 0;
+    for (std::uint32_t i = 0; i < count && builder_.states().size() <= layer_limit_ && !is_late_; ++i) {
+      tried += step.options.size();
+      if (tried >= choices_between_looks) {
+        tried = 0;
+        is_late_ = deadline.passed();
+      }
       const State<W> state = state_at(layer, i);
       const std::uint32_t plain = state.hinges == 0 ? 0 : hinges_.advance(state.hinges, step.hinges);
       if (state.covered.meets(step.hinges.own)) {
@@ -206,7 +215,8 @@ class Walk {
     const auto states = builder_.states();
     Transition out;
     out.origins = origins_.size();
-    out.is_refused = states.size() > layer_limit_ || origins_.size() + states.size() > kept_state_limit;
+    out.is_refused =
+        is_late_ || states.size() > layer_limit_ || origins_.size() + states.size() > kept_state_limit;
     if (out.is_refused || states.empty()) return out;
     out.cost = std::ranges::min_element(states, {}, &State<W>::cost)->cost;
     words_.clear();
@@ -261,6 +271,7 @@ class Walk {
   std::uint32_t most_states_;
   std::uint32_t layer_limit_ = 0;  ///< of the piece at hand
   bool has_hinges_ = false;        ///< so has the piece at hand
+  bool is_late_ = false;
   OpenHinges<W> hinges_;
   std::vector<std::optional<WalkStep<W>>> steps_;  ///< by kind; set when first taken
   SequenceTable layers_;

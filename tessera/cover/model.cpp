@@ -29,13 +29,13 @@ struct RealTile {
 
 class ModelBuilder {
  public:
-  explicit ModelBuilder(const Problem& problem) : problem_(problem) {}
+  ModelBuilder(const Problem& problem, const Deadline& deadline) : problem_(problem), deadline_(deadline) {}
 
   Result<Model> build() {
     const Precedence graph = make_precedence(problem_.node_count, problem_.edges);
     find_singles();
     find_useful();
-    model_.order = TESSERA_TRY(choose_order(graph, useful_sets()));
+    model_.order = TESSERA_TRY(choose_order(graph, useful_sets(), deadline_));
     model_.graph = renumbered(graph, model_.order);
     place_tiles();
     drop_duplicates();
@@ -59,6 +59,7 @@ class ModelBuilder {
   void fix_costs();
 
   const Problem& problem_;
+  const Deadline& deadline_;
   std::vector<RealSingle> singles_;    ///< by node; by position after place_tiles
   std::vector<std::uint32_t> useful_;  ///< candidates
   std::vector<RealTile> tiles_;
@@ -192,12 +193,19 @@ void ModelBuilder::fix_costs() {
   model_.scale = CostScale(total);
   model_.costs_are_exact = true;
   Cost unit = 0;
+  double last_cost = -1;  // costs repeat
+  Cost last_quanta = 0;
   const auto fix = [&](double cost) {
+    if (cost == last_cost) return last_quanta;
     model_.costs_are_exact = model_.costs_are_exact && model_.scale.is_exact(cost);
-    const Cost quanta = model_.scale.quanta(cost);
-    unit = std::gcd(unit, quanta);
-    return quanta;
+    last_cost = cost;
+    last_quanta = model_.scale.quanta(cost);
+    unit = std::gcd(unit, last_quanta);
+    return last_quanta;
   };
+  model_.singles.reserve(singles_.size());
+  model_.is_tiled.reserve(singles_.size());
+  model_.tiles.reserve(tiles_.size());
   for (std::size_t p = 0; p < singles_.size(); ++p)
     model_.singles.push_back({is_tiled(p) ? fix(singles_[p].cost) : 0, singles_[p].candidate});
   for (std::size_t p = 0; p < singles_.size(); ++p) model_.is_tiled.push_back(is_tiled(p));
@@ -211,4 +219,6 @@ void ModelBuilder::fix_costs() {
 
 }  // namespace
 
-Result<Model> tessera::cover::make_model(const Problem& problem) { return ModelBuilder(problem).build(); }
+Result<Model> tessera::cover::make_model(const Problem& problem, const Deadline& deadline) {
+  return ModelBuilder(problem, deadline).build();
+}

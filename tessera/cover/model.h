@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tessera/base/result.h"
+#include "tessera/cover/answer.h"
 #include "tessera/cover/cover.h"
 #include "tessera/cover/fixed_cost.h"
 #include "tessera/cover/precedence.h"
@@ -55,6 +56,6 @@ struct Model {
 
 /// The model of `problem`; no tile is marked as a hinge yet. An error if the edges form a cycle. REQUIRES
 /// validate(problem) is ok.
-[[nodiscard]] Result<Model> make_model(const Problem& problem);
+[[nodiscard]] Result<Model> make_model(const Problem& problem, const Deadline& deadline = {});
 
 }  // namespace tessera::cover

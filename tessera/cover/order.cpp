@@ -35,6 +35,16 @@ bool is_numbered_in_order(const Precedence& graph) {
   return true;
 }
 
+/// What any order has to meet while it is inside the largest of the sets.
+std::uint64_t least_frontier_size(std::span<const NodeSet> sets) {
+  std::size_t largest = 0;
+  for (const NodeSet set : sets) largest = std::max(largest, set.size());
+  std::uint64_t total = 0;
+  for (std::size_t ahead = 0; ahead < largest; ++ahead)
+    total += std::uint64_t{1} << std::min<std::size_t>(ahead / 2, 30);
+  return total;
+}
+
 }  // namespace
 
 Result<std::vector<std::uint32_t>> tessera::cover::number_order(const Precedence& graph) {
@@ -131,10 +141,13 @@ std::uint64_t tessera::cover::frontier_size(std::span<const std::uint32_t> order
 }
 
 Result<std::vector<std::uint32_t>> tessera::cover::choose_order(const Precedence& graph,
-                                                                std::span<const NodeSet> sets) {
+                                                                std::span<const NodeSet> sets,
+                                                                const Deadline& deadline) {
   std::vector<std::uint32_t> best = TESSERA_TRY(number_order(graph));
   if (sets.empty()) return best;
   std::uint64_t least = frontier_size(best, sets);
+  constexpr std::uint64_t few_states = 4;  // for each node: no other order is worth the search
+  if (least <= few_states * graph.size()) return best;
   const auto consider = [&](std::vector<std::uint32_t> other) {
     if (other == best) return;
     const std::uint64_t size = frontier_size(other, sets);
@@ -147,10 +160,13 @@ Result<std::vector<std::uint32_t>> tessera::cover::choose_order(const Precedence
   // The last one takes longer to find, and is worth it only where it saves the walk.
   constexpr std::uint64_t states_per_node = 65536;
   constexpr std::size_t work_limit = 50'000'000;
+  constexpr std::chrono::nanoseconds pair_time(20);
+  const std::uint64_t most = states_per_node * graph.size();
   std::size_t work = 0;
   for (const NodeSet set : sets) work += set.size() * set.size();
-  if (least <= states_per_node * graph.size() || work > work_limit) return best;
+  if (least <= most || work > work_limit || least_frontier_size(sets) > most) return best;
+  if (!deadline.leaves(2 * pair_time * static_cast<std::int64_t>(work))) return best;
   std::vector<std::uint32_t> narrow = narrow_order(graph, sets);
-  if (frontier_size(narrow, sets) <= states_per_node * graph.size()) return narrow;
+  if (frontier_size(narrow, sets) <= most) return narrow;
   return best;
 }

@@ -1,5 +1,6 @@
 #include "tessera/cover/precedence.h"
 
+#include <algorithm>
 #include <numeric>
 
 using namespace tessera::cover;
@@ -29,6 +30,23 @@ void Rows::drop_repeats() {
   items_.resize(kept);
 }
 
+std::optional<Rows> Rows::from_sorted(std::uint32_t count, std::span<const Edge> edges) {
+  Rows out;
+  out.begin_.assign(count + std::size_t{1}, 0);
+  out.items_.reserve(edges.size());
+  const Edge* before = nullptr;
+  for (const Edge& edge : edges) {
+    if (before != nullptr && (before->consumer > edge.consumer ||
+                              (before->consumer == edge.consumer && before->producer >= edge.producer)))
+      return std::nullopt;
+    before = &edge;
+    ++out.begin_[edge.consumer + 1];
+    out.items_.push_back(edge.producer);
+  }
+  std::partial_sum(out.begin_.begin(), out.begin_.end(), out.begin_.begin());
+  return out;
+}
+
 Rows::Rows(std::uint32_t count, std::span<const Edge> edges) {
   begin_.assign(count + std::size_t{1}, 0);
   for (const Edge& edge : edges) ++begin_[edge.consumer + 1];
@@ -42,6 +60,11 @@ Rows::Rows(std::uint32_t count, std::span<const Edge> edges) {
 
 Precedence tessera::cover::make_precedence(std::uint32_t count, std::span<const Edge> edges) {
   Precedence out;
+  if (auto inputs = Rows::from_sorted(count, edges)) {
+    out.inputs = *std::move(inputs);
+    out.outputs = out.inputs.transposed();
+    return out;
+  }
   out.outputs = Rows(count, edges);
   out.inputs = out.outputs.transposed();
   return out;
@@ -55,6 +78,7 @@ std::vector<std::uint32_t> tessera::cover::inverse(std::span<const std::uint32_t
 
 Precedence tessera::cover::renumbered(const Precedence& graph, std::span<const std::uint32_t> order) {
   const std::vector<std::uint32_t> position = inverse(order);
+  if (std::ranges::is_sorted(order)) return graph;
   std::vector<Edge> edges;
   for (std::uint32_t p = 0; p < order.size(); ++p)
     for (std::uint32_t input : graph.inputs[order[p]]) edges.push_back({position[input], p});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,10 @@ class Rows {
   Rows() = default;
   /// Row `producer` lists its consumers. REQUIRES both ends of every edge < count.
   Rows(std::uint32_t count, std::span<const Edge> edges);
+
+  /// Row `consumer` lists its producers. Nothing if the edges do not come by consumer, then by producer, each
+  /// once. REQUIRES both ends of every edge < count.
+  [[nodiscard]] static std::optional<Rows> from_sorted(std::uint32_t count, std::span<const Edge> edges);
 
   [[nodiscard]] std::span<const std::uint32_t> operator[](std::uint32_t row) const {
     return {items_.data() + begin_[row], begin_[row + 1] - begin_[row]};

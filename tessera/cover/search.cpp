@@ -113,6 +113,7 @@ void Search::Impl::take_bucket(std::uint32_t decided, const Deadline& deadline) 
   }
   keep_best(states, beam_);
   for (const Ranked& one : states) {
+    if (deadline.passed()) return;
     const Arrival& arrival = bucket.arrival(one.state);
     trail_.push_back({arrival.parent, arrival.tile});
     view_.load(bucket.words(one.state), stacks_);

@@ -46,16 +46,17 @@ class StepReader {
 StepTable::StepTable(const Model& model, const Pieces& pieces)
     : model_(model), pieces_(pieces), slot_(model.size(), no_slot), last_use_(model.size(), 0) {}
 
-StepList StepTable::steps_of(std::uint32_t piece_index) {
+const StepList& StepTable::steps_of(std::uint32_t piece_index) {
   const Piece& piece = pieces_.pieces[piece_index];
   free_.clear();
   find_last_uses(piece);
-  StepList list;
-  list.has_hinges = piece.has_hinges;
-  list.kinds.reserve(piece.size);
-  for (std::uint32_t position : pieces_.positions_of(piece)) list.kinds.push_back(take_step(piece, position));
-  list.slots = static_cast<std::uint32_t>(64 * free_.size());
-  return list;
+  list_.has_hinges = piece.has_hinges;
+  list_.kinds.clear();
+  list_.kinds.reserve(piece.size);
+  for (std::uint32_t position : pieces_.positions_of(piece))
+    list_.kinds.push_back(take_step(piece, position));
+  list_.slots = static_cast<std::uint32_t>(64 * free_.size());
+  return list_;
 }
 
 void StepTable::find_last_uses(const Piece& piece) {

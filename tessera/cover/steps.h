@@ -49,7 +49,8 @@ class StepTable {
  public:
   StepTable(const Model& model, const Pieces& pieces);
 
-  [[nodiscard]] StepList steps_of(std::uint32_t piece);
+  /// Valid until the next call.
+  [[nodiscard]] const StepList& steps_of(std::uint32_t piece);
   [[nodiscard]] const StepKind& operator[](std::uint64_t kind) const { return kinds_[kind]; }
   [[nodiscard]] std::size_t size() const { return kinds_.size(); }
 
@@ -64,6 +65,7 @@ class StepTable {
 
   const Model& model_;
   const Pieces& pieces_;
+  StepList list_;
   SequenceTable sequences_;
   std::vector<StepKind> kinds_;
   std::vector<Slot> slot_;               ///< by position

@@ -5,10 +5,9 @@
 #include <cstdlib>
 
 #include "tessera/base/text.h"
-#include "tessera/compile/lower.h"
+#include "tessera/engine/devices.h"
 #include "tessera/engine/evaluation.h"
 #include "tessera/engine/record.h"
-#include "tessera/runtime/reference/reference_device.h"
 
 using namespace tessera;
 using namespace tessera::engine;
@@ -16,7 +15,7 @@ using namespace tessera::engine;
 Engine::Engine(EngineOptions options)
     : options_(std::move(options)),
       pool_(runtime::MemoryPool::create(options_.allocator)),
-      device_(options_.device != nullptr ? options_.device : std::make_shared<runtime::ReferenceDevice>()),
+      device_(options_.device != nullptr ? options_.device : default_device()),
       random_{options_.seed, 0},
       plans_(options_.plans) {
   pool_->set_limit(options_.memory_limit);
@@ -50,7 +49,11 @@ EngineStatistics Engine::statistics() const {
 void Engine::make_plan(PlanJob& job) {
   Result<plan::PlanRef> made = Error(ErrorCode::memory, "no memory for a plan");
   try {
-    made = compile::lower(*job.lifted.function);
+    auto planned = compile::plan_function(job.lifted.function, device_->target(), options_.compile);
+    if (planned)
+      made = planned->plan;
+    else
+      made = std::move(planned).error();
   } catch (const std::exception& exception) {
     made = Error(ErrorCode::internal, exception.what());
   }

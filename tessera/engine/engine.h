@@ -7,11 +7,13 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tessera/compile/plan_function.h"
 #include "tessera/engine/compile_queue.h"
 #include "tessera/engine/node.h"
 #include "tessera/engine/plan_cache.h"
@@ -31,7 +33,9 @@ struct EngineOptions {
   /// Of random tensors.
   std::uint64_t seed = 0;
   PlanOptions plans = {};
-  /// Where calls and plans run; the reference device if there is none.
+  /// How plans are made. Floats give the same bits as op by op unless more is allowed here.
+  compile::PlanOptions compile = {.pipeline = {.passes = {.floats = compile::FloatRules::exact}}};
+  /// Where calls and plans run (devices.h); without one, what TESSERA_DEVICE names, else the reference.
   std::shared_ptr<runtime::Device> device = {};
 };
 
@@ -46,6 +50,10 @@ struct EngineStatistics {
   std::array<std::uint64_t, tier_count> tiers = {};  ///< components by how they were run
 
   [[nodiscard]] std::uint64_t runs(Tier tier) const { return tiers[static_cast<std::size_t>(tier)]; }
+  /// Components that ran as plans.
+  [[nodiscard]] std::uint64_t planned() const {
+    return std::accumulate(tiers.begin(), tiers.end(), std::uint64_t{0}) - runs(Tier::streamed);
+  }
 };
 
 class GraphHandle;

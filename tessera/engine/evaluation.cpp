@@ -170,6 +170,7 @@ void Evaluation::choose(Part& part) {
   }
   part.has_key = part.key.write(memory_->needed, part.steps, memory_->local, engine_.functions_);
   if (!part.has_key) return;
+  part.key.hash &= options.hash_mask;
   part.entry = engine_.plans_.find(part.key, part.symbols);
   if (part.entry == nullptr) return choose_without_plan(part);
   switch (part.entry->state) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tessera/base/text.h"
+#include "tessera/engine/known_calls.h"
 #include "tessera/op/call_info.h"
 #include "tessera/op/catalogue.h"
 #include "tessera/op/wide.h"
@@ -55,11 +56,52 @@ Result<Component*> joined(std::span<const Operand> operands, const std::shared_p
   return out;
 }
 
+thread_local KnownCalls known_calls;
+
+/// A call that was recorded before, again; null if the operands are of two engines.
+Node* record_again(const KnownCall& known, std::span<const Operand> operands, Caller caller) {
+  Component* component = nullptr;
+  for (const Operand& operand : operands) {
+    if (operand.node == nullptr) continue;
+    Component* other = operand.node->component;
+    if (component != nullptr && component != other) {
+      if (component->engine() != other->engine()) return nullptr;
+      other = Component::join(component, other);
+    }
+    component = other;
+  }
+  if (component == nullptr) return nullptr;
+  component->retain();
+  Node* node = new_node(known.card, component, caller);
+  node->dtype = known.result.dtype;
+  node->rank = known.result.rank;
+  std::copy(known.result.dims.begin(), known.result.dims.end(), node->dims);
+  node->input_count = known.count;
+  std::size_t scalars = 0;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    node->inputs[i] = operands[i].node;
+    if (operands[i].node != nullptr) {
+      retain(operands[i].node);
+      track_gradient(*node, operands[i].node, known.tracks_gradient);
+    } else if (scalars++ == 0) {
+      node->scalar = operands[i].scalar;
+    } else {
+      node->more().scalars.push_back(operands[i].scalar);
+    }
+  }
+  if (!known.attributes.empty()) node->more().attributes = known.attributes;
+  return node;
+}
+
 /// What is recorded on the way to one call: operands of one dtype.
 class Recorder {
  public:
   Recorder(const op::Card& card, std::span<const Operand> given, Caller caller, std::optional<Dtype> dtype)
-      : card_(card), operands_(given.begin(), given.end()), caller_(caller), asked_(dtype) {}
+      : card_(card),
+        operands_(given.begin(), given.end()),
+        given_count_(given.size()),
+        caller_(caller),
+        asked_(dtype) {}
 
   Result<SmallVector<Node*, 2>> run(op::Attributes attributes, const std::shared_ptr<Engine>& engine) {
     TESSERA_TRY(fill_defaults());
@@ -71,6 +113,8 @@ class Recorder {
     op::Attributes complete = TESSERA_TRY(op::complete_attributes(card_, attributes));
     const op::ValueTypes results = TESSERA_TRY(op::infer(card_, types, complete));
     Component* component = TESSERA_TRY(joined(operands_, engine));
+    if (attributes.empty() && results.size() == 1 && is_as_given() && !asked_)
+      known_calls.add(card_, operands_, complete, results[0]);
     return nodes(component, std::move(complete), results);
   }
 
@@ -91,6 +135,14 @@ class Recorder {
       return Error(ErrorCode::invalid_argument,
                    cat(card_.name, ": takes ", card_.inputs.size(), " inputs, got ", operands_.size()));
     return {};
+  }
+  /// Whether nothing was converted or filled in, and numbers are used as the floats they were written as.
+  [[nodiscard]] bool is_as_given() const {
+    if (!converted_.empty() || operands_.size() != given_count_) return false;
+    for (std::size_t i = 0; i < operands_.size(); ++i)
+      if (operands_[i].node == nullptr && !(operands_[i].is_float && ir::is_float(scalar_dtype(i))))
+        return false;
+    return true;
   }
   static Operand default_of(const op::Input& input) {
     return input.type == "i64" ? Operand::of(static_cast<std::int64_t>(input.otherwise))
@@ -205,6 +257,7 @@ class Recorder {
 
   const op::Card& card_;
   std::vector<Operand> operands_;
+  std::size_t given_count_;
   Caller caller_;
   std::optional<Dtype> asked_;
   Dtype dtype_ = Dtype::f32;
@@ -244,34 +297,16 @@ Result<SmallVector<Node*, 2>> tessera::engine::record(const op::Card& card, std:
                                                       op::Attributes attributes, Caller caller,
                                                       const std::shared_ptr<Engine>& engine,
                                                       std::optional<Dtype> dtype) {
+  if (attributes.empty() && !dtype)
+    if (Node* node = record_known(card, operands, caller)) return SmallVector<Node*, 2>{node};
   auto result = Recorder(card, operands, caller, dtype).run(std::move(attributes), engine);
   if (!result && caller.file != nullptr) return std::move(result).error().at({caller.file, caller.line, 0});
   return result;
 }
 
-Node* tessera::engine::record_simple(const op::Card& card, Node* a, Node* b, Caller caller) {
-  if (a->dtype != b->dtype || !card.T.contains(a->dtype) || a->rank != b->rank || a->rank > Node::inline_dims)
-    return nullptr;
-  for (std::size_t i = 0; i < a->rank; ++i)
-    if (a->dims[i] != b->dims[i]) return nullptr;
-  Component* component = a->component;
-  if (component != b->component) {
-    if (component->engine() != b->component->engine()) return nullptr;
-    component = Component::join(component, b->component);
-  }
-  component->retain();
-  Node* node = new_node(&card, component, caller);
-  node->dtype = card.result == op::ResultDtype::boolean ? Dtype::boolean : a->dtype;
-  node->rank = a->rank;
-  std::copy(std::begin(a->dims), std::end(a->dims), node->dims);
-  node->input_count = 2;
-  node->inputs[0] = a;
-  node->inputs[1] = b;
-  retain(a);
-  retain(b);
-  track_gradient(*node, a);
-  track_gradient(*node, b);
-  return node;
+Node* tessera::engine::record_known(const op::Card& card, std::span<const Operand> operands, Caller caller) {
+  const KnownCall* known = known_calls.find(card, operands);
+  return known == nullptr ? nullptr : record_again(*known, operands, caller);
 }
 
 Dtype tessera::engine::scalar_dtype_of(const Node& call, std::size_t i) {

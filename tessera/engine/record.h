@@ -45,9 +45,8 @@ struct Operand {
                                                    const std::shared_ptr<Engine>& engine = nullptr,
                                                    std::optional<Dtype> dtype = {});
 
-/// The same for an element-wise call of two tensors with one dtype and no attributes, if it is that simple;
-/// else null.
-[[nodiscard]] Node* record_simple(const op::Card& card, Node* a, Node* b, Caller caller);
+/// The same without attributes, if such a call was recorded before; else null.
+[[nodiscard]] Node* record_known(const op::Card& card, std::span<const Operand> operands, Caller caller);
 
 /// The dtype of the scalar at operand `i` of a call.
 [[nodiscard]] Dtype scalar_dtype_of(const Node& call, std::size_t i);

@@ -82,7 +82,7 @@ class ScopeVerifier {
       case NodeKind::call: {
         for (const ExprRef& arg : static_cast<const Call&>(expr).args) operand(*arg, at, "an argument");
         for (const auto& [name, attribute] : static_cast<const Call&>(expr).attrs.entries())
-          if (const auto* shape = std::get_if<Shape>(&attribute)) dims(*shape, at);
+          if (const auto* shape = std::get_if<Shape>(&attribute)) symbols(*shape, at);
         return std::nullopt;
       }
       case NodeKind::tuple:
@@ -128,8 +128,14 @@ class ScopeVerifier {
   }
 
   void dims(const Shape& shape, const Node& at) {
-    for (const Dim& dim : shape) {
+    for (const Dim& dim : shape)
       if (dim.is_constant() && dim.value() < 0) fail(at, cat("dimension ", dim.value(), " is negative"));
+    symbols(shape, at);
+  }
+
+  /// An attribute may hold positions, which count from the end if negative, or -1 for a size to be found.
+  void symbols(const Shape& shape, const Node& at) {
+    for (const Dim& dim : shape) {
       if (dim.is_constant()) continue;
       scalars(*dim.expr(), at);
       if (scalar_dtype(*dim.expr()) != Dtype::i64)

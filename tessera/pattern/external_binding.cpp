@@ -7,10 +7,11 @@ using namespace tessera::pattern;
 using Kind = PatternInput::Kind;
 
 ExternalBinding::ExternalBinding(const Graph& graph, const Pattern& pattern, const Variant& variant,
-                                 const std::vector<std::uint32_t>& owner)
+                                 const MatchPlan& plan, const std::vector<std::uint32_t>& owner)
     : graph_(graph),
       pattern_(pattern),
       variant_(variant),
+      plan_(plan),
       owner_(owner),
       values_(pattern.parts().externals.size(), none),
       trails_(variant.nodes.size()) {}
@@ -77,15 +78,13 @@ bool ExternalBinding::prepare_commutative(std::uint32_t i, NodeId image) {
   const PatternNode& wanted = variant_.nodes[i];
   const std::size_t begin = loose_.size();
   const std::size_t first_slot = slots_.size();
-  std::size_t asked = 0;
-  for (const PatternInput& input : wanted.inputs) {
-    if (input.kind == Kind::node) continue;
-    ++asked;
-    // What takes anything takes what the names leave: there is nothing to choose.
-    if (input.kind == Kind::external) slots_.push_back({i, input, begin, begin});
-  }
+  const auto is_outer = [](const PatternInput& input) { return input.kind != Kind::node; };
+  const auto asked = static_cast<std::size_t>(std::ranges::count_if(wanted.inputs, is_outer));
+  // What takes anything takes what the names leave: there is nothing to choose.
+  for (const ExternalSlot& slot : plan_.nodes[i].externals) slots_.push_back({slot, begin, begin});
   for (ValueId value : graph_.inputs(image))
     if (is_outside(value)) loose_.push_back(value);
+  std::sort(loose_.begin() + static_cast<std::ptrdiff_t>(begin), loose_.end());
   // The edges of the pattern were found among the inputs; if the inputs are complete, those from inside are
   // exactly the ones the pattern draws, so that the others are as many as the slots.
   if (wanted.lists_inputs && loose_.size() - begin != asked) return false;
@@ -94,30 +93,48 @@ bool ExternalBinding::prepare_commutative(std::uint32_t i, NodeId image) {
   return true;
 }
 
-bool ExternalBinding::for_each_binding(std::span<const NodeId> images, std::span<const OrderRule> rules,
-                                       const Visitor& visit) {
-  if (!prepare(images)) return true;
-  rules_ = rules;
-  if (slots_.empty()) return keeps_order() ? visit(values_) : true;
-  return hand_out(visit);
+void ExternalBinding::for_each_binding(std::span<const NodeId> images, const Visitor& visit,
+                                       const StopQuestion& should_stop) {
+  if (!prepare(images)) return;
+  if (!slots_.empty())
+    hand_out(visit, should_stop);
+  else if (keeps_order())
+    visit(values_);
 }
 
-bool ExternalBinding::hand_out(const Visitor& visit) {
+void ExternalBinding::hand_out(const Visitor& visit, const StopQuestion& should_stop) {
   std::size_t depth = 0;
   bool goes_on = true;
-  choices_[0] = slots_[0].begin;
+  choices_[0] = first_choice(0);
   while (goes_on) {
     if (depth == slots_.size()) {
       goes_on = visit(values_);
+    } else if (should_stop()) {
+      goes_on = false;
     } else if (advance(depth)) {
-      if (++depth < slots_.size()) choices_[depth] = slots_[depth].begin;
+      if (++depth < slots_.size()) choices_[depth] = first_choice(depth);
       continue;
     }
     if (depth == 0) break;
     retreat(--depth);
   }
   while (depth > 0) retreat(--depth);
-  return goes_on;
+}
+
+/// Slots that nothing tells apart take values in the order in which they are listed: choices_ of the slot
+/// before stands one past what it took.
+std::size_t ExternalBinding::first_choice(std::size_t depth) const {
+  return slots_[depth].plan.follows ? choices_[depth - 1] : slots_[depth].begin;
+}
+
+/// Whether the slots that follow this one find values after `at`.
+bool ExternalBinding::leaves_enough(const Slot& slot, std::size_t at) const {
+  if (slot.plan.followed_by == 0) return true;
+  const PatternExternal& external = pattern_.parts().externals[slot.plan.external];
+  std::uint32_t count = 0;
+  for (std::size_t other = at + 1; other < slot.end && count < slot.plan.followed_by; ++other)
+    if (!is_taken_[other] && admits(external, loose_[other])) ++count;
+  return count == slot.plan.followed_by;
 }
 
 /// Takes the next loose value for a slot; choices_ stands one past it. False if there is none left.
@@ -127,15 +144,13 @@ bool ExternalBinding::advance(std::size_t depth) {
   while (choice < slot.end) {
     const std::size_t at = choice++;
     if (is_taken_[at]) continue;
-    const auto is_same_and_free = [&](std::size_t other) {
-      return !is_taken_[other] && loose_[other] == loose_[at];
-    };
     bool is_repeat = false;  // an equal value that is free was tried before
-    for (std::size_t other = slot.begin; other < at; ++other)
-      is_repeat = is_repeat || is_same_and_free(other);
+    for (std::size_t other = at; other > slot.begin && loose_[other - 1] == loose_[at] && !is_repeat; --other)
+      is_repeat = !is_taken_[other - 1];
     if (is_repeat) continue;
+    if (!leaves_enough(slot, at)) return false;
     is_taken_[at] = true;
-    if (set(slot.input.index, loose_[at], slot_trails_[depth]) && keeps_order()) return true;
+    if (set(slot.plan.external, loose_[at], slot_trails_[depth]) && keeps_order()) return true;
     retreat(depth);
   }
   return false;
@@ -148,7 +163,7 @@ void ExternalBinding::retreat(std::size_t depth) {
 }
 
 bool ExternalBinding::keeps_order() const {
-  return std::ranges::all_of(rules_, [&](const OrderRule& rule) {
+  return std::ranges::all_of(plan_.external_rules, [&](const OrderRule& rule) {
     const ValueId smaller = values_[rule.smaller];
     const ValueId larger = values_[rule.larger];
     return smaller == none || larger == none || smaller <= larger;

@@ -10,15 +10,15 @@
 #include <vector>
 
 #include "tessera/pattern/graph.h"
+#include "tessera/pattern/match_plan.h"
 #include "tessera/pattern/pattern.h"
-#include "tessera/pattern/symmetry.h"
 
 namespace tessera::pattern {
 
 class ExternalBinding {
  public:
   /// `owner` says of each node of the graph whether it is in the match (not 0). REQUIRES all outlive this.
-  ExternalBinding(const Graph& graph, const Pattern& pattern, const Variant& variant,
+  ExternalBinding(const Graph& graph, const Pattern& pattern, const Variant& variant, const MatchPlan& plan,
                   const std::vector<std::uint32_t>& owner);
 
   /// Binds the externals in the slots of node i, whose image is `node` and not commutative. False if a name
@@ -28,17 +28,19 @@ class ExternalBinding {
   /// Forgets what bind_slots(i) bound.
   void release(std::uint32_t i);
 
-  /// Calls `visit` with the values by external, once for each different way to bind them. All nodes are bound
-  /// to `images`. False if `visit` said so.
+  /// Told of the values by external; false ends the search.
   using Visitor = std::function<bool(std::span<const ValueId>)>;
-  bool for_each_binding(std::span<const NodeId> images, std::span<const OrderRule> rules,
-                        const Visitor& visit);
+  /// Asked before every further step of the search; true ends it.
+  using StopQuestion = std::function<bool()>;
+  /// Calls `visit` once for each different way to bind the externals. REQUIRES all nodes are bound, to
+  /// `images`.
+  void for_each_binding(std::span<const NodeId> images, const Visitor& visit,
+                        const StopQuestion& should_stop);
 
  private:
   /// A slot of a commutative node that takes a named external, and where its candidates are in loose_.
   struct Slot {
-    std::uint32_t node = 0;
-    PatternInput input;
+    ExternalSlot plan;
     std::size_t begin = 0;
     std::size_t end = 0;
   };
@@ -47,21 +49,24 @@ class ExternalBinding {
   bool set(std::uint32_t external, ValueId value, std::vector<std::uint32_t>& trail);
   [[nodiscard]] bool prepare(std::span<const NodeId> images);
   [[nodiscard]] bool prepare_commutative(std::uint32_t i, NodeId image);
-  bool hand_out(const Visitor& visit);
+  void hand_out(const Visitor& visit, const StopQuestion& should_stop);
+  [[nodiscard]] std::size_t first_choice(std::size_t depth) const;
   bool advance(std::size_t depth);
+  [[nodiscard]] bool leaves_enough(const Slot& slot, std::size_t at) const;
   void retreat(std::size_t depth);
   [[nodiscard]] bool keeps_order() const;
 
   const Graph& graph_;
   const Pattern& pattern_;
   const Variant& variant_;
+  const MatchPlan& plan_;
   const std::vector<std::uint32_t>& owner_;
   std::vector<ValueId> values_;                     ///< by external
   std::vector<std::vector<std::uint32_t>> trails_;  ///< by node: the externals that its slots bound
-  std::span<const OrderRule> rules_;
   std::vector<Slot> slots_;
-  std::vector<ValueId> loose_;        ///< inputs of commutative nodes that no node of the pattern takes
-  std::vector<bool> is_taken_;        ///< by index in loose_
+  std::vector<ValueId> loose_;  ///< inputs of commutative nodes that no node of the pattern takes, of each
+                                ///< node ascending
+  std::vector<bool> is_taken_;  ///< by index in loose_
   std::vector<std::size_t> choices_;  ///< by slot: the index in loose_, or one past its end
   std::vector<std::vector<std::uint32_t>> slot_trails_;
 };

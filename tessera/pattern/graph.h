@@ -94,6 +94,7 @@ class Graph {
   [[nodiscard]] const std::string& op_name(OpId op) const { return op_names_[op]; }
   [[nodiscard]] OpId find_op(const std::string& name) const;  ///< `none` if no node has it
   [[nodiscard]] bool is_commutative(OpId op) const { return is_commutative_[op]; }
+  [[nodiscard]] const TraitsRef& traits() const { return traits_; }
   [[nodiscard]] bool has_trait(OpId op, std::string_view trait) const {
     return traits_->has(op_names_[op], trait);
   }
@@ -103,6 +104,9 @@ class Graph {
   /// The nodes that must run before and can only run after a node, ascending, each once.
   [[nodiscard]] std::span<const NodeId> predecessors(NodeId node) const { return predecessors_[node]; }
   [[nodiscard]] std::span<const NodeId> successors(NodeId node) const { return successors_[node]; }
+
+  /// How many pairs of a node and a predecessor there are.
+  [[nodiscard]] std::size_t edge_count() const { return predecessors_.item_count(); }
 
   /// The nodes so that predecessors come first; as numbered, if they are numbered so.
   [[nodiscard]] std::span<const NodeId> order() const { return order_; }

@@ -252,7 +252,8 @@ Error GraphBuilder::describe_cycle() const {
     }
     text += cat(i == 0 ? "" : " -> ", quote(shortened(graph_.id(path[i]), 60)));
   }
-  return Error(ErrorCode::cycle, cat("the nodes form a cycle: ", text));
+  Error error(ErrorCode::cycle, cat("the nodes form a cycle: ", text));
+  return place_of_ ? std::move(error).at(place_of_(path[0])) : std::move(error);
 }
 
 void GraphBuilder::measure_paths() {

@@ -2,6 +2,7 @@
 // in any order.
 #pragma once
 
+#include <functional>
 #include <unordered_map>
 
 #include "tessera/base/hash.h"
@@ -56,6 +57,8 @@ class GraphBuilder {
   [[nodiscard]] std::vector<bool> output_flags() const;
   [[nodiscard]] const Traits& traits() const { return *graph_.traits_; }
 
+  /// Where a node stands in the file or program it comes from, for errors.
+  void set_places(std::function<SourceSpan(NodeId)> place_of) { place_of_ = std::move(place_of); }
   /// The graph, or an error that names the nodes of a cycle.
   [[nodiscard]] Result<Graph> build() &&;
 
@@ -71,6 +74,7 @@ class GraphBuilder {
   void measure_paths();
 
   Graph graph_;
+  std::function<SourceSpan(NodeId)> place_of_;
   std::vector<std::vector<ValueId>> inputs_;
   std::vector<std::pair<NodeId, ValueId>> reads_;
   std::vector<std::pair<NodeId, NodeId>> orders_;  ///< earlier, later

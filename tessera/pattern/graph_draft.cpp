@@ -13,12 +13,14 @@ using namespace tessera::pattern;
 
 namespace {
 
-/// Values and nodes are numbered with 32 bits; a file that names more results than this is no program.
-constexpr std::size_t value_limit = 1U << 27;
+/// A name of eight characters stands for up to 10,000 results; a file that names more than this is no
+/// program.
+constexpr std::size_t further_result_limit = 1U << 20;
 
 class DraftBuilder {
  public:
-  DraftBuilder(GraphDraft draft, TraitsRef traits) : draft_(std::move(draft)), builder_(std::move(traits)) {}
+  DraftBuilder(GraphDraft draft, TraitsRef traits, const SourceText& source)
+      : source_(source), draft_(std::move(draft)), builder_(std::move(traits)) {}
 
   Result<Graph> run() {
     TESSERA_TRY(add_nodes());
@@ -26,35 +28,42 @@ class DraftBuilder {
     for (NodeId node = 0; node < draft_.nodes.size(); ++node) connect(node);
     set_outputs();
     resolve_overwrites();
+    builder_.set_places([&](NodeId node) { return source_.span_at(draft_.nodes[node].offset); });
     return std::move(builder_).build();
   }
 
  private:
   Result<void> add_nodes() {
-    std::vector<std::size_t> results(draft_.nodes.size());
-    const auto need = [&](const DraftValue& value) {
-      if (value.kind == DraftValue::Kind::result)
-        results[value.node] = std::max(results[value.node], value.result + std::size_t{1});
-    };
+    for (DraftNode& node : draft_.nodes)
+      if (node.results.empty()) node.results.resize(1);
     for (const DraftNode& node : draft_.nodes) {
-      for (const DraftValue& value : node.inputs) need(value);
-      for (const DraftValue& value : node.overwrites.value_or(std::vector<DraftValue>())) need(value);
+      for (const DraftValue& value : node.inputs) TESSERA_TRY(need(value));
+      if (!node.overwrites) continue;
+      for (const DraftValue& value : *node.overwrites) TESSERA_TRY(need(value));
     }
-    for (const DraftValue& value : draft_.outputs.value_or(std::vector<DraftValue>())) need(value);
-    std::size_t total = 0;
-    for (NodeId node = 0; node < draft_.nodes.size(); ++node) {
-      DraftNode& one = draft_.nodes[node];
-      if (one.lists_results && results[node] > std::max(one.results.size(), std::size_t{1}))
-        return Error(ErrorCode::invalid_argument,
-                     cat("node ", quote(shortened(one.id, 60)), " lists ", one.results.size(),
-                         " results, but result ", results[node] - 1, " is used"));
-      one.results.resize(std::max({one.results.size(), results[node], std::size_t{1}}));
-      total += one.results.size();
-    }
-    if (total > value_limit)
-      return Error(ErrorCode::limit,
-                   cat("the nodes have ", total, " results, expected at most ", value_limit));
+    if (draft_.outputs)
+      for (const DraftValue& value : *draft_.outputs) TESSERA_TRY(need(value));
     for (DraftNode& node : draft_.nodes) add_node(node);
+    return {};
+  }
+
+  /// The value's node has the result that is meant: it is given it, unless it lists those it has.
+  Result<void> need(const DraftValue& value) {
+    if (value.kind != DraftValue::Kind::result) return {};
+    DraftNode& node = draft_.nodes[value.node];
+    if (value.result < node.results.size()) return {};
+    if (node.lists_results)
+      return Error(ErrorCode::invalid_argument,
+                   cat("node ", quote(shortened(node.id, 60)), " lists ", node.results.size(),
+                       " results, but result ", value.result, " is used"),
+                   source_.span_at(value.offset));
+    further_results_ += value.result + 1 - node.results.size();
+    if (further_results_ > further_result_limit)
+      return Error(
+          ErrorCode::limit,
+          cat("the nodes have more than ", further_result_limit, " results besides their first ones"),
+          source_.span_at(value.offset));
+    node.results.resize(value.result + std::size_t{1});
     return {};
   }
 
@@ -119,14 +128,16 @@ class DraftBuilder {
     return use;
   }
 
+  const SourceText& source_;
   GraphDraft draft_;
   GraphBuilder builder_;
+  std::size_t further_results_ = 0;  ///< beyond those that are listed, and the first of each node
 };
 
 }  // namespace
 
-Result<Graph> tessera::pattern::build_graph(GraphDraft draft, TraitsRef traits) {
-  return DraftBuilder(std::move(draft), std::move(traits)).run();
+Result<Graph> tessera::pattern::build_graph(GraphDraft draft, TraitsRef traits, const SourceText& source) {
+  return DraftBuilder(std::move(draft), std::move(traits), source).run();
 }
 
 bool NodeNames::add(const std::string& id) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/base/result.h"
+#include "tessera/base/source_text.h"
 #include "tessera/pattern/graph.h"
 
 namespace tessera::pattern {
@@ -19,6 +20,7 @@ struct DraftValue {
   std::uint32_t result = 0;  ///< result: which one
   std::string name = {};     ///< external
   AttributeValue constant = false;
+  std::size_t offset = 0;  ///< where it stands in the text
 };
 
 struct DraftType {
@@ -36,6 +38,7 @@ struct DraftNode {
   /// What an overwriting spelling overwrites; its first input if not given.
   std::optional<std::vector<DraftValue>> overwrites = {};
   std::vector<std::uint32_t> after = {};  ///< nodes that must run before
+  std::size_t offset = 0;                 ///< where it stands in the text
 };
 
 struct GraphDraft {
@@ -46,8 +49,9 @@ struct GraphDraft {
 };
 
 /// The graph with canonical op names. An overwriting spelling means its canonical op where it hides no hazard
-/// (see in_place.h) and stays as it is elsewhere. An error if the nodes form a cycle.
-[[nodiscard]] Result<Graph> build_graph(GraphDraft draft, TraitsRef traits);
+/// (see in_place.h) and stays as it is elsewhere. An error, with its place in `source`, if the nodes form a
+/// cycle or a result is used that a node does not have.
+[[nodiscard]] Result<Graph> build_graph(GraphDraft draft, TraitsRef traits, const SourceText& source);
 
 /// Names of nodes as a file refers to them: "id", or "id:k" for result k.
 class NodeNames {

@@ -19,8 +19,7 @@ class GraphReader {
     const JsonCursor list = TESSERA_TRY(root_.field("nodes"));
     const std::vector<JsonCursor> nodes = TESSERA_TRY(list.array());
     TESSERA_TRY(read_ids(nodes));
-    draft_.nodes.reserve(nodes.size());
-    for (const JsonCursor& node : nodes) TESSERA_TRY(read_node(node));
+    for (std::size_t i = 0; i < nodes.size(); ++i) TESSERA_TRY(read_node(nodes[i], draft_.nodes[i]));
     if (const auto outputs = TESSERA_TRY(root_.optional_field("outputs")))
       TESSERA_TRY(read_outputs(*outputs));
     if (const auto externals = TESSERA_TRY(root_.optional_field("externals")))
@@ -35,7 +34,7 @@ class GraphReader {
       const std::string name = TESSERA_TRY(id.string());
       if (name.empty()) return id.error("expected an id, got an empty string");
       if (!names_.add(name)) return id.error(cat("node id ", quote(shortened(name, 60)), " is used twice"));
-      ids_.push_back(name);
+      draft_.nodes.push_back({.id = name, .offset = id.value().offset});
     }
     if (const std::string* id = names_.ambiguous())
       return root_.error(
@@ -43,10 +42,9 @@ class GraphReader {
     return {};
   }
 
-  Result<void> read_node(const JsonCursor& json) {
+  Result<void> read_node(const JsonCursor& json, DraftNode& node) {
     TESSERA_TRY(json.only_fields({"id", "op", "inputs", "attrs", "dtype", "shape", "results", "overwrites",
                                   "after", "name", "comment", "meta"}));
-    DraftNode node{.id = ids_[draft_.nodes.size()]};
     const JsonCursor op = TESSERA_TRY(json.field("op"));
     node.spelling = TESSERA_TRY(op.string());
     if (node.spelling.empty()) return op.error("expected an op, got an empty string");
@@ -57,9 +55,7 @@ class GraphReader {
     if (const auto values = TESSERA_TRY(json.optional_field("overwrites")))
       node.overwrites = TESSERA_TRY(read_values(*values));
     if (const auto after = TESSERA_TRY(json.optional_field("after"))) TESSERA_TRY(read_after(*after, node));
-    TESSERA_TRY(read_results(json, node));
-    draft_.nodes.push_back(std::move(node));
-    return {};
+    return read_results(json, node);
   }
 
   Result<std::vector<DraftValue>> read_values(const JsonCursor& json) {
@@ -69,15 +65,19 @@ class GraphReader {
   }
 
   Result<DraftValue> read_value(const JsonCursor& json) {
+    const std::size_t offset = json.value().offset;
     if (json.is(Json::Kind::number) || json.is(Json::Kind::boolean))
-      return DraftValue{.kind = DraftValue::Kind::constant, .constant = TESSERA_TRY(read_attribute(json))};
+      return DraftValue{.kind = DraftValue::Kind::constant,
+                        .constant = TESSERA_TRY(read_attribute(json)),
+                        .offset = offset};
     const std::string name = TESSERA_TRY(json.string());
     if (name.empty()) return json.error("expected a name, got an empty string");
     if (names_.is_bad_result(name))
       return json.error(cat(quote(shortened(name, 60)), " is no result, expected a number from 0 to 9999"));
     if (const auto found = names_.find(name))
-      return DraftValue{.kind = DraftValue::Kind::result, .node = found->node, .result = found->result};
-    return DraftValue{.kind = DraftValue::Kind::external, .name = name};
+      return DraftValue{
+          .kind = DraftValue::Kind::result, .node = found->node, .result = found->result, .offset = offset};
+    return DraftValue{.kind = DraftValue::Kind::external, .name = name, .offset = offset};
   }
 
   Result<void> read_attributes(const JsonCursor& json, DraftNode& node) {
@@ -133,7 +133,6 @@ class GraphReader {
 
   JsonCursor root_;
   NodeNames names_;
-  std::vector<std::string> ids_;
   TypeReader types_;
   GraphDraft draft_;
 };
@@ -160,7 +159,5 @@ Result<TraitsRef> read_traits(const JsonCursor& root, TraitsRef base) {
 Result<Graph> tessera::pattern::read_graph(const JsonDocument& document, TraitsRef traits) {
   GraphDraft draft = TESSERA_TRY(GraphReader(document.cursor()).read());
   TraitsRef own = TESSERA_TRY(read_traits(document.cursor(), std::move(traits)));
-  auto graph = build_graph(std::move(draft), std::move(own));
-  if (!graph) return std::move(graph).error().at({.file = document.source().file()});
-  return graph;
+  return build_graph(std::move(draft), std::move(own), document.source());
 }

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "tessera/base/text.h"
 #include "tessera/pattern/match_listing.h"
 
+using namespace tessera;
 using namespace tessera::pattern;
 
 namespace {
@@ -72,7 +74,7 @@ TEST(GraphJson, Errors) {
        "graph:1:37: nodes[1].id: node id \"1\" is used twice"},
       {R"({"nodes":[{"id":"1","op":"a"}],"outputs":["2"]})", "graph:1:43: outputs[0]: \"2\" is no node id"},
       {R"({"nodes":[{"id":"1","op":"a","inputs":["2"]},{"id":"2","op":"b","inputs":["1"]}]})",
-       "graph: the nodes form a cycle: \"1\" -> \"2\" -> \"1\""},
+       "graph:1:17: the nodes form a cycle: \"1\" -> \"2\" -> \"1\""},
       {R"({"nodes":[{"id":"","op":"a"}]})", "graph:1:17: nodes[0].id: expected an id, got an empty string"},
       {R"({"nodes":[{"id":"1","op":""}]})", "graph:1:26: nodes[0].op: expected an op, got an empty string"},
       {R"({"nodes":[{"id":"1"}]})", "graph:1:11: nodes[0]: missing field \"op\""},
@@ -82,10 +84,20 @@ TEST(GraphJson, Errors) {
       {R"({"nodes":[{"id":"s","op":"a"},{"id":"1","op":"b","inputs":["s:01"]}]})",
        "graph:1:60: nodes[1].inputs[0]: \"s:01\" is no result, expected a number from 0 to 9999"},
       {R"({"nodes":[{"id":"s","op":"a","results":[{},{}]},{"id":"1","op":"b","inputs":["s:2"]}]})",
-       "graph: node \"s\" lists 2 results, but result 2 is used"},
+       "graph:1:78: node \"s\" lists 2 results, but result 2 is used"},
+      {"{\"nodes\":[{\"id\":\"0\",\"op\":\"a\"},\n {\"id\":\"1\",\"op\":\"a\",\"inputs\":[\"0\",\"1\"]}]}",
+       "graph:2:8: the nodes form a cycle: \"1\" -> \"1\""},
       {R"({})", "graph:1:1: missing field \"nodes\""},
   };
   for (const auto& [text, message] : rows) EXPECT_EQ(graph_error(text), message) << text;
+}
+
+TEST(GraphJson, AShortFileCannotNameMillionsOfResults) {
+  std::string text = R"({"nodes":[)";
+  for (int i = 0; i < 200; ++i)
+    text += cat(R"({"id":"n)", i, R"(","op":"a","inputs":["m)", i, R"(:9999"]},)");
+  for (int i = 0; i < 200; ++i) text += cat(i == 0 ? "" : ",", R"({"id":"m)", i, R"(","op":"a"})");
+  EXPECT_NE(graph_error(text + "]}").find("results besides their first ones"), std::string::npos);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ Result<Graph> tessera::pattern::parse_graph_text(const SourceText& source, Trait
     if (const std::size_t bad = node.op.find_first_of("|<>?*+"); bad != std::string::npos)
       return source.error_at(node.op_offset + bad,
                              cat("'", node.op[bad], "' is for patterns, not for graphs"));
-    draft.nodes.push_back({.id = node.id, .spelling = node.op});
+    draft.nodes.push_back({.id = node.id, .spelling = node.op, .offset = node.offset});
   }
   for (const TextEdge& edge : form.edges)
     draft.nodes[edge.to].inputs.push_back(
@@ -28,7 +28,5 @@ Result<Graph> tessera::pattern::parse_graph_text(const SourceText& source, Trait
       draft.outputs->push_back(
           {.kind = DraftValue::Kind::result, .node = result.node, .result = result.result});
   }
-  auto graph = build_graph(std::move(draft), std::move(traits));
-  if (!graph) return std::move(graph).error().at(source.span_at(0));
-  return graph;
+  return build_graph(std::move(draft), std::move(traits), source);
 }

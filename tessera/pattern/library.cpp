@@ -20,14 +20,16 @@ class VariantLister {
 
   Result<void> run(MatchSpace& space) {
     const auto visit = [&](const Match& match) { return add(match); };
-    const auto should_stop = [&] { return out_.out_of_time(); };
+    const auto should_stop = [&] { return was_late_ = out_.out_of_time(); };
     const SearchEnd end = find_matches(graph_, pattern_, variant_, space, visit, should_stop);
     if (error_) return *std::move(error_);
     const std::string name = quote(pattern_.name());
     if (end == SearchEnd::chains_missing)
       out_.set_incomplete(
           cat("pattern ", name, ": some chains of more than ", longest_full_chain(graph_), " ops"));
-    else if (end == SearchEnd::stopped && out_.out_of_time())
+    else if (end == SearchEnd::gave_up)
+      out_.set_incomplete(cat("pattern ", name, ": the search took too many steps"));
+    else if (end == SearchEnd::stopped && was_late_)
       out_.set_out_of_time(cat("pattern ", name, ": the time was over"));
     else if (end == SearchEnd::stopped)
       out_.set_incomplete(cat("pattern ", name, ": there are too many candidates"));
@@ -70,13 +72,13 @@ class VariantLister {
   static Tile read_tile(const Graph& graph, const Pattern& pattern, const Variant& variant,
                         std::span<const NodeId> nodes, std::span<const std::uint32_t> payload) {
     Tile tile{.name = pattern.name(), .kernel = pattern.kernel(), .nodes = {nodes.begin(), nodes.end()}};
-    std::vector<NodeId> images;
+    SmallVector<NodeId, 16> images;
+    tile.images.reserve(variant.nodes.size());
     for (const PatternNode& node : variant.nodes) {
       const bool is_chain = node.repeat.most != 1;
       const std::size_t count = is_chain ? payload[0] : 1;
       if (is_chain) payload = payload.subspan(1);
-      tile.images.push_back(
-          {node.id, {payload.begin(), payload.begin() + static_cast<std::ptrdiff_t>(count)}, is_chain});
+      tile.images.push_back({node.id, SmallVector<NodeId, 2>(payload.first(count)), is_chain});
       images.push_back(payload[count - 1]);
       payload = payload.subspan(count);
     }
@@ -96,6 +98,7 @@ class VariantLister {
   std::uint32_t kind_;
   CandidateList& out_;
   std::vector<std::uint32_t> payload_;
+  bool was_late_ = false;
   std::optional<Error> error_;
 };
 
@@ -107,9 +110,23 @@ PatternLibrary::PatternLibrary(std::vector<Pattern> patterns, std::string name)
     for (std::uint32_t v = 0; v < patterns_[p].variants().size(); ++v) kinds_.push_back({p, v});
 }
 
+/// Readers of files have checked that, with a place; patterns built in C++ get here as they are.
+Result<void> PatternLibrary::check_traits(const Traits& traits) const {
+  for (const Pattern& pattern : patterns_)
+    for (const PatternNode& node : pattern.parts().nodes)
+      for (const std::string& trait : node.op.traits)
+        if (const auto message = find_unknown_trait(traits, trait))
+          return Error(ErrorCode::invalid_argument,
+                       cat("pattern ", quote(shortened(pattern.name(), 60)), ": node ",
+                           quote(shortened(node.id, 60)), ": ", *message));
+  return {};
+}
+
 Result<void> PatternLibrary::list(const Graph& graph, CandidateList& out) const {
+  TESSERA_TRY(check_traits(*graph.traits()));
   MatchSpace space(graph);
   for (std::uint32_t kind = 0; kind < kinds_.size(); ++kind) {
+    out.share_time(kinds_.size() - kind);
     const Pattern& pattern = patterns_[kinds_[kind].pattern];
     TESSERA_TRY(
         VariantLister(graph, pattern, pattern.variants()[kinds_[kind].variant], kind, out).run(space));

@@ -26,6 +26,8 @@ class PatternLibrary final : public TileSource {
     std::uint32_t variant = 0;
   };
 
+  [[nodiscard]] Result<void> check_traits(const Traits& traits) const;
+
   std::string name_;
   std::vector<Pattern> patterns_;
   std::vector<KindRow> kinds_;

@@ -22,8 +22,9 @@ class Planner {
       if (!find_ops(i)) return std::nullopt;
     find_uses();
     find_limits();
-    find_rules();
     order_steps();
+    find_rules();
+    list_externals();
     count_waiting();
     for (const PatternNode& node : variant_.nodes)
       for (const AttributeCondition& condition : node.attributes) note_capture(condition.value);
@@ -106,14 +107,31 @@ class Planner {
     if (pattern_.parts().cost.compute != nullptr || pattern_.parts().where != nullptr) return;
     std::vector<bool> is_commutative;
     for (std::uint32_t i = 0; i < size(); ++i) is_commutative.push_back(is_surely_commutative(i));
-    for (const OrderRule& rule : find_order_rules(variant_, pattern_.parts().externals, is_commutative)) {
-      if (rule.of == OrderRule::Of::externals) {
-        plan_.external_rules.push_back(rule);
-      } else {
-        plan_.nodes[rule.smaller].rules.push_back(rule);
-        plan_.nodes[rule.larger].rules.push_back(rule);
-      }
+    Symmetries found = find_symmetries(variant_, pattern_.parts().externals, is_commutative, step_of_);
+    plan_.external_rules = std::move(found.externals);
+    equal_externals_ = std::move(found.equal_externals);
+    for (const OrderRule& rule : found.nodes) {
+      plan_.nodes[rule.smaller].rules.push_back(rule);
+      plan_.nodes[rule.larger].rules.push_back(rule);
     }
+  }
+
+  void list_externals() {
+    std::vector<bool> is_grouped(pattern_.parts().externals.size(), false);
+    std::vector<std::uint32_t> taker(is_grouped.size(), none);  // of externals in one slot only
+    for (std::uint32_t i = 0; i < size(); ++i)
+      for (const PatternInput& input : variant_.nodes[i].inputs)
+        if (input.kind == Kind::external) taker[input.index] = i;
+    for (const auto& group : equal_externals_)
+      for (std::size_t k = 0; k < group.size(); ++k) {
+        is_grouped[group[k]] = true;
+        const auto left = static_cast<std::uint32_t>(group.size() - k - 1);
+        plan_.nodes[taker[group[k]]].externals.push_back({group[k], k > 0, left});
+      }
+    for (std::uint32_t i = 0; i < size(); ++i)
+      for (const PatternInput& input : variant_.nodes[i].inputs)
+        if (input.kind == Kind::external && !is_grouped[input.index])
+          plan_.nodes[i].externals.push_back({input.index});
   }
 
   void find_rarity() {
@@ -178,18 +196,34 @@ class Planner {
   void count_waiting() {
     for (std::uint32_t k = 1; k < plan_.steps.size(); ++k) {
       MatchStep& step = plan_.steps[k];
-      for (const OrderRule& rule : plan_.nodes[step.node].rules) {
-        const std::uint32_t other = rule.smaller == step.node ? rule.larger : rule.smaller;
-        if (step_of_[other] < k || !hangs_alike(other, step)) continue;
-        ++(rule.smaller == step.node ? step.larger_waiting : step.smaller_waiting);
-      }
+      if (plan_.nodes[step.node].rules.empty()) continue;
+      step.larger_waiting = count_waiting(k, &OrderRule::smaller, &OrderRule::larger);
+      step.smaller_waiting = count_waiting(k, &OrderRule::larger, &OrderRule::smaller);
     }
+  }
+  /// The nodes to which rules lead from that of step k, which come later and hang on the same neighbour.
+  [[nodiscard]] std::uint32_t count_waiting(std::uint32_t k, std::uint32_t OrderRule::*from,
+                                            std::uint32_t OrderRule::*to) const {
+    const MatchStep& step = plan_.steps[k];
+    std::vector<bool> is_seen(size(), false);
+    std::vector<std::uint32_t> reached{step.node};
+    std::uint32_t count = 0;
+    for (std::size_t at = 0; at < reached.size(); ++at)
+      for (const OrderRule& rule : plan_.nodes[reached[at]].rules) {
+        const std::uint32_t other = rule.*to;
+        if (rule.*from != reached[at] || is_seen[other]) continue;
+        is_seen[other] = true;
+        reached.push_back(other);
+        if (step_of_[other] > k && hangs_alike(other, step)) ++count;
+      }
+    return count;
   }
 
   const Graph& graph_;
   const Pattern& pattern_;
   const Variant& variant_;
   MatchPlan plan_;
+  std::vector<std::vector<std::uint32_t>> equal_externals_;
   std::vector<std::uint32_t> step_of_;  ///< by node
   std::vector<std::size_t> rarity_;     ///< by node: how many nodes of the graph have its ops
   std::priority_queue<Option, std::vector<Option>, std::greater<>> options_;

@@ -40,6 +40,13 @@ struct PatternUse {
   std::uint32_t result = 0;
 };
 
+/// A slot of a pattern node that takes a named external.
+struct ExternalSlot {
+  std::uint32_t external = 0;
+  bool follows = false;           ///< its value comes after that of the slot before it in the list
+  std::uint32_t followed_by = 0;  ///< how many slots come after it in this way, one after another
+};
+
 /// What the search asks of a pattern node again and again.
 struct NodePlan {
   std::vector<OpId> ops;                ///< those it may have, if it names ops
@@ -50,6 +57,8 @@ struct NodePlan {
   /// By result: how many nodes can take it inside a match; the last entry is for all further results.
   std::vector<std::uint32_t> consumer_limit;
   std::vector<OrderRule> rules;  ///< that mention it
+  /// Its named externals, those that nothing tells apart one after another.
+  std::vector<ExternalSlot> externals;
   bool is_chain = false;
 
   [[nodiscard]] bool admits(OpId op) const;

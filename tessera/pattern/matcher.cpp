@@ -14,7 +14,15 @@ using Kind = PatternInput::Kind;
 using From = MatchStep::From;
 
 /// Steps between two questions whether to stop.
-constexpr std::uint32_t steps_between_questions = 4096;
+constexpr std::uint64_t steps_between_questions = 64;
+
+/// A search may take so many steps, and so many for each node of the graph. What needs more is a puzzle, not
+/// a pattern: matching is as hard as finding subgraphs.
+constexpr std::uint64_t step_limit = 50'000'000;
+constexpr std::uint64_t steps_per_node = 1000;
+
+/// Ways to bind the externals of one match that are told, where they all cost the same.
+constexpr std::uint32_t binding_limit = 64;
 
 /// The nodes of all chains that begin anywhere in a run of n ops and have at most k of them are n * k * k / 2
 /// in number; k is chosen to keep that below this.
@@ -39,17 +47,17 @@ class Search {
         heads_(variant.nodes.size(), none),
         chains_(variant.nodes.size()),
         cursors_(plan.steps.size()),
-        externals_(graph, pattern, variant, space.owner),
+        externals_(graph, pattern, variant, plan, space.owner),
         full_length_(longest_full_chain(graph)),
-        long_nodes_left_(long_chain_nodes + long_chain_share * graph.node_count()) {}
+        long_nodes_left_(long_chain_nodes + long_chain_share * graph.node_count()),
+        steps_left_(step_limit + steps_per_node * graph.node_count()),
+        tells_bindings_apart_(pattern.parts().cost.compute != nullptr || pattern.parts().where != nullptr) {}
 
   SearchEnd run() {
     std::size_t depth = 0;
-    bool goes_on = true;
-    while (goes_on) {
-      if (++count_ % steps_between_questions == 0 && should_stop_()) goes_on = false;
-      if (goes_on && depth == plan_.steps.size()) goes_on = report();
-      if (goes_on && depth < plan_.steps.size() && advance(depth)) {
+    while (goes_on()) {
+      if (depth == plan_.steps.size()) report();
+      if (depth < plan_.steps.size() && advance(depth)) {
         if (++depth < plan_.steps.size()) cursors_[depth].reset();
         continue;
       }
@@ -57,8 +65,8 @@ class Search {
       unbind(plan_.steps[--depth].node);
     }
     while (depth > 0) unbind(plan_.steps[--depth].node);
-    if (!goes_on) return SearchEnd::stopped;
-    return misses_chains_ ? SearchEnd::chains_missing : SearchEnd::complete;
+    if (goes_on() && misses_chains_) return SearchEnd::chains_missing;
+    return end_;
   }
 
  private:
@@ -75,6 +83,16 @@ class Search {
     }
   };
 
+  [[nodiscard]] bool goes_on() const { return end_ == SearchEnd::complete; }
+  /// Counts a step. False if the search must end.
+  bool take_step() {
+    if (--steps_left_ == 0)
+      end_ = SearchEnd::gave_up;
+    else if (steps_left_ % steps_between_questions == 0 && should_stop_())
+      end_ = SearchEnd::stopped;
+    return goes_on();
+  }
+
   [[nodiscard]] bool is_commutative(std::uint32_t i) const {
     return graph_.is_commutative(graph_.op(images_[i])) && !plan_.nodes[i].is_chain;
   }
@@ -85,7 +103,7 @@ class Search {
     const MatchStep& step = plan_.steps[depth];
     Cursor& cursor = cursors_[depth];
     if (plan_.nodes[step.node].is_chain) return advance_chain(step, cursor);
-    for (NodeId node = next_node(step, cursor); node != none; node = next_node(step, cursor))
+    for (NodeId node = next_node(step, cursor); node != none && take_step(); node = next_node(step, cursor))
       if (fits(step.node, node) && has_room(step, node) && bind(step.node, node)) return true;
     return false;
   }
@@ -96,6 +114,7 @@ class Search {
         const ChainOption& option = cursor.options[cursor.option];
         const bool is_left_out = option.length > full_length_ && option.goes_on;
         misses_chains_ = misses_chains_ || is_left_out;
+        if (!take_step()) return false;
         if (!is_left_out && bind_chain(step.node, cursor)) return ++cursor.option, true;
       }
       const NodeId node = next_node(step, cursor);
@@ -152,7 +171,8 @@ class Search {
       const std::uint32_t slot = cursor.index++;
       const NodeId node = producer_of(inputs[slot], step.result);
       const auto earlier = inputs.first(slot);
-      if (node != none && std::ranges::find(earlier, inputs[slot]) == earlier.end()) return node;
+      if (node != none && !is_owned(node) && std::ranges::find(earlier, inputs[slot]) == earlier.end())
+        return node;
     }
     return none;
   }
@@ -283,13 +303,15 @@ class Search {
   }
 
   /// All nodes are bound: checks what concerns the whole, and tells of each way to bind the externals.
-  bool report() {
-    if (!keeps_results() || !reads_from_outside() || !collect_nodes()) return true;
-    return externals_.for_each_binding(images_, plan_.external_rules,
-                                       [&](std::span<const ValueId> externals) {
-                                         if (plan_.has_captures && !captures_agree(externals)) return true;
-                                         return visit_({nodes_, images_, chains_, externals});
-                                       });
+  void report() {
+    if (!keeps_results() || !reads_from_outside() || !collect_nodes()) return;
+    std::uint32_t told = 0;
+    const auto tell = [&](std::span<const ValueId> externals) {
+      if (plan_.has_captures && !captures_agree(externals)) return true;
+      if (!visit_({nodes_, images_, chains_, externals})) end_ = SearchEnd::stopped;
+      return goes_on() && (++told < binding_limit || tells_bindings_apart_);
+    };
+    externals_.for_each_binding(images_, tell, [&] { return !take_step(); });
   }
 
   /// Whether every result that escapes is declared as an output.
@@ -374,7 +396,9 @@ class Search {
   std::uint32_t full_length_;
   std::uint64_t long_nodes_left_;
   bool misses_chains_ = false;
-  std::uint32_t count_ = 0;
+  std::uint64_t steps_left_;
+  bool tells_bindings_apart_;  ///< those that bind the externals otherwise may be no match or cost otherwise
+  SearchEnd end_ = SearchEnd::complete;
 };
 
 }  // namespace

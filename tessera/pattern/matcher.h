@@ -3,7 +3,9 @@
 // A match maps pattern nodes to nodes of the graph one to one. Ops, attributes and dtypes agree; inputs agree
 // slot by slot, as a multiset where the op is commutative; a name of an external input stands for one value
 // from outside the match; what escapes is declared as an output; and the match is convex. Of matches that a
-// symmetry of the pattern maps onto each other, one is found.
+// symmetry of the pattern maps onto each other, one is found. Matches that differ in what the externals stand
+// for alone are all found, up to 64 of them: they cover the same nodes at the same cost, and whoever chooses
+// tiles takes one. Where the pattern computes its cost or asks a predicate, there is no such limit.
 #pragma once
 
 #include <functional>
@@ -42,6 +44,7 @@ enum class SearchEnd : std::uint8_t {
   complete,        ///< every match was told
   chains_missing,  ///< every match but some with long chains
   stopped,         ///< the visitor or the question ended it
+  gave_up,         ///< it took too many steps
 };
 
 /// Depth and length of the graph do not matter for the stack. A run of n ops holds n * n / 2 chains: in small

@@ -80,8 +80,14 @@ void for_each_bit(std::span<const std::uint64_t> bits, Visit visit) {
 
 class MaximalFinder {
  public:
-  MaximalFinder(const Graph& graph, const FusionGroups& groups, std::uint32_t group, Convexity& convexity)
-      : graph_(graph), groups_(groups), group_(group), nodes_(groups.groups[group]), convexity_(convexity) {}
+  MaximalFinder(const Graph& graph, const FusionGroups& groups, std::uint32_t group, Convexity& convexity,
+                const std::function<bool()>& should_stop)
+      : graph_(graph),
+        groups_(groups),
+        group_(group),
+        nodes_(groups.groups[group]),
+        convexity_(convexity),
+        should_stop_(should_stop) {}
 
   MaximalRegions run() {
     std::vector<NodeId> all = nodes_;
@@ -169,6 +175,7 @@ class MaximalFinder {
     set_bit(sets_[0], 0);
     std::uint64_t steps = 0;
     for (std::size_t c = 1; c < members_.size(); ++c) {
+      if (should_stop_()) return false;
       std::vector<Bits> added;
       put_away_done(c);
       Bits alone(words_, 0);
@@ -278,7 +285,7 @@ class MaximalFinder {
     out_.is_complete = false;
     out_.regions.clear();
     const std::size_t stride = std::max<std::size_t>(1, nodes_.size() / seed_limit);
-    for (std::size_t i = 0; i < nodes_.size(); i += stride) {
+    for (std::size_t i = 0; i < nodes_.size() && !should_stop_(); i += stride) {
       std::vector<NodeId> region{nodes_[i]};
       while (region.size() < grown_limit) {
         const auto node = find_addition(region);
@@ -294,6 +301,7 @@ class MaximalFinder {
   std::uint32_t group_;
   const std::vector<NodeId>& nodes_;
   Convexity& convexity_;
+  const std::function<bool()>& should_stop_;
   std::vector<std::size_t> class_of_;              ///< by op, as numbered in nodes_
   std::vector<std::vector<std::size_t>> members_;  ///< by class
   std::vector<Bits> fits_;                         ///< by class: the classes it does not exclude, itself too
@@ -308,6 +316,7 @@ class MaximalFinder {
 }  // namespace
 
 MaximalRegions tessera::pattern::find_maximal_regions(const Graph& graph, const FusionGroups& groups,
-                                                      std::uint32_t group, Convexity& convexity) {
-  return MaximalFinder(graph, groups, group, convexity).run();
+                                                      std::uint32_t group, Convexity& convexity,
+                                                      const std::function<bool()>& should_stop) {
+  return MaximalFinder(graph, groups, group, convexity, should_stop).run();
 }

@@ -8,6 +8,7 @@
 // work is in vain.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "tessera/pattern/convexity.h"
@@ -21,8 +22,9 @@ struct MaximalRegions {
 };
 
 /// Where a group is too large or has too many maximal regions, some are grown from single ops, and the list
-/// is not complete.
+/// is not complete. Neither is it if `should_stop`, which is asked now and then, says so.
 [[nodiscard]] MaximalRegions find_maximal_regions(const Graph& graph, const FusionGroups& groups,
-                                                  std::uint32_t group, Convexity& convexity);
+                                                  std::uint32_t group, Convexity& convexity,
+                                                  const std::function<bool()>& should_stop);
 
 }  // namespace tessera::pattern

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "tessera/ir/canonical_name.h"
 #include "tessera/pattern/json_values.h"
@@ -91,13 +92,14 @@ Result<Repeat> read_repeat(const JsonCursor& json) {
 
 class PatternReader {
  public:
-  explicit PatternReader(const JsonCursor& json) : json_(json) {}
+  PatternReader(const JsonCursor& json, const Traits& traits) : json_(json), traits_(traits) {}
 
   Result<Pattern> read() {
     TESSERA_TRY(
         json_.only_fields({"name", "kernel", "nodes", "outputs", "cost", "externals", "comment", "meta"}));
     const JsonCursor name = TESSERA_TRY(json_.field("name"));
     parts_.name = TESSERA_TRY(name.string());
+    if (parts_.name.empty()) return name.error("expected a name, got an empty string");
     if (const auto kernel = TESSERA_TRY(json_.optional_field("kernel")))
       parts_.kernel = TESSERA_TRY(kernel->string());
     const JsonCursor list = TESSERA_TRY(json_.field("nodes"));
@@ -158,6 +160,8 @@ class PatternReader {
         node.op.names.emplace_back(ir::canonical_name(name));
       else
         node.op.traits.push_back(name);
+      if (op) continue;
+      if (const auto message = find_unknown_trait(traits_, name)) return given.error(*message);
     }
     if (node.op.names.empty() && node.op.traits.empty()) return given.error("expected at least one name");
     std::ranges::sort(node.op.names);
@@ -275,6 +279,7 @@ class PatternReader {
   }
 
   JsonCursor json_;
+  const Traits& traits_;
   NodeNames names_;
   std::unordered_map<std::string, std::uint32_t> externals_;
   std::size_t next_ = 0;
@@ -283,12 +288,18 @@ class PatternReader {
 
 }  // namespace
 
-Result<std::vector<Pattern>> tessera::pattern::read_patterns(const JsonDocument& document) {
+Result<std::vector<Pattern>> tessera::pattern::read_patterns(const JsonDocument& document,
+                                                             const TraitsRef& traits) {
   const JsonCursor root = document.cursor();
   TESSERA_TRY(root.only_fields({"patterns", "name", "comment", "meta"}));
   const JsonCursor list = TESSERA_TRY(root.field("patterns"));
   std::vector<Pattern> out;
-  for (const JsonCursor& item : TESSERA_TRY(list.array()))
-    out.push_back(TESSERA_TRY(PatternReader(item).read()));
+  std::unordered_set<std::string> names;
+  for (const JsonCursor& item : TESSERA_TRY(list.array())) {
+    out.push_back(TESSERA_TRY(PatternReader(item, *traits).read()));
+    if (!names.insert(out.back().name()).second)
+      return TESSERA_TRY(item.field("name"))
+          .error(cat("pattern name ", quote(shortened(out.back().name(), 60)), " is used twice"));
+  }
   return out;
 }

@@ -15,7 +15,9 @@
 
 namespace tessera::pattern {
 
-/// The patterns in the order of the file. Errors name the place in the file and the field.
-[[nodiscard]] Result<std::vector<Pattern>> read_patterns(const JsonDocument& document);
+/// The patterns in the order of the file. Errors name the place in the file and the field; two patterns of
+/// one name, and a trait that is none of `traits`, are errors.
+[[nodiscard]] Result<std::vector<Pattern>> read_patterns(const JsonDocument& document,
+                                                         const TraitsRef& traits = default_traits());
 
 }  // namespace tessera::pattern

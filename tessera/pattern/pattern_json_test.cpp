@@ -5,6 +5,7 @@
 #include "tessera/base/text.h"
 #include "tessera/pattern/library.h"
 #include "tessera/pattern/match_listing.h"
+#include "tessera/pattern/pattern_builder.h"
 
 using namespace tessera;
 using namespace tessera::pattern;
@@ -196,14 +197,41 @@ TEST(PatternJson, Errors) {
       {R"({"nodes":[{"id":"a"}]})", "patterns[0].nodes[0]: missing field \"op\""},
       {R"({"nodes":[{"id":"a","op":"x","trait":"y"}]})",
        "patterns[0].nodes[0].trait: expected an op or a trait, got both"},
+      {R"({"nodes":[{"id":"a","trait":["elementwise","heavy"]}]})",
+       "patterns[0].nodes[0].trait: unknown trait \"heavy\", expected one of broadcast, commutative, "
+       "elementwise, reduction, view"},
+      {R"({"nodes":[{"id":"a","op":"x"}]},{"name":"q","nodes":[{"id":"a","op":"x"}]},
+           {"name":"p","nodes":[{"id":"a","op":"y"}]})",
+       "patterns[2].name: pattern name \"p\" is used twice"},
+      {R"({"nodes":[{"id":"a","op":"x"}]},{"name":"","nodes":[{"id":"a","op":"x"}]})",
+       "patterns[1].name: expected a name, got an empty string"},
       {R"({"nodes":[{"id":"a","op":"x","repeat":{"min":3,"max":2}}]})",
        "patterns[0]: node \"a\" is repeated 3 to 2 times, expected at least once"},
   };
   for (const auto& [text, message] : rows) {
     const std::string error = pattern_error(text);
-    EXPECT_TRUE(error.starts_with("pattern:1:")) << text << "\n" << error;
+    EXPECT_TRUE(error.starts_with("pattern:")) << text << "\n" << error;
     EXPECT_TRUE(error.ends_with(message)) << text << "\n" << error;
   }
+}
+
+TEST(PatternJson, AGraphMayHaveTraitsOfItsOwn) {
+  const Graph graph = graph_from(R"({"nodes":[{"id":"1","op":"a"},{"id":"2","op":"b"}],
+      "traits":{"heavy":["b"]}})");
+  const auto document = value_or_throw(
+      JsonDocument::parse("library", R"({"patterns":[{"name":"p","nodes":[{"id":"x","trait":"heavy"}]}]})"));
+  const auto patterns = value_or_throw(read_patterns(document, graph.traits()));
+  EXPECT_EQ(matches(graph, patterns[0]), std::vector<std::string>{"x=2"});
+}
+
+TEST(PatternJson, ATraitThatTheGraphDoesNotHaveIsAnError) {
+  const Graph graph = graph_from("1:a");
+  PatternBuilder p("p");
+  p.with_trait("heavy", {}).as("x");
+  const auto tiling = tile(graph, target_of({value_or_throw(p.build())}));
+  ASSERT_FALSE(tiling);
+  EXPECT_TRUE(tiling.error().message().starts_with(
+      "pattern \"p\": node \"x\": unknown trait \"heavy\", expected one of "));
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ namespace {
 
 class PatternTextReader {
  public:
-  PatternTextReader(const SourceText& source, TextForm form) : source_(source), form_(std::move(form)) {}
+  PatternTextReader(const SourceText& source, TextForm form, const Traits& traits)
+      : source_(source), form_(std::move(form)), traits_(traits) {}
 
   Result<PatternParts> read(std::string name) {
     parts_.name = std::move(name);
@@ -59,6 +60,8 @@ class PatternTextReader {
     if (!node.op.names.empty() || !node.op.traits.empty())
       return source_.error_at(offset, "a trait cannot be one of several");
     node.op.traits.emplace_back(op.substr(1, op.size() - 2));
+    if (auto message = find_unknown_trait(traits_, node.op.traits.back()))
+      return source_.error_at(offset + 1, *std::move(message));
     return {};
   }
 
@@ -91,14 +94,16 @@ class PatternTextReader {
 
   const SourceText& source_;
   TextForm form_;
+  const Traits& traits_;
   PatternParts parts_;
 };
 
 }  // namespace
 
-Result<Pattern> tessera::pattern::parse_pattern_text(const SourceText& source, std::string name) {
+Result<Pattern> tessera::pattern::parse_pattern_text(const SourceText& source, std::string name,
+                                                     const TraitsRef& traits) {
   TextForm form = TESSERA_TRY(parse_text_form(source));
-  PatternParts parts = TESSERA_TRY(PatternTextReader(source, std::move(form)).read(std::move(name)));
+  PatternParts parts = TESSERA_TRY(PatternTextReader(source, std::move(form), *traits).read(std::move(name)));
   auto pattern = Pattern::create(std::move(parts));
   if (!pattern) return std::move(pattern).error().at(source.span_at(0));
   return pattern;

@@ -10,7 +10,8 @@
 
 namespace tessera::pattern {
 
-/// Options: @out, @cost, @kernel. Errors give the column.
-[[nodiscard]] Result<Pattern> parse_pattern_text(const SourceText& source, std::string name);
+/// Options: @out, @cost, @kernel. Errors give the column; a trait that is none of `traits` is one.
+[[nodiscard]] Result<Pattern> parse_pattern_text(const SourceText& source, std::string name,
+                                                 const TraitsRef& traits = default_traits());
 
 }  // namespace tessera::pattern

@@ -89,6 +89,9 @@ TEST(PatternText, ErrorsGiveTheColumn) {
       {"1:mm @cost=1 @cost=2", "pattern:1:14: option @cost is given twice"},
       {"1:mm @speed=1", "pattern:1:6: unknown option @speed of a pattern, expected @out, @cost or @kernel"},
       {"1:mm->2:<x", "pattern:1:9: expected a trait, like <elementwise>"},
+      {"1:mm->2:<element>",
+       "pattern:1:10: unknown trait \"element\", expected one of broadcast, commutative, elementwise, "
+       "reduction, view"},
       {"1:mm->2:a||b", "pattern:1:11: expected an op"},
       {"1:mm; 2:relu", "pattern:1:1: the pattern is not connected: no path joins \"1\" and \"2\""},
       {"1:mm->2:relu->1", "pattern:1:1: the nodes form a cycle through \"1\""},
@@ -99,6 +102,8 @@ TEST(PatternText, ErrorsGiveTheColumn) {
 TEST(GraphText, RefusesWhatOnlyPatternsHave) {
   EXPECT_EQ(graph_error("1:mm->2:relu?"), "graph:1:13: '?' is for patterns, not for graphs");
   EXPECT_EQ(graph_error("1:mm @cost=1"), "graph:1:6: unknown option @cost of a graph, expected @out");
+  EXPECT_EQ(graph_error("0:a; 1:mm->2:relu->1"),
+            "graph:1:6: the nodes form a cycle: \"1\" -> \"2\" -> \"1\"");
   EXPECT_EQ(graph_error("1:mm->2:relu->1"), "graph:1:1: the nodes form a cycle: \"1\" -> \"2\" -> \"1\"");
 }
 

@@ -29,12 +29,12 @@ class RegionLister {
       out_.set_incomplete(
           cat("regions: the iteration space of ", groups_.without_shape, " ops is not known"));
     for (std::uint32_t group = 0; group < groups_.groups.size() && !is_full_; ++group) {
+      out_.share_time(groups_.groups.size() - group);
       TESSERA_TRY(list_small(group));
-      if (!is_late_) TESSERA_TRY(list_maximal(group));
-      if (!is_late_) continue;
-      out_.set_out_of_time("regions: the time was over");
-      return {};
+      TESSERA_TRY(list_maximal(group));
     }
+    if (was_late_) out_.set_out_of_time("regions: the time was over");
+    if (was_late_) return {};
     if (is_full_) out_.set_incomplete("regions: there are too many candidates");
     if (complete_to_ < options_.largest)
       out_.set_incomplete(cat("regions: some of more than ", complete_to_, " ops"));
@@ -45,14 +45,13 @@ class RegionLister {
  private:
   Result<void> list_small(std::uint32_t group) {
     const std::size_t limit = std::min(options_.regions_per_node * groups_.groups[group].size(), group_limit);
-    const auto should_stop = [&] { return is_late_ = out_.out_of_time(); };
-    complete_to_ = std::min(complete_to_, small_.find(group, options_.largest, limit, should_stop));
+    complete_to_ = std::min(complete_to_, small_.find(group, options_.largest, limit, should_stop_));
     for (const SmallRegion& region : small_.regions()) TESSERA_TRY(add(nodes_in(region)));
     return {};
   }
   Result<void> list_maximal(std::uint32_t group) {
     if (groups_.groups[group].size() <= options_.largest) return {};  // they are all listed
-    const MaximalRegions found = find_maximal_regions(graph_, groups_, group, convexity_);
+    const MaximalRegions found = find_maximal_regions(graph_, groups_, group, convexity_, should_stop_);
     misses_maximal_ = misses_maximal_ || !found.is_complete;
     for (const auto& region : found.regions)
       if (region.size() > options_.largest) TESSERA_TRY(add(region));
@@ -76,7 +75,12 @@ class RegionLister {
   std::uint32_t complete_to_ = small_region_limit;
   bool misses_maximal_ = false;
   bool is_full_ = false;
-  bool is_late_ = false;
+  bool was_late_ = false;
+  const std::function<bool()> should_stop_ = [this] {
+    const bool is_late = out_.out_of_time();
+    was_late_ = was_late_ || is_late;
+    return is_late;
+  };
 };
 
 }  // namespace
@@ -92,6 +96,7 @@ Result<void> RegionGrower::list(const Graph& graph, CandidateList& out) const {
 Tile RegionGrower::describe(const Graph& graph, const CandidateList& list, std::size_t i) const {
   const auto nodes = list.nodes(i);
   Tile tile{.name = "region", .kernel = "region", .nodes = {nodes.begin(), nodes.end()}};
+  tile.images.reserve(nodes.size());
   for (NodeId node : nodes) tile.images.push_back({.id = graph.id(node), .nodes = {node}});
   find_boundary(graph, tile);
   return tile;

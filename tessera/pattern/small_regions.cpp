@@ -7,7 +7,7 @@ using namespace tessera::pattern;
 namespace {
 
 /// Regions that are extended between two questions whether to stop.
-constexpr std::size_t regions_between_questions = 1024;
+constexpr std::size_t regions_between_questions = 64;
 
 std::uint64_t region_hash(const SmallRegion& region) {
   std::uint64_t hash = 0;

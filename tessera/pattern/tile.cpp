@@ -6,7 +6,7 @@ using namespace tessera::pattern;
 
 void tessera::pattern::find_boundary(const Graph& graph, Tile& tile) {
   const auto is_inside = [&](NodeId node) { return std::ranges::binary_search(tile.nodes, node); };
-  std::vector<ValueId> known;  // the inputs so far, ascending
+  SmallVector<ValueId, 16> known;  // the inputs so far, ascending
   for (NodeId node : tile.nodes)
     for (const auto values : {graph.inputs(node), graph.reads(node)})
       for (ValueId value : values) {

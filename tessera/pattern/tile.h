@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/small_vector.h"
 #include "tessera/pattern/graph.h"
 
 namespace tessera::pattern {
@@ -11,7 +12,7 @@ namespace tessera::pattern {
 /// The nodes of the graph that a node of a pattern stands for: one, or the ops of a chain in their order.
 struct NodeImage {
   std::string id;
-  std::vector<NodeId> nodes;
+  SmallVector<NodeId, 2> nodes;
   bool is_chain = false;
 };
 
@@ -32,14 +33,14 @@ struct Tile {
   std::string name = {};     ///< of the pattern, or "region"
   std::string kernel = {};
   double cost = 0;
-  std::vector<NodeId> nodes = {};  ///< covered, ascending; in a function the statements
+  SmallVector<NodeId, 8> nodes = {};  ///< covered, ascending; in a function the statements
   std::vector<NodeImage> images =
       {};  ///< in the order of the pattern; a region lists its nodes under their own ids
   std::vector<ExternalImage> externals = {};
   std::vector<Capture> captures = {};
-  std::vector<ValueId> inputs =
+  SmallVector<ValueId, 4> inputs =
       {};  ///< values from outside that it takes, each once, in the order of first use
-  std::vector<ValueId> outputs = {};  ///< values that escape from it, ascending
+  SmallVector<ValueId, 2> outputs = {};  ///< values that escape from it, ascending
 };
 
 /// Sets `inputs` and `outputs` from `nodes`.

@@ -15,6 +15,17 @@ bool CandidateList::add(std::span<const NodeId> nodes, double cost, std::uint32_
   return true;
 }
 
+void CandidateList::begin_source(std::optional<Clock::time_point> end) {
+  source_begin_.push_back(sets_.size());
+  end_ = part_end_ = end;
+}
+
+void CandidateList::share_time(std::size_t parts) {
+  if (!end_) return;
+  const auto now = Clock::now();
+  part_end_ = now + (*end_ - now) / static_cast<std::int64_t>(std::clamp<std::size_t>(parts, 1, 4));
+}
+
 void CandidateList::set_incomplete(std::string why) { gaps_.push_back(std::move(why)); }
 
 void CandidateList::set_out_of_time(std::string why) {

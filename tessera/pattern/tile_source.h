@@ -24,16 +24,18 @@ struct ListLimits {
 /// The tiles that could be chosen, of all sources. Compact: there may be millions, and few are chosen.
 class CandidateList {
  public:
-  explicit CandidateList(ListLimits limits = {},
-                         std::optional<std::chrono::steady_clock::time_point> end = {})
-      : limits_(limits), end_(end) {}
+  explicit CandidateList(ListLimits limits = {}) : limits_(limits) {}
 
   /// Adds a candidate of the current source. `kind` and `payload` mean something to the source only. `nodes`
   /// is ascending without repeats. False if a limit is reached: then nothing was added.
   bool add(std::span<const NodeId> nodes, double cost, std::uint32_t kind,
            std::span<const std::uint32_t> payload);
-  /// Whether the time is over. Looks at the clock.
-  [[nodiscard]] bool out_of_time() const { return end_ && std::chrono::steady_clock::now() >= *end_; }
+  /// What follows is one of `parts` parts of the work that the current source still has to do: it gets an
+  /// equal share of the time that is left, but at least a quarter, since most parts need little. So no part
+  /// takes it all from the others.
+  void share_time(std::size_t parts);
+  /// Whether the time for this part of the work is over. Looks at the clock.
+  [[nodiscard]] bool out_of_time() const { return part_end_ && Clock::now() >= *part_end_; }
   /// Notes that the current source could have listed more, and why.
   void set_incomplete(std::string why);
   /// Notes that time ended the listing: what would have come is not known.
@@ -54,13 +56,18 @@ class CandidateList {
 
  private:
   friend class Tiler;
+  using Clock = std::chrono::steady_clock;
+  /// From here on candidates are the next source's, which has until `end`.
+  void begin_source(std::optional<Clock::time_point> end);
+
   struct Origin {
     std::uint32_t kind = 0;
     std::size_t payload = 0;  ///< where it begins in payload_
   };
 
   ListLimits limits_;
-  std::optional<std::chrono::steady_clock::time_point> end_;
+  std::optional<Clock::time_point> end_;       ///< of the current source
+  std::optional<Clock::time_point> part_end_;  ///< of what it does now
   std::vector<cover::Candidate> sets_;
   std::vector<Origin> origins_;
   std::vector<std::uint32_t> payload_;

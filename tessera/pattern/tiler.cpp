@@ -25,10 +25,12 @@ class Tiler {
   Tiler(const Graph& graph, const Target& target, const TileOptions& options)
       : graph_(graph), target_(target), options_(options), start_(Clock::now()) {
     if (options.budget) end_ = start_ + *options.budget;
+    // What is listed must be read, covered and described as well, which may take as long as listing it.
+    if (options.budget) list_end_ = start_ + *options.budget / 2;
   }
 
   Result<Tiling> run() {
-    CandidateList list(target_.limits, end_);
+    CandidateList list(target_.limits);
     TESSERA_TRY(list_candidates(list));
     out_.list_ms = milliseconds_since(start_);
     const auto solving = Clock::now();
@@ -48,9 +50,14 @@ class Tiler {
 
  private:
   Result<void> list_candidates(CandidateList& list) const {
-    for (const auto& source : target_.sources) {
-      list.source_begin_.push_back(list.size());
-      TESSERA_TRY(source->list(graph_, list));
+    for (std::size_t i = 0; i < target_.sources.size(); ++i) {
+      std::optional<Clock::time_point> end;
+      if (list_end_) {
+        const auto now = Clock::now();
+        end = now + (*list_end_ - now) / static_cast<std::int64_t>(target_.sources.size() - i);
+      }
+      list.begin_source(end);
+      TESSERA_TRY(target_.sources[i]->list(graph_, list));
     }
     return {};
   }
@@ -66,6 +73,7 @@ class Tiler {
 
   Result<cover::Problem> make_problem(CandidateList& list) {
     cover::Problem problem{.node_count = graph_.node_count()};
+    problem.edges.reserve(graph_.edge_count());
     for (NodeId node = 0; node < graph_.node_count(); ++node)
       for (NodeId before : graph_.predecessors(node)) problem.edges.push_back({before, node});
     problem.candidates = std::move(list.sets_);
@@ -117,6 +125,7 @@ class Tiler {
     out_.subproblems = std::move(solution.subproblems);
     out_.gaps = list.gaps();
     out_.tiles.reserve(solution.chosen.size());
+    out_.order.reserve(solution.order.size());
     for (const cover::Step& step : solution.order) {
       if (step.kind == cover::Step::Kind::node) {
         out_.order.push_back({TilingStep::Kind::node, step.index});
@@ -124,10 +133,9 @@ class Tiler {
       }
       out_.order.push_back({TilingStep::Kind::tile, static_cast<std::uint32_t>(out_.tiles.size())});
       const std::uint32_t source = list.source(step.index);
-      Tile tile = target_.sources[source]->describe(graph_, list, step.index);
+      Tile& tile = out_.tiles.emplace_back(target_.sources[source]->describe(graph_, list, step.index));
       tile.source = source;
       tile.cost = list.cost(step.index);
-      out_.tiles.push_back(std::move(tile));
     }
   }
 
@@ -136,6 +144,7 @@ class Tiler {
   const TileOptions& options_;
   Clock::time_point start_;
   std::optional<Clock::time_point> end_;
+  std::optional<Clock::time_point> list_end_;
   Tiling out_;
 };
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "tessera/base/text.h"
+
+using namespace tessera;
 using namespace tessera::pattern;
 
 void ListedTraits::add(std::string_view trait, std::string_view op) {
@@ -17,6 +20,21 @@ bool ListedTraits::has(std::string_view op, std::string_view trait) const {
     if (entry->second.hides_base) return false;
   }
   return base_ != nullptr && base_->has(op, trait);
+}
+
+std::vector<std::string> ListedTraits::names() const {
+  std::vector<std::string> out = base_ != nullptr ? base_->names() : std::vector<std::string>();
+  for (const auto& [trait, entry] : entries_) out.push_back(trait);
+  std::ranges::sort(out);
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+std::optional<std::string> tessera::pattern::find_unknown_trait(const Traits& traits,
+                                                                std::string_view trait) {
+  const std::vector<std::string> names = traits.names();
+  if (std::ranges::find(names, trait) != names.end()) return std::nullopt;
+  return cat("unknown trait ", quote(shortened(trait, 60)), ", expected one of ", join(names, ", "));
 }
 
 namespace {

@@ -4,9 +4,11 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tessera::pattern {
 
@@ -26,6 +28,8 @@ class Traits {
   virtual ~Traits() = default;
   /// Whether the op of that canonical name has the trait. The same answer every time.
   [[nodiscard]] virtual bool has(std::string_view op, std::string_view trait) const = 0;
+  /// The traits that there are, sorted. A pattern that asks for another one is wrong.
+  [[nodiscard]] virtual std::vector<std::string> names() const = 0;
 };
 
 using TraitsRef = std::shared_ptr<const Traits>;
@@ -42,6 +46,7 @@ class ListedTraits final : public Traits {
   void hide_base(std::string_view trait);
 
   [[nodiscard]] bool has(std::string_view op, std::string_view trait) const override;
+  [[nodiscard]] std::vector<std::string> names() const override;
 
  private:
   struct Entry {
@@ -52,6 +57,9 @@ class ListedTraits final : public Traits {
   TraitsRef base_;
   std::map<std::string, Entry, std::less<>> entries_;
 };
+
+/// Nothing if `traits` has that trait, else what is wrong with the name.
+[[nodiscard]] std::optional<std::string> find_unknown_trait(const Traits& traits, std::string_view trait);
 
 /// What counts where nobody has a catalogue: the traits of the ops that the table of spellings knows.
 [[nodiscard]] TraitsRef default_traits();

@@ -43,6 +43,8 @@ std::string_view Step::name() const {
       return function->name;
     case StepKind::copy:
       return "copy";
+    case StepKind::kernel:
+      return "kernel";
   }
   return "?";
 }
@@ -56,6 +58,9 @@ std::string plan::to_text(const Plan& plan) {
     out += cat("  ", names_of(plan, step.results), " = ", step.name(), "(", names_of(plan, step.inputs), ")");
     if (!step.results.empty()) out += cat(" : ", plan.values[step.results[0]].type);
     out += "\n";
+    if (step.kind != StepKind::kernel) continue;
+    for (const auto& statement : step.function->body)
+      if (const auto* call = ir::as<ir::Call>(*statement->value)) out += cat("      ", call->op, "\n");
   }
   return cat(out, "  return ", names_of(plan, plan.outputs), "\n");
 }

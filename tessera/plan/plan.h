@@ -6,10 +6,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "tessera/ir/function.h"
+#include "tessera/kernel/kernel.h"
 #include "tessera/op/call_info.h"
 
 namespace tessera::plan {
@@ -36,13 +38,15 @@ enum class StepKind : std::uint8_t {
   call,      ///< one op
   function,  ///< a region, or a function that is called
   copy,      ///< the result is the input, in memory of its own
+  kernel,    ///< a fused part of the program; `function` has its ops
 };
 
 struct Step {
   StepKind kind = StepKind::call;
   const op::Card* card = nullptr;  ///< of a call
   op::Attributes attributes;       ///< of a call; complete, sizes may be symbolic
-  ir::FunctionRef function;        ///< of a function
+  ir::FunctionRef function;        ///< of a function; of a kernel: the ops it stands for
+  std::shared_ptr<const kernel::Kernel> kernel;
   std::vector<ValueId> inputs;
   std::vector<ValueId> results;
   ir::Span span;

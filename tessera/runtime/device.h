@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "tessera/op/call_info.h"
+#include "tessera/pattern/target.h"
 #include "tessera/runtime/executable.h"
 #include "tessera/runtime/memory_pool.h"
 
@@ -22,6 +23,9 @@ class Device {
   /// Runs one call. Inputs may have any strides, results are contiguous and do not overlap inputs.
   [[nodiscard]] virtual Result<void> run(const op::CallInfo& call, std::span<const op::Array> inputs,
                                          std::span<const op::Array> results) = 0;
+
+  /// What the compiler may choose from when it makes plans for this device; without sources, single ops.
+  [[nodiscard]] virtual const pattern::Target& target() const = 0;
 
   /// Makes a plan ready to run, with memory from `pool`.
   [[nodiscard]] virtual Result<std::unique_ptr<Executable>> load(plan::PlanRef plan,

@@ -22,7 +22,7 @@ class CallOperands {
  private:
   void add(const Tensor& tensor, Here here);
 
-  std::vector<engine::Operand> operands_;
+  SmallVector<engine::Operand, 4> operands_;
   engine::Caller caller_;
   bool skipped_ = false;  ///< an input was left out
 };

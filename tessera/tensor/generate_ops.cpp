@@ -179,6 +179,15 @@ void write_attributes(std::string& out, const Card& card) {
   }
 }
 
+/// One or two tensors, one result, nothing else.
+bool is_plain(const Card& card) {
+  if (has_options(card) || !card.results.empty() || card.inputs.empty() || card.inputs.size() > 2)
+    return false;
+  for (const Input& input : card.inputs)
+    if (input.kind != InputKind::tensor) return false;
+  return true;
+}
+
 std::string source() {
   std::string out =
       "// Generated from the op catalogue; do not edit.\n#include \"tessera/tensor/ops.h\"\n\n#include "
@@ -187,13 +196,11 @@ std::string source() {
     out +=
         cat(result_type(*card), " tessera::", identifier(card->name), "(", parameters(*card, false), ") {\n");
     out += cat("  static const op::Card& card = detail::card(\"", card->name, "\");\n");
-    const bool plain = !has_options(*card) && card->results.empty() && card->inputs.size() == 2 &&
-                       card->inputs[0].kind == InputKind::tensor &&
-                       card->inputs[1].kind == InputKind::tensor && card->traits.elementwise &&
-                       card->inputs[0].type == card->inputs[1].type;
-    if (plain) {
-      out += cat("  return detail::binary(card, ", identifier(card->inputs[0].name), ", ",
-                 identifier(card->inputs[1].name), ");\n}\n\n");
+    if (is_plain(*card)) {
+      const std::string first = identifier(card->inputs[0].name);
+      out += card->inputs.size() == 1 ? cat("  return detail::unary(card, ", first, ");\n}\n\n")
+                                      : cat("  return detail::binary(card, ", first, ", ",
+                                            identifier(card->inputs[1].name), ");\n}\n\n");
       continue;
     }
     out += "  detail::CallOperands given;\n";

@@ -13,5 +13,5 @@ Block::~Block() { engine::thread_state.block = outer_; }
 
 MemoryFigures tessera::memory() { return Engine::default_engine()->memory(); }
 void tessera::set_memory_limit(std::uint64_t bytes) { Engine::default_engine()->set_memory_limit(bytes); }
-EngineStatistics tessera::statistics() { return Engine::default_engine()->statistics(); }
+EngineStatistics tessera::stats() { return Engine::default_engine()->statistics(); }
 void tessera::set_seed(std::uint64_t seed) { Engine::default_engine()->set_seed(seed); }

@@ -30,7 +30,7 @@ inline Block block(std::string_view name) { return Block(name); }
 /// Of the default engine.
 [[nodiscard]] MemoryFigures memory();
 void set_memory_limit(std::uint64_t bytes);
-[[nodiscard]] EngineStatistics statistics();
+[[nodiscard]] EngineStatistics stats();
 void set_seed(std::uint64_t seed);
 
 }  // namespace tessera

@@ -234,7 +234,8 @@ std::string explain_invalid(const Graph& graph, const Tiling& tiling) {
   for (std::uint32_t step = 0; step < tiling.order.size(); ++step) {
     std::vector<NodeId> nodes{tiling.order[step].index};
     if (tiling.order[step].kind == TilingStep::Kind::tile)
-      nodes = tiling.tiles[tiling.order[step].index].nodes;
+      nodes.assign(tiling.tiles[tiling.order[step].index].nodes.begin(),
+                   tiling.tiles[tiling.order[step].index].nodes.end());
     for (NodeId node : nodes)
       if (std::exchange(time[node], step) != none) return cat("node ", graph.id(node), " is covered twice");
   }

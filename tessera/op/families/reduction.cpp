@@ -184,6 +184,11 @@ Values logsumexp_gradient(GradientCall& g) {
 }
 
 Values logsumexp_decompose(Builder& b, const CallInfo& call, std::span<const Value> x) {
+  Dim count = 1;
+  for (std::size_t axis : value_or_throw(call.axes("axes", x[0].rank()))) count = count * x[0].shape()[axis];
+  // Nothing has no maximum; its sum is 0.
+  if (count == Dim(0))
+    return {full(b, -std::numeric_limits<double>::infinity(), value_or_throw(infer_reduction(call))[0])};
   const Attributes keep{{"axes", call.integers("axes")}, {"keepdims", true}};
   const Value largest = b.call("max", {x[0]}, keep);
   // An infinite maximum would make inf - inf.

@@ -31,7 +31,7 @@ unsigned vector_width() {
   return 8;
 }
 
-/// Changes with the code that is generated: what older versions stored is not used.
+/// Changes with how code is compiled and called: what older versions stored is not used.
 constexpr int code_version = 1;
 
 /// The processor as it describes itself: code made for one is used on its like alone.
@@ -193,13 +193,13 @@ RowFunction CompiledKernel::code_for(const Job& job) {
 }
 
 Result<std::unique_ptr<ObjectCode>> CompiledKernel::compile(const CodeShape& shape) {
-  const std::string key = options_.store != nullptr ? store_key(shape) : std::string();
+  const std::string text = TESSERA_TRY(generate(kernel(), interpreter_.passes(), shape));
+  const std::string key = options_.store != nullptr ? store_key(text) : std::string();
   if (options_.store != nullptr)
     if (const auto stored = options_.store->load(key))
       if (auto code = ObjectCode::load(*stored, row_function_name))
         return std::make_unique<ObjectCode>(*std::move(code));
   const Llvm* llvm = TESSERA_TRY(Llvm::open());
-  const std::string text = TESSERA_TRY(generate(kernel(), interpreter_.passes(), shape));
   const auto object = TESSERA_TRY(llvm->compile(text, options_.quality));
   auto code = std::make_unique<ObjectCode>(TESSERA_TRY(ObjectCode::load(object, row_function_name)));
   if (options_.store != nullptr)
@@ -208,13 +208,10 @@ Result<std::unique_ptr<ObjectCode>> CompiledKernel::compile(const CodeShape& sha
   return code;
 }
 
-std::string CompiledKernel::store_key(const CodeShape& shape) const {
-  std::string out = cat("code ", code_version, " for ", processor_name(), ", lanes ",
-                        static_cast<int>(shape.lanes), " along ", shape.lane_axis, ", width ", shape.width,
-                        shape.is_precise ? ", precise" : "", shape.can_repeat ? ", repeatable" : "",
-                        options_.quality == CodeQuality::good ? ", good" : ", fast", ", operands");
-  for (LanePattern pattern : shape.operands) out += cat(" ", static_cast<int>(pattern));
-  return cat(out, "\n", kernel::encoded(kernel()));
+/// The text that is compiled says all about kernel and shape, and changes with the generator.
+std::string CompiledKernel::store_key(const std::string& text) const {
+  const bool good = options_.quality == CodeQuality::good;
+  return cat("code ", code_version, good ? " good" : " fast", " for ", processor_name(), "\n", text);
 }
 
 void CompiledKernel::run(const CompiledJob& job, std::span<const double> parameters, ItemRange range,

@@ -57,7 +57,7 @@ class CompiledKernel {
 
   RowFunction code_for(const kernel::Job& job);
   Result<std::unique_ptr<ObjectCode>> compile(const CodeShape& shape);
-  [[nodiscard]] std::string store_key(const CodeShape& shape) const;
+  [[nodiscard]] std::string store_key(const std::string& text) const;
 
   kernel::Interpreter interpreter_;
   KernelOptions options_;

@@ -1,4 +1,4 @@
-#include "tessera/autodiff/uses.h"
+#include "tessera/ir/uses.h"
 
 #include "tessera/ir/node_table.h"
 #include "tessera/ir/seal.h"
@@ -18,7 +18,7 @@ bool has_constant_sizes(const ir::Attributes& attributes) {
 
 }  // namespace
 
-void tessera::autodiff::for_each_use(const ir::Node& node, const std::function<void(const ir::Var&)>& f) {
+void tessera::ir::for_each_use(const ir::Node& node, const std::function<void(const ir::Var&)>& f) {
   if (const auto* call = ir::as<ir::Call>(node); call != nullptr && has_constant_sizes(call->attrs)) {
     for (const auto& arg : call->args) for_each_use(*arg, f);
     return;
@@ -37,7 +37,7 @@ void tessera::autodiff::for_each_use(const ir::Node& node, const std::function<v
   }
 }
 
-std::vector<bool> tessera::autodiff::used_parameters(const ir::Function& function) {
+std::vector<bool> tessera::ir::used_parameters(const ir::Function& function) {
   ir::NodeTable<bool> used;
   const auto mark = [&](const ir::Var& var) { used[var] = true; };
   for (const auto& statement : function.body) {
@@ -50,8 +50,7 @@ std::vector<bool> tessera::autodiff::used_parameters(const ir::Function& functio
   return out;
 }
 
-ir::FunctionRef tessera::autodiff::with_parameters(const ir::FunctionRef& function,
-                                                   const std::vector<bool>& keep) {
+ir::FunctionRef tessera::ir::with_parameters(const ir::FunctionRef& function, const std::vector<bool>& keep) {
   auto draft = std::make_unique<ir::Function>(*function);
   draft->params.clear();
   for (std::size_t i = 0; i < function->params.size(); ++i)

@@ -6,15 +6,15 @@
 
 #include "tessera/ir/function.h"
 
-namespace tessera::autodiff {
+namespace tessera::ir {
 
 /// Calls `f` for every mention of a variable in an expression or a type.
-void for_each_use(const ir::Node& node, const std::function<void(const ir::Var&)>& f);
+void for_each_use(const Node& node, const std::function<void(const Var&)>& f);
 
 /// For each parameter whether the function mentions it.
-[[nodiscard]] std::vector<bool> used_parameters(const ir::Function& function);
+[[nodiscard]] std::vector<bool> used_parameters(const Function& function);
 
 /// The function without the parameters for which `keep` is false. REQUIRES that it does not use them.
-[[nodiscard]] ir::FunctionRef with_parameters(const ir::FunctionRef& function, const std::vector<bool>& keep);
+[[nodiscard]] FunctionRef with_parameters(const FunctionRef& function, const std::vector<bool>& keep);
 
-}  // namespace tessera::autodiff
+}  // namespace tessera::ir

@@ -1,0 +1,59 @@
+#include "tessera/compile/check_calls.h"
+
+#include "tessera/compile/each_function.h"
+#include "tessera/compile/function_draft.h"
+#include "tessera/ir/verify.h"
+
+using namespace tessera;
+using namespace tessera::compile;
+
+namespace {
+
+Error wrong_type(const op::Card& card, const ir::Var& target, const op::ValueType& found) {
+  const auto type = op::value_type(*target.type);
+  return Error(ErrorCode::shape, cat(card.name, ": its result is ", found, ", but '", printable(target.name),
+                                     "' is ", type ? op::to_text(*type) : "a tuple"));
+}
+
+Result<void> check(const ir::Call& call, const ir::Assign& statement) {
+  const op::Card* card = op::find_card(call.op);
+  if (card == nullptr) return Error(ErrorCode::not_found, cat("there is no op '", printable(call.op), "'"));
+  const op::ValueTypes types = operand_types(call);
+  if (types.size() != call.args.size())
+    return Error(ErrorCode::invalid_argument, cat(card->name, ": an operand is a tuple"));
+  const auto attributes = TESSERA_TRY(op::complete_attributes(*card, call.attrs));
+  op::Assumptions assumed;
+  const auto results = TESSERA_TRY(op::infer(*card, types, attributes, &assumed));
+  if (results.size() != statement.targets.size())
+    return Error(ErrorCode::invalid_argument, cat(card->name, ": gives ", results.size(), " results, but ",
+                                                  statement.targets.size(), " are assigned"));
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const auto type = op::value_type(*statement.targets[i]->type);
+    if (!type || type->dtype != results[i].dtype || type->rank() != results[i].rank())
+      return wrong_type(*card, *statement.targets[i], results[i]);
+    // Two symbolic sizes may be equal for reasons that only the run shows.
+    for (std::size_t axis = 0; axis < type->rank(); ++axis)
+      if (ir::provably_different(type->shape[axis], results[i].shape[axis]))
+        return wrong_type(*card, *statement.targets[i], results[i]);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<Error> tessera::compile::check_calls(const ir::Function& function) {
+  std::vector<Error> out;
+  for (const ir::Function* one : functions_below(function))
+    for (const auto& statement : one->body)
+      if (const auto* call = ir::as<ir::Call>(statement->value)) {
+        auto fine = check(*call, *statement);
+        if (!fine) out.push_back(std::move(fine).error().at(statement->span().resolve()));
+      }
+  return out;
+}
+
+std::vector<Error> tessera::compile::validate(const ir::Function& function) {
+  std::vector<Error> out = ir::verify_all(function);
+  if (!out.empty()) return out;  // types mean something only in code that is well formed
+  return check_calls(function);
+}

@@ -1,0 +1,23 @@
+// Going over a function and all functions below it: the bodies of regions and the functions it calls.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "tessera/base/result.h"
+#include "tessera/ir/function.h"
+
+namespace tessera::compile {
+
+/// `root` and every function below it, each once, inner ones first.
+[[nodiscard]] std::vector<const ir::Function*> functions_below(const ir::Function& root);
+
+/// What takes the place of a function whose inner functions are done already.
+using FunctionRule = std::function<Result<ir::FunctionRef>(const ir::FunctionRef&)>;
+
+/// Applies `rule` to every function once, inner ones first. REQUIRES that the rule keeps parameters and the
+/// types of results. Returns `root` itself if nothing changed.
+[[nodiscard]] Result<ir::FunctionRef> rewrite_functions(const ir::FunctionRef& root,
+                                                        const FunctionRule& rule);
+
+}  // namespace tessera::compile

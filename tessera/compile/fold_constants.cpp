@@ -1,0 +1,131 @@
+#include "tessera/compile/fold_constants.h"
+
+#include <algorithm>
+
+#include "tessera/compile/constants.h"
+#include "tessera/compile/each_function.h"
+#include "tessera/compile/function_draft.h"
+#include "tessera/compile/purity.h"
+#include "tessera/ir/seal.h"
+#include "tessera/op/reference.h"
+
+using namespace tessera;
+using namespace tessera::compile;
+
+namespace {
+
+/// The bytes of a type whose sizes are numbers.
+std::optional<std::int64_t> bytes_of(const ir::Type& type) {
+  const auto* tensor = ir::as<ir::TensorType>(type);
+  const auto count = tensor == nullptr ? std::nullopt : ir::element_count(tensor->shape);
+  constexpr std::int64_t most = std::int64_t{1} << 48;
+  if (!count || *count > most) return std::nullopt;
+  return *count * static_cast<std::int64_t>(ir::size_of(tensor->dtype));
+}
+
+bool has_constant_sizes(const ir::Attributes& attributes) {
+  return std::all_of(attributes.entries().begin(), attributes.entries().end(), [](const auto& entry) {
+    const auto* shape = std::get_if<ir::Shape>(&entry.second);
+    return shape == nullptr || ir::constant_shape(*shape).has_value();
+  });
+}
+
+class FoldConstants {
+ public:
+  explicit FoldConstants(PassContext& context) : context_(context), work_(context.options().fold_work) {}
+
+  ir::FunctionRef run(const ir::FunctionRef& function) {
+    FunctionDraft draft(function);
+    for (const auto& statement : function->body) {
+      auto current = with_folded_scalars(draft.current(statement));
+      const auto results = folded(*current);
+      if (!results) {
+        draft.keep(current);
+        continue;
+      }
+      for (std::size_t i = 0; i < results->size(); ++i)
+        draft.replace(*current->targets[i], dense_constant((*results)[i]));
+      context_.note(cat(static_cast<const ir::Call&>(*current->value).op, " of constants"), current->span());
+    }
+    return draft.finish();
+  }
+
+ private:
+  /// Scalar expressions of numbers and constants of rank 0 become numbers.
+  Ref<ir::Assign> with_folded_scalars(const Ref<ir::Assign>& statement) {
+    const auto* call = ir::as<ir::Call>(statement->value);
+    if (call == nullptr) return statement;
+    std::unique_ptr<ir::Call> draft;
+    for (std::size_t i = 0; i < call->args.size(); ++i) {
+      const auto value = number_in(*call->args[i]);
+      if (!value) continue;
+      if (draft == nullptr) draft = std::make_unique<ir::Call>(*call);
+      draft->args[i] = constant_operand(*value);
+      context_.note("a constant that is a number", statement->span());
+    }
+    return draft == nullptr ? statement
+                            : ir::assign(statement->targets, ir::seal(std::move(draft)), statement->span());
+  }
+
+  static std::optional<op::ScalarValue> number_in(const ir::Expr& operand) {
+    if (const auto* dense = ir::as<ir::Dense>(operand))
+      return dense->type->shape.empty() ? std::optional(constant_element(*dense, 0)) : std::nullopt;
+    return ir::is<ir::ScalarOp>(operand) ? constant_scalar(operand) : std::nullopt;
+  }
+
+  std::optional<std::vector<op::HostTensor>> folded(const ir::Assign& statement) {
+    const auto* call = ir::as<ir::Call>(statement.value);
+    if (call == nullptr ||
+        !std::all_of(call->args.begin(), call->args.end(), [](const auto& arg) { return is_constant(*arg); }))
+      return std::nullopt;
+    const op::Card* card = op::find_card(call->op);
+    if (card == nullptr || !is_pure(*call) || !has_constant_sizes(call->attrs)) return std::nullopt;
+    if (!within_budget(statement, *call, *card)) return std::nullopt;
+    std::vector<op::HostTensor> inputs;
+    std::vector<op::Array> arrays;
+    for (const auto& arg : call->args) {
+      inputs.push_back(*constant_tensor(*arg));
+      arrays.push_back(inputs.back().array());
+    }
+    const auto attributes = op::complete_attributes(*card, call->attrs);
+    if (!attributes) return std::nullopt;
+    auto results = op::run_reference(*card, arrays, *attributes);
+    if (!results || results->size() != statement.targets.size()) return std::nullopt;
+    return *std::move(results);
+  }
+
+  bool within_budget(const ir::Assign& statement, const ir::Call& call, const op::Card& card) {
+    std::int64_t in = 0, out = 0, largest = 0;
+    for (const auto& arg : call.args) {
+      const auto* dense = ir::as<ir::Dense>(arg);
+      const auto bytes = dense == nullptr ? std::int64_t{8} : static_cast<std::int64_t>(dense->data.size());
+      in += bytes;
+      largest = std::max(largest, bytes);
+    }
+    for (const auto& target : statement.targets) {
+      const auto bytes = bytes_of(*target->type);
+      if (!bytes) return false;
+      out += *bytes;
+    }
+    if (out > std::max(in, context_.options().fold_bytes)) return false;
+    // A costly op may look at all of an operand for each element of its result.
+    const std::int64_t work = card.traits.costly && out > 0 && largest > work_ / out ? work_ + 1
+                              : card.traits.costly                                   ? out * largest
+                                                                                     : in + out;
+    if (work > work_) return false;
+    work_ -= work;
+    return true;
+  }
+
+  PassContext& context_;
+  std::int64_t work_;  ///< what is left
+};
+
+}  // namespace
+
+Result<ir::FunctionRef> tessera::compile::fold_constants(const ir::FunctionRef& function,
+                                                         PassContext& context) {
+  FoldConstants fold(context);
+  return rewrite_functions(
+      function, [&](const ir::FunctionRef& one) -> Result<ir::FunctionRef> { return fold.run(one); });
+}

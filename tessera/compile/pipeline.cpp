@@ -1,0 +1,121 @@
+#include "tessera/compile/pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "tessera/base/text.h"
+#include "tessera/compile/canonicalise.h"
+#include "tessera/compile/check_calls.h"
+#include "tessera/compile/decompose.h"
+#include "tessera/compile/drop_dead.h"
+#include "tessera/compile/duplicate_cheap.h"
+#include "tessera/compile/each_function.h"
+#include "tessera/compile/fold_batch_norm.h"
+#include "tessera/compile/fold_constants.h"
+#include "tessera/compile/merge_equal.h"
+#include "tessera/compile/simplify_algebra.h"
+#include "tessera/compile/simplify_views.h"
+
+using namespace tessera;
+using namespace tessera::compile;
+
+namespace {
+
+// clang-format off
+constexpr Pass passes[] = {
+    {"canonicalise",     "one way to write one thing",                              canonicalise},
+    {"fold_constants",   "calls of constants become constants",                     fold_constants},
+    {"fold_batch_norm",  "batch norms go into the weights of convolutions",         fold_batch_norm},
+    {"decompose",        "composites that the target has no kernel for, by parts",  decompose},
+    {"simplify_algebra", "rules of algebra that hold for the numbers at hand",      simplify_algebra},
+    {"simplify_views",   "reshapes, transposes and broadcasts that cancel",         simplify_views},
+    {"fold_constants",   "what the passes before made of constants",                fold_constants},
+    {"merge_equal",      "what is computed twice is computed once",                 merge_equal},
+    {"drop_dead",        "what nothing needs goes",                                 drop_dead},
+    {"duplicate_cheap",  "cheap values are computed where they are used",           duplicate_cheap},
+};
+// clang-format on
+
+std::size_t statements_in(const ir::Function& function) {
+  std::size_t out = 0;
+  for (const ir::Function* one : functions_below(function)) out += one->body.size();
+  return out;
+}
+
+Result<void> check_names(const std::vector<std::string>& names) {
+  for (const std::string& name : names)
+    if (std::none_of(std::begin(passes), std::end(passes), [&](const Pass& p) { return p.name == name; }))
+      return Error(ErrorCode::not_found, cat("there is no pass '", printable(name), "'"));
+  return {};
+}
+
+Result<void> all_well(std::vector<Error> errors) {
+  if (errors.empty()) return {};
+  Error first = std::move(errors.front());
+  for (std::size_t i = 1; i < errors.size(); ++i) first = std::move(first).note(errors[i].to_text());
+  return first;
+}
+
+Result<void> verify_after(const Pass& pass, const ir::Function& function) {
+  auto fine = all_well(validate(function));
+  if (fine) return {};
+  return Error(ErrorCode::internal,
+               cat("pass '", pass.name, "' wrote a wrong function: ", fine.error().message()))
+      .note(fine.error().to_text());
+}
+
+class Runner {
+ public:
+  Runner(ir::FunctionRef function, const PipelineOptions& options)
+      : function_(std::move(function)), options_(options), statements_(statements_in(*function_)) {}
+
+  Result<void> run(const Pass& pass) {
+    const auto& disabled = options_.disabled;
+    PassReport report{.name = pass.name, .statements_before = statements_};
+    report.ran = std::find(disabled.begin(), disabled.end(), pass.name) == disabled.end();
+    if (report.ran) TESSERA_TRY(apply(pass, report));
+    report.statements_after = statements_;
+    reports_.push_back(std::move(report));
+    return {};
+  }
+
+  Outcome take() && { return {std::move(function_), std::move(reports_)}; }
+
+ private:
+  Result<void> apply(const Pass& pass, PassReport& report) {
+    PassContext context(options_.passes);
+    const auto begin = std::chrono::steady_clock::now();
+    auto next = pass.run(function_, context);
+    const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - begin;
+    if (!next) return std::move(next).error().note(cat("in pass '", pass.name, "'"));
+    report.microseconds = time.count();
+    report.changed = *next != function_;
+    report.rewrites = report.changed ? context.count() : 0;
+    if (report.changed) {
+      function_ = *std::move(next);
+      report.notes = context.notes();
+      statements_ = statements_in(*function_);
+      if (options_.verify) TESSERA_TRY(verify_after(pass, *function_));
+    }
+    if (options_.after) options_.after(pass, *function_);
+    return {};
+  }
+
+  ir::FunctionRef function_;
+  const PipelineOptions& options_;
+  std::size_t statements_;
+  std::vector<PassReport> reports_;
+};
+
+}  // namespace
+
+std::span<const Pass> tessera::compile::all_passes() { return passes; }
+
+Result<Outcome> tessera::compile::run_passes(const ir::FunctionRef& function,
+                                             const PipelineOptions& options) {
+  TESSERA_TRY(check_names(options.disabled));
+  TESSERA_TRY(all_well(validate(*function)));
+  Runner runner(function, options);
+  for (const Pass& pass : passes) TESSERA_TRY(runner.run(pass));
+  return std::move(runner).take();
+}

@@ -1,0 +1,29 @@
+// From a function to a plan for a device: passes, tiling, lowering.
+#pragma once
+
+#include "tessera/compile/pipeline.h"
+#include "tessera/compile/tiling.h"
+#include "tessera/plan/plan.h"
+
+namespace tessera::compile {
+
+struct PlanOptions {
+  PipelineOptions pipeline = {};
+  TilingOptions tiling = {};
+};
+
+/// A plan and what was done on the way.
+struct Planned {
+  plan::PlanRef plan;
+  ir::FunctionRef function;  ///< after the passes
+  std::vector<PassReport> passes;
+  double tile_cost = 0;
+  double tile_bound = 0;
+  bool is_optimal = true;
+};
+
+/// The plan has the inputs, outputs and parameters of the function, in their order.
+[[nodiscard]] Result<Planned> plan_function(const ir::FunctionRef& function, const pattern::Target& target,
+                                            const PlanOptions& options = {});
+
+}  // namespace tessera::compile

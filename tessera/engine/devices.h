@@ -1,0 +1,23 @@
+// The devices of this build, by name.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/runtime/device.h"
+
+namespace tessera::engine {
+
+/// "reference", "cpu"
+[[nodiscard]] std::vector<std::string> device_names();
+
+/// One device per name for the whole process, so that kernels and threads are shared. An error lists the
+/// names there are.
+[[nodiscard]] Result<std::shared_ptr<runtime::Device>> find_device(std::string_view name);
+
+/// What an engine uses that was not told: TESSERA_DEVICE, else the reference.
+[[nodiscard]] std::shared_ptr<runtime::Device> default_device();
+
+}  // namespace tessera::engine

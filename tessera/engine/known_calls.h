@@ -1,0 +1,51 @@
+// Calls that were recorded before with operands of the same types, so that nothing has to be inferred again:
+// programs record the same few hundred calls over and over.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "tessera/engine/node.h"
+
+namespace tessera::engine {
+
+struct Operand;
+
+/// A call of few operands of low rank, without attributes given, whose operands needed no conversion and
+/// whose numbers are floats. Everything else is not kept.
+struct KnownCall {
+  static constexpr std::size_t max_operands = Node::inline_inputs;
+
+  struct Type {
+    Dtype dtype = Dtype::f32;
+    std::uint8_t rank = 0;
+    std::array<std::int64_t, Node::inline_dims> dims = {};
+  };
+  const op::Card* card = nullptr;
+  std::uint8_t count = 0;
+  std::uint8_t numbers = 0;  ///< a bit per operand that is a number
+  std::array<Type, max_operands> operands;
+  Type result;
+  bool tracks_gradient = false;  ///< if an operand does
+  op::Attributes attributes;     ///< complete
+
+  [[nodiscard]] bool serves(const op::Card& other, std::span<const Operand> given) const;
+};
+
+/// Of one thread; a call replaces another that has the same place.
+class KnownCalls {
+ public:
+  /// The call, or null.
+  [[nodiscard]] const KnownCall* find(const op::Card& card, std::span<const Operand> operands);
+  /// Remembers what was inferred, if it is simple enough.
+  void add(const op::Card& card, std::span<const Operand> operands, const op::Attributes& attributes,
+           const op::ValueType& result);
+
+ private:
+  static constexpr std::size_t places = 256;
+  [[nodiscard]] static std::size_t place_of(const op::Card& card, std::span<const Operand> operands);
+  std::array<KnownCall, places> calls_;
+};
+
+}  // namespace tessera::engine

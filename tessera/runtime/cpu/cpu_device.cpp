@@ -1,0 +1,32 @@
+#include "tessera/runtime/cpu/cpu_device.h"
+
+#include "tessera/op/reference.h"
+#include "tessera/runtime/cpu/cpu_executable.h"
+
+using namespace tessera;
+using namespace tessera::runtime;
+using namespace tessera::runtime::cpu;
+
+CpuDevice::CpuDevice(CpuOptions options)
+    : options_(std::move(options)),
+      threads_(options_.threads),
+      store_(CodeStore::default_folder()),
+      kernels_(kernel_options()) {}
+
+KernelOptions CpuDevice::kernel_options() const {
+  KernelOptions out = options_.kernels;
+  if (out.store == nullptr) out.store = &store_;
+  return out;
+}
+
+/// Op by op is for what is not hot: nothing is compiled for it.
+Result<void> CpuDevice::run(const op::CallInfo& call, std::span<const op::Array> inputs,
+                            std::span<const op::Array> results) {
+  return op::run_reference(call, inputs, results);
+}
+
+Result<std::unique_ptr<Executable>> CpuDevice::load(plan::PlanRef plan,
+                                                    const std::shared_ptr<MemoryPool>& pool) {
+  return std::unique_ptr<Executable>(
+      std::make_unique<CpuExecutable>(shared_from_this(), std::move(plan), pool));
+}

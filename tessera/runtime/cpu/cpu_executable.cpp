@@ -1,0 +1,64 @@
+#include "tessera/runtime/cpu/cpu_executable.h"
+
+#include <algorithm>
+
+using namespace tessera;
+using namespace tessera::runtime;
+using namespace tessera::runtime::cpu;
+
+namespace {
+
+/// Points of an iteration space below which waking a thread costs more than it saves.
+constexpr std::int64_t points_for_threads = 32'768;
+/// Pieces per thread: some threads are late.
+constexpr std::int64_t pieces_per_thread = 4;
+
+}  // namespace
+
+CpuExecutable::CpuExecutable(std::shared_ptr<CpuDevice> device, plan::PlanRef plan,
+                             std::shared_ptr<MemoryPool> pool)
+    : HostExecutable(std::move(plan), std::move(pool)),
+      device_(std::move(device)),
+      scratch_(device_->threads().size()) {
+  for (const plan::Step& step : this->plan().steps)
+    kernels_.push_back(step.kernel == nullptr ? nullptr : device_->compiled(*step.kernel));
+}
+
+void CpuExecutable::sizes_changed() {
+  runs_.clear();
+  runs_.resize(works().size());
+  for (std::size_t i = 0; i < runs_.size(); ++i)
+    if (const auto& kernel = step_of(works()[i]).kernel) runs_[i].parameters.resize(kernel->slots.size());
+}
+
+Result<void> CpuExecutable::run_work(std::size_t index, HostWork& work, bool moved) {
+  if (CompiledKernel* kernel = kernels_[work.step].get())
+    return run_kernel(*kernel, runs_[index], work, moved);
+  if (step_of(work).kind != plan::StepKind::call) return run_by_ops(work);
+  for (const op::Array& result : work.results) clear(result);
+  return device_->run(call_of(work), work.inputs, work.results);
+}
+
+Result<void> CpuExecutable::run_kernel(CompiledKernel& kernel, KernelRun& run, const HostWork& work,
+                                       bool moved) {
+  if (moved || !run.is_ready) {
+    run.is_ready = false;
+    TESSERA_TRY(kernel.prepare(work.inputs, work.results, run.job));
+    run.is_ready = true;
+  }
+  // Which parameters of the plan these are is the step's affair: one kernel serves several.
+  const std::vector<std::uint32_t>& slots = step_of(work).kernel->slots;
+  for (std::size_t i = 0; i < slots.size(); ++i) run.parameters[i] = numbers()[slots[i]];
+  const kernel::Job& job = run.job.job;
+  const std::int64_t points = job.binding.outer_points() * job.binding.reduced_points();
+  const auto threads = static_cast<std::int64_t>(device_->threads().size());
+  if (points < points_for_threads || threads == 1) {
+    kernel.run(run.job, run.parameters, {0, job.items}, scratch_[0]);
+    return {};
+  }
+  const std::int64_t piece = std::max<std::int64_t>(1, job.items / (threads * pieces_per_thread));
+  device_->threads().run(job.items, piece, [&](std::int64_t begin, std::int64_t end, unsigned thread) {
+    kernel.run(run.job, run.parameters, {begin, end}, scratch_[thread]);
+  });
+  return {};
+}

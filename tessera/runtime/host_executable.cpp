@@ -1,0 +1,130 @@
+#include "tessera/runtime/host_executable.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "tessera/op/interpreter.h"
+#include "tessera/op/wide.h"
+
+using namespace tessera;
+using namespace tessera::runtime;
+using plan::Place;
+using plan::StepKind;
+using plan::Where;
+
+namespace {
+
+/// Bits of a double for floats, of an i64 for the others.
+double number_of(std::uint64_t bits, op::Dtype dtype) {
+  return ir::is_float(dtype) ? std::bit_cast<double>(bits)
+                             : static_cast<double>(static_cast<std::int64_t>(bits));
+}
+
+/// Writes a number, given as bits, as its dtype stores it.
+void store_number(std::uint64_t bits, op::Dtype dtype, std::uint64_t& cell) {
+  auto* at = reinterpret_cast<std::byte*>(&cell);
+  if (ir::is_float(dtype)) {
+    const auto value = std::bit_cast<double>(bits);
+    op::storer<double>(dtype)(at, 0, 1, 1, &value);
+  } else {
+    const op::SignedWide value = static_cast<std::int64_t>(bits);
+    op::storer<op::SignedWide>(dtype)(at, 0, 1, 1, &value);
+  }
+}
+
+}  // namespace
+
+void runtime::clear(const op::Array& array) {
+  std::fill_n(array.data, static_cast<std::size_t>(array.size()) * ir::size_of(array.dtype), std::byte{0});
+}
+
+Result<void> HostExecutable::prepare(std::span<const std::int64_t> sizes,
+                                     std::span<const op::Layout> inputs) {
+  plan::Binding binding = TESSERA_TRY(plan::bind(*plan_, sizes, inputs));
+  const auto bytes = static_cast<std::size_t>(binding.memory.bytes);
+  if (scratch_ == nullptr || scratch_->size() < bytes) scratch_ = TESSERA_TRY(pool_->allocate(bytes));
+  binding_ = std::move(binding);
+  cells_.assign(plan_->parameters.size(), 0);
+  for (const std::int64_t size : binding_.size_cells) cells_.push_back(static_cast<std::uint64_t>(size));
+  numbers_.assign(plan_->parameters.size(), 0);
+  work_.clear();
+  for (plan::StepId s = 0; s < plan_->steps.size(); ++s)
+    if (!binding_.is_view[s]) add_work(s);
+  sizes_changed();
+  return {};
+}
+
+void HostExecutable::add_work(plan::StepId s) {
+  HostWork work{.step = s};
+  const plan::Step& step = plan_->steps[s];
+  for (const plan::ValueId v : step.inputs)
+    work.inputs.push_back({plan_->values[v].type.dtype, binding_.places[v].layout, nullptr});
+  for (const plan::ValueId v : step.results)
+    work.results.push_back({plan_->values[v].type.dtype, binding_.places[v].layout, nullptr});
+  work_.push_back(std::move(work));
+}
+
+std::byte* HostExecutable::address(plan::ValueId value, const Launch& launch) {
+  const Place& place = binding_.places[value];
+  switch (place.where) {
+    case Where::input:
+      return launch.inputs[place.index];
+    case Where::output:
+      return launch.outputs[place.index];
+    case Where::constant:
+      return plan_->constants[place.index].array().data;
+    case Where::cell:
+      return reinterpret_cast<std::byte*>(&cells_[place.index]);
+    case Where::scratch:
+      return scratch_->data() + place.byte;
+  }
+  return nullptr;
+}
+
+void HostExecutable::set_parameters(const Launch& launch) {
+  for (std::size_t i = 0; i < plan_->parameters.size(); ++i) {
+    store_number(launch.parameters[i], plan_->parameters[i], cells_[i]);
+    numbers_[i] = number_of(launch.parameters[i], plan_->parameters[i]);
+  }
+}
+
+/// Whether one of them is not where it was.
+bool HostExecutable::set_addresses(HostWork& work, const Launch& launch) {
+  const plan::Step& step = step_of(work);
+  bool moved = false;
+  const auto set = [&](op::Array& array, plan::ValueId value) {
+    std::byte* at = address(value, launch);
+    moved = moved || array.data != at;
+    array.data = at;
+  };
+  for (std::size_t i = 0; i < step.inputs.size(); ++i) set(work.inputs[i], step.inputs[i]);
+  for (std::size_t i = 0; i < step.results.size(); ++i) set(work.results[i], step.results[i]);
+  return moved;
+}
+
+Result<void> HostExecutable::run(const Launch& launch) {
+  set_parameters(launch);
+  for (std::size_t i = 0; i < work_.size(); ++i) {
+    HostWork& work = work_[i];
+    const bool moved = set_addresses(work, launch);
+    if (step_of(work).kind == StepKind::copy) {
+      op::copy_elements(work.inputs[0], work.results[0]);
+      continue;
+    }
+    auto done = run_work(i, work, moved);
+    if (!done) return std::move(done).error().at(step_of(work).span.resolve());
+  }
+  return {};
+}
+
+Result<void> HostExecutable::run_by_ops(const HostWork& work) const {
+  std::vector<op::HostTensor> inputs;
+  for (const op::Array& from : work.inputs) {
+    inputs.push_back(TESSERA_TRY(op::HostTensor::allocate(from.dtype, from.shape())));
+    op::copy_elements(from, inputs.back().array());
+  }
+  const auto values =
+      TESSERA_TRY(op::interpret(*step_of(work).function, inputs, {.parameters = numbers_}, binding_.sizes));
+  for (std::size_t i = 0; i < work.results.size(); ++i) op::copy_elements(values[i].array(), work.results[i]);
+  return {};
+}

@@ -1,0 +1,121 @@
+// Plans for those who do not want to wait until their code is hot, and what the engine did with it.
+//
+//   auto step = ts::compile([&](const ts::Tensor& x, const ts::Tensor& rate) { return x - rate * 0.5; });
+//   ts::Tensor y = step(x, 0.1);        // traced once per types of the arguments, then one plan
+//
+// Nothing of this is needed: code that is evaluated again and again gets a plan by itself.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "tessera/tensor/create.h"
+#include "tessera/tensor/tensor.h"
+
+namespace tessera {
+
+namespace detail {
+
+/// A function that is traced once per types of its arguments. Thread-safe.
+class CompiledBody {
+ public:
+  using Body = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+
+  CompiledBody(Body body, Here here);
+  ~CompiledBody();
+  [[nodiscard]] std::vector<Tensor> operator()(const std::vector<Tensor>& arguments) const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+inline const Tensor& as_argument(const Tensor& tensor) { return tensor; }
+/// A number is a parameter: it may differ from call to call.
+template <class T>
+requires std::is_arithmetic_v<T> Tensor as_argument(T value) {
+  return std::is_floating_point_v<T> ? full({}, static_cast<double>(value))
+                                     : full({}, static_cast<double>(value), {.dtype = i64});
+}
+inline std::vector<Tensor> as_list(Tensor tensor) { return {std::move(tensor)}; }
+inline std::vector<Tensor> as_list(std::vector<Tensor> tensors) { return tensors; }
+
+template <class F, std::size_t... i>
+std::vector<Tensor> apply_list(const F& f, const std::vector<Tensor>& x, std::index_sequence<i...>) {
+  return as_list(f(x[i]...));
+}
+
+/// Plans of evaluations on this thread are made at once while it lives.
+struct PlanAtOnce {
+  PlanAtOnce();
+  ~PlanAtOnce();
+  PlanAtOnce(const PlanAtOnce&) = delete;
+  PlanAtOnce& operator=(const PlanAtOnce&) = delete;
+};
+
+}  // namespace detail
+
+/// A function of tensors that is traced when it is first called, and then run as one plan. Numbers among the
+/// arguments may differ from call to call; numbers and tensors inside are what they were when it was traced.
+/// Other dtypes or shapes of the arguments are traced anew.
+template <class F>
+class Compiled {
+ public:
+  Compiled(F f, Here here) : f_(std::make_shared<F>(std::move(f))), here_(here) {}
+
+  template <class... A>
+  auto operator()(const A&... arguments) const {
+    using Result = std::invoke_result_t<const F&, decltype(detail::as_argument(arguments))...>;
+    const auto& body = body_for<sizeof...(A)>();
+    auto results = body({Tensor(detail::as_argument(arguments))...});
+    if constexpr (std::is_same_v<Result, Tensor>)
+      return std::move(results[0]);
+    else
+      return results;
+  }
+
+ private:
+  template <std::size_t n>
+  const detail::CompiledBody& body_for() const {
+    if (body_ == nullptr)
+      body_ = std::make_shared<detail::CompiledBody>(
+          [f = f_](const std::vector<Tensor>& x) {
+            return detail::apply_list(*f, x, std::make_index_sequence<n>());
+          },
+          here_);
+    return *body_;
+  }
+
+  std::shared_ptr<F> f_;
+  Here here_;
+  mutable std::shared_ptr<detail::CompiledBody> body_;
+};
+
+template <class F>
+[[nodiscard]] Compiled<F> compile(F f, Here here = {}) {
+  return Compiled<F>(std::move(f), here);
+}
+
+/// Calls `f` with each size and evaluates what it returns, so that the plan for all these sizes is there when
+/// the program needs it.
+template <class F>
+void warm_up(const F& f, std::span<const std::int64_t> sizes, Here here = {}) {
+  const detail::PlanAtOnce at_once;
+  for (const std::int64_t size : sizes) eval(detail::as_list(f(size)), here);
+}
+template <class F>
+void warm_up(const F& f, std::initializer_list<std::int64_t> sizes, Here here = {}) {
+  warm_up(f, std::span(sizes.begin(), sizes.size()), here);
+}
+
+/// What the last evaluation of the default engine did, and why: which parts ran as plans, what had to change,
+/// why others did not.
+[[nodiscard]] std::string explain();
+
+}  // namespace tessera

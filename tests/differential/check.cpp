@@ -1,0 +1,120 @@
+#include "tests/differential/check.h"
+
+#include <algorithm>
+
+#include "tessera/base/text.h"
+#include "tessera/compile/check_calls.h"
+#include "tessera/compile/pipeline.h"
+#include "tessera/ir/structural_equal.h"
+#include "tests/differential/random_values.h"
+#include "tests/differential/runs.h"
+
+using namespace tessera;
+using namespace tessera::differential;
+
+namespace {
+
+compile::PassOptions pass_options(const Variant& variant) {
+  compile::PassOptions out;
+  out.floats = variant.exact ? compile::FloatRules::exact : compile::FloatRules::rounding;
+  if (!variant.exact)
+    out.takes = [seed = variant.seed](const op::CallInfo& call) {
+      return std::hash<std::string_view>()(call.card().name) % 3 == seed % 3;
+    };
+  return out;
+}
+
+/// One program and what it should give.
+class Check {
+ public:
+  Check(const Program& program, const Variant& variant) : program_(program), variant_(variant) {}
+
+  Verdict run() {
+    auto first = run_reference(*program_.function, program_, program_.first_parameters);
+    auto second = run_reference(*program_.function, program_, program_.second_parameters);
+    if (!first || !second) return {};
+    expected_[0] = *std::move(first);
+    expected_[1] = *std::move(second);
+    Verdict out{.ran = true};
+    if ((out.failure = laws_broken())) return out;
+    if ((out.failure = compiled_differs())) return out;
+    if (program_.sizes.empty()) out.failure = lazy_differs();
+    return out;
+  }
+
+ private:
+  [[nodiscard]] std::span<const double> parameters(int run) const {
+    return run == 0 ? program_.first_parameters : program_.second_parameters;
+  }
+
+  std::optional<std::string> compiled_differs() {
+    const auto compiled = compile::run_passes(
+        program_.function, {.passes = pass_options(variant_), .disabled = variant_.disabled, .verify = true});
+    if (!compiled) return cat("compiling fails: ", compiled.error().to_text());
+    return differs(*compiled->function, "compiled");
+  }
+
+  std::optional<std::string> differs(const ir::Function& function, std::string_view what) {
+    for (int run : {0, 1}) {
+      const auto got = run_reference(function, program_, parameters(run));
+      if (!got) return cat(what, ": ", got.error().to_text());
+      if (auto text = compare(*got, run)) return cat(what, ", run ", run, ": ", *text);
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::string> compare(const Results& got, int run) {
+    if (variant_.exact) return difference(expected_[run], got);
+    const auto tolerance = tolerance_of(program_, expected_[run], parameters(run), variant_.seed);
+    return tolerance ? difference_beyond(*tolerance, expected_[run], got) : std::nullopt;
+  }
+
+  std::optional<std::string> lazy_differs() {
+    for (int run : {0, 1}) {
+      const auto got = run_lazily(program_, parameters(run));
+      if (!got && got.error().code() == ErrorCode::unsupported) return std::nullopt;
+      if (!got) return cat("lazy: ", got.error().to_text());
+      if (auto text = difference(expected_[run], *got)) return cat("lazy, run ", run, ": ", *text);
+    }
+    return std::nullopt;
+  }
+
+  /// Every pass alone keeps the value, is idempotent, and gives the same object back if nothing changed.
+  std::optional<std::string> laws_broken() {
+    const auto options = pass_options(variant_);
+    std::string_view last;
+    for (const compile::Pass& pass : compile::all_passes()) {
+      if (pass.name == std::exchange(last, pass.name)) continue;
+      compile::PassContext context(options);
+      const auto once = pass.run(program_.function, context);
+      if (!once) return cat(pass.name, " fails: ", once.error().to_text());
+      if (*once == program_.function) continue;
+      if (ir::structural_equal(**once, *program_.function, ir::CompareMode::strict))
+        return cat(pass.name, " changed nothing but gave another object");
+      for (const Error& error : compile::validate(**once)) return cat(pass.name, ": ", error.to_text());
+      if (auto text = differs(**once, pass.name)) return text;
+      const auto twice = pass.run(*once, context);
+      if (!twice || *twice != *once) return cat(pass.name, " is not idempotent");
+    }
+    return std::nullopt;
+  }
+
+  const Program& program_;
+  const Variant& variant_;
+  Results expected_[2];
+};
+
+}  // namespace
+
+Variant tessera::differential::random_variant(std::uint64_t seed, Numbers numbers) {
+  Random random(seed ^ 0x9e3779b97f4a7c15ULL);
+  Variant out{.exact = numbers == Numbers::any, .seed = seed};
+  if (random.one_in(3)) return out;
+  for (const compile::Pass& pass : compile::all_passes())
+    if (random.one_in(3)) out.disabled.emplace_back(pass.name);
+  return out;
+}
+
+Verdict tessera::differential::check(const Program& program, const Variant& variant) {
+  return Check(program, variant).run();
+}

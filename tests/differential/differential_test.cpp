@@ -1,0 +1,68 @@
+// A bounded run of the fuzzer from seed 1 or TESSERA_SEED, and the programs it found before. tools/fuzz goes
+// on.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tessera/ir/print.h"
+#include "tests/differential/check.h"
+
+using namespace tessera;
+using namespace tessera::differential;
+namespace fs = std::filesystem;
+
+namespace {
+
+TEST(Differential, FoundProgramsStayRight) {
+  for (const auto& entry : fs::directory_iterator(TESSERA_SOURCE_DIR "/tests/differential/found")) {
+    if (entry.path().extension() != ".txt") continue;
+    SCOPED_TRACE(entry.path().filename());
+    std::ostringstream text;
+    text << std::ifstream(entry.path()).rdbuf();
+    const auto found = read_case(text.str());
+    ASSERT_TRUE(found) << found.error().to_text();
+    const Verdict verdict = check(found->program, found->variant);
+    EXPECT_TRUE(verdict.ran);
+    EXPECT_FALSE(verdict.failure) << *verdict.failure;
+  }
+}
+
+struct Kind {
+  const char* name;
+  ProgramOptions options;
+};
+
+class RandomPrograms : public testing::TestWithParam<Kind> {};
+
+TEST_P(RandomPrograms, AgreeInAllRuns) {
+  using Clock = std::chrono::steady_clock;
+  const char* given = std::getenv("TESSERA_SEED");
+  const std::uint64_t first = given == nullptr ? 1 : std::strtoull(given, nullptr, 10);
+  const auto end = Clock::now() + std::chrono::seconds(5);
+  std::uint64_t ran = 0, seed = first;
+  for (; Clock::now() < end; ++seed) {
+    const Program program = random_program(seed, GetParam().options);
+    const Variant variant = random_variant(seed, GetParam().options.numbers);
+    const Verdict verdict = check(program, variant);
+    ran += verdict.ran ? 1 : 0;
+    ASSERT_FALSE(verdict.failure) << "TESSERA_SEED=" << seed << "\n"
+                                  << *verdict.failure << "\n"
+                                  << ir::print(*program.function);
+  }
+  std::printf("%s: %llu programs, seeds %llu to %llu\n", GetParam().name,
+              static_cast<unsigned long long>(ran), static_cast<unsigned long long>(first),
+              static_cast<unsigned long long>(seed - 1));
+  EXPECT_GE(ran, 5U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Differential, RandomPrograms,
+                         testing::Values(Kind{"any", {}},
+                                         Kind{"continuous", {.numbers = Numbers::continuous}},
+                                         Kind{"symbolic", {.symbolic = true}}),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+}  // namespace

@@ -1,0 +1,86 @@
+// The fuzzer: random programs until the time is over; the first that fails is reduced and written as a file.
+//
+//   tessera_fuzz --minutes 10 --seed 1 --out tests/differential/found
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "tessera/base/text.h"
+#include "tests/differential/check.h"
+
+using namespace tessera;
+using namespace tessera::differential;
+
+namespace {
+
+struct Arguments {
+  double minutes = 1;
+  std::uint64_t seed = 1;
+  std::string out = ".";
+  std::uint64_t most_failures = 1;
+};
+
+Arguments parse(int argc, char** argv) {
+  Arguments out;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string name = argv[i], value = argv[i + 1];
+    if (name == "--minutes") out.minutes = std::atof(value.c_str());
+    if (name == "--seed") out.seed = std::strtoull(value.c_str(), nullptr, 10);
+    if (name == "--out") out.out = value;
+    if (name == "--failures") out.most_failures = std::strtoull(value.c_str(), nullptr, 10);
+  }
+  return out;
+}
+
+/// One program in four is checked for rounding, one in eight has symbolic sizes.
+ProgramOptions options_of(std::uint64_t seed) {
+  ProgramOptions out;
+  if (seed % 4 == 3) out.numbers = Numbers::continuous;
+  if (seed % 8 == 6) out.symbolic = true;
+  return out;
+}
+
+void report(const Program& program, const Variant& variant, const std::string& failure, std::uint64_t seed,
+            const std::string& folder) {
+  std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), failure.c_str());
+  const Program small = reduced(program, variant);
+  const auto verdict = check(small, variant);
+  const std::string path = cat(folder, "/seed_", seed, ".txt");
+  std::ofstream(path) << write_case(small, variant, verdict.failure.value_or(failure));
+  std::printf("  reduced to %zu statements: %s\n", small.function->body.size(), path.c_str());
+  std::fflush(stdout);
+}
+
+int run(const Arguments& arguments) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                      std::chrono::duration<double, std::ratio<60>>(arguments.minutes));
+  std::uint64_t ran = 0, failed = 0, seed = arguments.seed;
+  for (; Clock::now() < end && failed < arguments.most_failures; ++seed) {
+    const ProgramOptions options = options_of(seed);
+    const Program program = random_program(seed, options);
+    const Variant variant = random_variant(seed, options.numbers);
+    const Verdict verdict = check(program, variant);
+    ran += verdict.ran ? 1 : 0;
+    if (!verdict.failure) continue;
+    ++failed;
+    report(program, variant, *verdict.failure, seed, arguments.out);
+  }
+  std::printf("%llu programs ran, %llu failed, seeds %llu to %llu\n", static_cast<unsigned long long>(ran),
+              static_cast<unsigned long long>(failed), static_cast<unsigned long long>(arguments.seed),
+              static_cast<unsigned long long>(seed - 1));
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(parse(argc, argv));
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "fuzz: %s\n", e.what());
+    return 2;
+  }
+}

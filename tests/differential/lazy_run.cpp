@@ -1,0 +1,209 @@
+#include "tessera/ir/node_table.h"
+#include "tessera/op/interpreter.h"
+#include "tessera/tensor/call.h"
+#include "tessera/tensor/create.h"
+#include "tessera/tensor/region.h"
+#include "tests/differential/runs.h"
+#include "tests/support/compare.h"
+
+using namespace tessera;
+using namespace tessera::differential;
+
+namespace {
+
+Tensor tensor_of(const op::HostTensor& host) {
+  return from_bytes({host.array().data, host.byte_size()}, {host.shape().begin(), host.shape().end()},
+                    {.dtype = host.dtype()});
+}
+
+op::HostTensor host_of(const Tensor& tensor) {
+  const auto shape = tensor.shape();
+  const op::HostTensor out =
+      value_or_throw(op::HostTensor::allocate(tensor.dtype(), op::Extents(shape.begin(), shape.end())));
+  const auto bytes = tensor.bytes();
+  std::copy(bytes.begin(), bytes.end(), out.array().data);
+  return out;
+}
+
+/// Records a function as a person would write it with tensors.
+class LazyRun {
+ public:
+  LazyRun(const ir::Function& function, std::span<const double> parameters)
+      : function_(function), parameters_(parameters) {}
+
+  Tensors operator()(const Tensors& inputs) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) values_[*function_.params[i]] = {inputs[i]};
+    for (const auto& statement : function_.body) {
+      Tensors results = value(*statement->value);
+      if (ir::is<ir::Tuple>(statement->value)) {
+        values_[*statement->targets[0]] = std::move(results);
+        continue;
+      }
+      for (std::size_t i = 0; i < results.size(); ++i) values_[*statement->targets[i]] = {results[i]};
+    }
+    return operands(function_.results);
+  }
+
+ private:
+  // ---- operands
+
+  std::optional<op::ScalarValue> scalar(const ir::Expr& operand) const {
+    return op::evaluate_scalar(operand, [&](const ir::Expr& leaf) -> std::optional<op::ScalarValue> {
+      const auto* param = ir::as<ir::Param>(leaf);
+      if (param == nullptr) return std::nullopt;
+      const double value = parameters_[param->slot];
+      return ir::is_float(param->dtype) ? op::ScalarValue{param->dtype, value, 0}
+                                        : op::ScalarValue{param->dtype, 0, static_cast<std::int64_t>(value)};
+    });
+  }
+
+  Tensor operand(const ir::Expr& expr) {
+    if (ir::is<ir::Var>(expr)) return values_.find(expr)->front();
+    if (const auto* dense = ir::as<ir::Dense>(expr)) {
+      Shape shape;
+      for (const ir::Dim& dim : dense->type->shape) shape.push_back(dim.value());
+      return from_bytes(dense->data.span(), shape, {.dtype = dense->type->dtype});
+    }
+    const auto value = scalar(expr);
+    TESSERA_CHECK(value.has_value(), "an operand has no value");
+    op::HostTensor out = value_or_throw(op::HostTensor::allocate(value->dtype, {}));
+    if (ir::is_float(value->dtype)) {
+      op::storer<double>(value->dtype)(out.array().data, 0, 1, 1, &value->number);
+    } else {
+      const op::SignedWide integer = value->integer;
+      op::storer<op::SignedWide>(value->dtype)(out.array().data, 0, 1, 1, &integer);
+    }
+    return tensor_of(out);
+  }
+
+  Tensors operands(const std::vector<ir::ExprRef>& list) {
+    Tensors out;
+    for (const auto& one : list) out.push_back(operand(*one));
+    return out;
+  }
+
+  // ---- statements
+
+  Tensors value(const ir::Expr& expr) {
+    switch (expr.kind()) {
+      case ir::NodeKind::call:
+        return call(static_cast<const ir::Call&>(expr));
+      case ir::NodeKind::tuple:
+        return operands(static_cast<const ir::Tuple&>(expr).elements);
+      case ir::NodeKind::item: {
+        const auto& item = static_cast<const ir::Item&>(expr);
+        return {(*values_.find(*item.tuple))[item.index]};
+      }
+      case ir::NodeKind::invoke: {
+        const auto& invoke = static_cast<const ir::Invoke&>(expr);
+        return inside(*invoke.callee, operands(invoke.args));
+      }
+      case ir::NodeKind::if_region:
+        return if_region(static_cast<const ir::IfRegion&>(expr));
+      case ir::NodeKind::switch_region:
+        return switch_region(static_cast<const ir::SwitchRegion&>(expr));
+      case ir::NodeKind::while_region:
+        return while_region(static_cast<const ir::WhileRegion&>(expr));
+      case ir::NodeKind::for_region:
+        return for_region(static_cast<const ir::ForRegion&>(expr));
+      default:
+        return {operand(expr)};
+    }
+  }
+
+  Tensors call(const ir::Call& call) {
+    const op::Card& card = detail::card(call.op);
+    Tensors held(call.args.size());
+    detail::CallOperands operands;
+    for (std::size_t i = 0; i < call.args.size(); ++i) {
+      const auto number = as_number(card, call, i);
+      if (number && ir::is_float(number->dtype))
+        operands.add(Operand(number->number));
+      else if (number)
+        operands.add(Operand(number->integer));
+      else
+        operands.add(Operand(held[i] = operand(*call.args[i])));
+    }
+    return detail::call_all(card, operands, call.attrs);
+  }
+
+  /// A scalar is recorded as a number where a tensor beside it says its dtype.
+  std::optional<op::ScalarValue> as_number(const op::Card& card, const ir::Call& call, std::size_t i) const {
+    if (ir::is<ir::Var>(call.args[i]) || ir::is<ir::Dense>(call.args[i]) || i >= card.inputs.size() ||
+        card.inputs[i].type != "T")
+      return std::nullopt;
+    const auto value = scalar(*call.args[i]);
+    if (!value || value->dtype == ir::Dtype::boolean) return std::nullopt;
+    for (std::size_t k = 0; k < call.args.size() && k < card.inputs.size(); ++k)
+      if (const auto* var = ir::as<ir::Var>(call.args[k]); var != nullptr && card.inputs[k].type == "T")
+        return value;
+    return std::nullopt;
+  }
+
+  // ---- regions
+
+  [[nodiscard]] Tensors inside(const ir::Function& body, const Tensors& inputs) const {
+    return LazyRun(body, parameters_)(inputs);
+  }
+
+  static Tensors joined(Tensors a, const Tensors& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+  }
+
+  Tensors if_region(const ir::IfRegion& region) {
+    const Tensors captures = operands(region.captures);
+    const std::function<Tensors()> then = [&] { return inside(*region.then_body, captures); };
+    const std::function<Tensors()> otherwise = [&] { return inside(*region.else_body, captures); };
+    return cond(operand(*region.condition), then, otherwise);
+  }
+
+  Tensors switch_region(const ir::SwitchRegion& region) {
+    const Tensors captures = operands(region.captures);
+    std::vector<std::function<Tensors()>> bodies;
+    for (const auto& body : region.bodies) bodies.emplace_back([&] { return inside(*body, captures); });
+    return switch_(operand(*region.index), bodies);
+  }
+
+  Tensors while_region(const ir::WhileRegion& region) {
+    const Tensors captures = operands(region.captures);
+    return while_loop([&](const Tensors& s) { return inside(*region.condition, joined(s, captures))[0]; },
+                      [&](const Tensors& s) { return inside(*region.body, joined(s, captures)); },
+                      operands(region.inits), {.max_iterations = region.limit});
+  }
+
+  Tensors for_region(const ir::ForRegion& region) {
+    const Tensors captures = operands(region.captures);
+    const Tensor count = operand(*region.count);
+    return for_loop(
+        count,
+        [&](const Tensor& i, const Tensors& s) {
+          return inside(*region.body, joined({i}, joined(s, captures)));
+        },
+        operands(region.inits));
+  }
+
+  const ir::Function& function_;
+  std::span<const double> parameters_;
+  ir::NodeTable<Tensors> values_;
+};
+
+}  // namespace
+
+Result<Results> tessera::differential::run_lazily(const Program& program,
+                                                  std::span<const double> parameters) {
+  for (const auto& statement : program.function->body)
+    if (ir::is<ir::ScalarType>(statement->targets[0]->type))
+      return Error(ErrorCode::unsupported, "a size depends on data");
+  try {
+    Tensors inputs;
+    for (const auto& input : program.inputs) inputs.push_back(tensor_of(input));
+    const Tensors tensors = LazyRun(*program.function, parameters)(inputs);
+    eval(tensors);
+    Results out;
+    for (const Tensor& tensor : tensors) out.push_back(host_of(tensor));
+    return out;
+  } catch (const Exception& e) {
+    return e.error();
+  }
+}

@@ -1,0 +1,99 @@
+#include "tests/differential/runs.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "tessera/base/text.h"
+#include "tessera/op/interpreter.h"
+#include "tests/differential/random_values.h"
+#include "tests/support/compare.h"
+
+using namespace tessera;
+using namespace tessera::differential;
+
+namespace {
+
+std::string type_text(const op::HostTensor& tensor) {
+  return cat(tensor.dtype(), "[", join(tensor.shape(), ", "), "]");
+}
+
+bool same_element(const op::ScalarValue& a, const op::ScalarValue& b) {
+  if (!ir::is_float(a.dtype)) return a.integer == b.integer;
+  if (std::isnan(a.number) || std::isnan(b.number)) return std::isnan(a.number) && std::isnan(b.number);
+  return a.number == b.number && std::signbit(a.number) == std::signbit(b.number);
+}
+
+std::string element_text(const op::ScalarValue& value) {
+  return ir::is_float(value.dtype) ? cat(value.number) : cat(value.integer);
+}
+
+/// Calls `f(result, element, expected, got)` until it returns a text.
+template <class F>
+std::optional<std::string> compare(const Results& expected, const Results& got, F&& f) {
+  if (expected.size() != got.size()) return cat(got.size(), " results, expected ", expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (expected[i].dtype() != got[i].dtype() || expected[i].shape() != got[i].shape())
+      return cat("result ", i, " is ", type_text(got[i]), ", expected ", type_text(expected[i]));
+    for (std::int64_t k = 0; k < expected[i].size(); ++k) {
+      const auto a = fixture::element(expected[i].array(), k), b = fixture::element(got[i].array(), k);
+      if (!f(i, static_cast<std::size_t>(k), a, b))
+        return cat("element ", k, " of result ", i, " is ", element_text(b), ", expected ", element_text(a));
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<Results> tessera::differential::run_reference(const ir::Function& function, const Program& program,
+                                                     std::span<const double> parameters) {
+  return op::interpret(function, program.inputs, {.parameters = parameters}, program.sizes);
+}
+
+std::optional<std::string> tessera::differential::difference(const Results& expected, const Results& got) {
+  return compare(expected, got,
+                 [](std::size_t, std::size_t, const auto& a, const auto& b) { return same_element(a, b); });
+}
+
+Result<Tolerance> tessera::differential::tolerance_of(const Program& program, const Results& expected,
+                                                      std::span<const double> parameters,
+                                                      std::uint64_t seed) {
+  constexpr double step = 0x1p-22;  // four roundings of an f32
+  Tolerance out;
+  for (const auto& result : expected)
+    out.of_results.emplace_back(static_cast<std::size_t>(result.size()), 0.0);
+  Random random(seed);
+  for (int run = 0; run < 3; ++run) {
+    Program moved = program;
+    for (op::HostTensor& input : moved.inputs) {
+      if (!ir::is_float(input.dtype())) continue;
+      auto values = fixture::doubles(input);
+      for (double& v : values) v += (random.one_in(2) ? step : -step) * (1 + std::abs(v));
+      input = fixture::converted(op::HostTensor::of<double>(ir::Dtype::f64, input.shape(), values),
+                                 input.dtype());
+    }
+    const Results near = TESSERA_TRY(run_reference(*program.function, moved, parameters));
+    (void)compare(expected, near, [&](std::size_t i, std::size_t k, const auto& a, const auto& b) {
+      double& most = out.of_results[i][k];
+      const double moves = std::abs(a.number - b.number);
+      most = std::isnan(moves) ? std::numeric_limits<double>::infinity() : std::max(most, moves);
+      return true;
+    });
+  }
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    for (std::size_t k = 0; k < out.of_results[i].size(); ++k) {
+      const double size =
+          std::abs(fixture::element(expected[i].array(), static_cast<std::int64_t>(k)).number);
+      out.of_results[i][k] = 64 * (out.of_results[i][k] + step * (1 + size));
+    }
+  return out;
+}
+
+std::optional<std::string> tessera::differential::difference_beyond(const Tolerance& tolerance,
+                                                                    const Results& expected,
+                                                                    const Results& got) {
+  return compare(expected, got, [&](std::size_t i, std::size_t k, const auto& a, const auto& b) {
+    return same_element(a, b) || !std::isfinite(tolerance.of_results[i][k]) ||
+           std::abs(a.number - b.number) <= tolerance.of_results[i][k];
+  });
+}
