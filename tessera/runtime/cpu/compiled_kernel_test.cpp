@@ -106,9 +106,48 @@ TEST_F(CompiledKernelTest, FunctionsKeepTheirLimitsOverAllFloats) {
   EXPECT_LE(worst_ulps("cos", [](double x) { return std::cos(x); }), 2);
   EXPECT_LE(worst_ulps("tanh", [](double x) { return std::tanh(x); }), 6);
   EXPECT_LE(worst_ulps("erf", [](double x) { return std::erf(x); }), 6);
+  EXPECT_LE(worst_ulps("gelu", [](double x) { return 0.5 * x * std::erfc(-x * 0.70710678118654752440); }), 6);
   EXPECT_LE(worst_ulps("expm1", [](double x) { return std::expm1(x); }), 4);
   EXPECT_LE(worst_ulps("log1p", [](double x) { return std::log1p(x); }), 4);
   EXPECT_LE(worst_ulps("sqrt", [](double x) { return std::sqrt(x); }), 0.5);
+}
+
+TEST_F(CompiledKernelTest, PreciseFunctionsAreWithinTwoUnitsOfTheLastPlace) {
+  const KernelOptions precise{.is_precise = true};
+  EXPECT_LE(worst_ulps(
+                "exp", [](double x) { return std::exp(x); }, precise),
+            2);
+  EXPECT_LE(worst_ulps(
+                "exp2", [](double x) { return std::exp2(x); }, precise),
+            2);
+  EXPECT_LE(worst_ulps(
+                "expm1", [](double x) { return std::expm1(x); }, precise),
+            2);
+  EXPECT_LE(worst_ulps(
+                "log", [](double x) { return std::log(x); }, precise),
+            2);
+  EXPECT_LE(worst_ulps(
+                "log2", [](double x) { return std::log2(x); }, precise),
+            2);
+  EXPECT_LE(worst_ulps(
+                "log1p", [](double x) { return std::log1p(x); }, precise),
+            2);
+  EXPECT_LE(worst_ulps(
+                "sin", [](double x) { return std::sin(x); }, precise),
+            2);
+  EXPECT_LE(worst_ulps(
+                "cos", [](double x) { return std::cos(x); }, precise),
+            2);
+  EXPECT_LE(worst_ulps(
+                "tanh", [](double x) { return std::tanh(x); }, precise),
+            2);
+  EXPECT_LE(worst_ulps(
+                "erf", [](double x) { return std::erf(x); }, precise),
+            2);
+  // Four factors, each rounded.
+  EXPECT_LE(worst_ulps(
+                "gelu", [](double x) { return 0.5 * x * std::erfc(-x * 0.70710678118654752440); }, precise),
+            4);
 }
 
 /// A row's divisor that has no good reciprocal is divided by.

@@ -86,6 +86,10 @@ struct OnVectors {
     return {active->call(f, "llvm.x86.avx512.mask.scalef.ps.512", {f, f, f, "i16", "i32"},
                          {sum, n.name, "zeroinitializer", "-1", "4"})};
   }
+  static Float copy_sign(const Float& a, const Float& b) {
+    const std::string f = floats();
+    return {active->call(f, cat("llvm.copysign.", active->suffix("float")), {f, f}, {a.name, b.name})};
+  }
   static Float without_quarter_turns(const Float& x, const Float& n) {
     return kernel::math::reduced_angle<OnVectors>(x, n);
   }
@@ -325,9 +329,9 @@ Result<std::string> VectorCode::function_of_f32(ScalarOpcode opcode, const std::
     case ScalarOpcode::log1p:
       return math::log1p<OnVectors>(Float{x}).name;
     case ScalarOpcode::tanh:
-      return math::tanh<OnVectors>(Float{x}).name;
+      return (is_precise_ ? math::precise_tanh<OnVectors>(Float{x}) : math::tanh<OnVectors>(Float{x})).name;
     case ScalarOpcode::erf:
-      return math::erf<OnVectors>(Float{x}).name;
+      return (is_precise_ ? math::precise_erf<OnVectors>(Float{x}) : math::erf<OnVectors>(Float{x})).name;
     case ScalarOpcode::sin:
       return angle(x, 0);
     case ScalarOpcode::cos:
@@ -465,6 +469,11 @@ Result<std::string> VectorCode::operation(ScalarOpcode opcode, Dtype dtype,
   if (opcode >= ScalarOpcode::eq && opcode <= ScalarOpcode::ge) return compare(opcode, wide, operands);
   if (ir::is_float(wide)) return function_of_float(opcode, wide, operands);
   return function_of_integer(opcode, wide, operands);
+}
+
+std::string VectorCode::gelu(const std::string& x) {
+  const Active scope(*this);
+  return kernel::math::gelu<OnVectors>(Float{x}).name;
 }
 
 // ---- conversions

@@ -60,6 +60,8 @@ class VectorCode {
   /// `literal` says that the second operand is a constant other than NaN.
   Result<std::string> operation(ScalarOpcode opcode, Dtype dtype, std::span<const std::string> operands,
                                 bool literal = false);
+  /// Of f32: x times the normal distribution function of x, also where that is very small.
+  std::string gelu(const std::string& x);
   Result<std::string> cast(const std::string& value, Dtype from, Dtype to);
   Result<std::string> bitcast(const std::string& value, Dtype from, Dtype to);
   /// From what an array holds, and back.
