@@ -9,25 +9,37 @@ using namespace tessera::kernel;
 
 namespace {
 
-void add(Hasher& hasher, const Operand& operand) {
-  hasher.add(static_cast<std::uint64_t>(operand.dtype)).add(operand.argument);
-  hasher.add(operand.starts.size());
-  for (const Start& start : operand.starts)
-    hasher.add(static_cast<std::uint64_t>(start.value)).add((start.from_end ? 1 : 0) + (start.whole ? 2 : 0));
-  hasher.add(operand.terms.size());
-  for (const Term& term : operand.terms)
-    hasher.add(term.axis).add(term.array_axis).add(static_cast<std::uint64_t>(term.step));
-  hasher.add(operand.is_reshaped ? 1 : 0).add(operand.seen_as.size());
-  for (std::int64_t size : operand.seen_as) hasher.add(static_cast<std::uint64_t>(size));
-}
+/// Words, lists with their lengths in front.
+class Encoder {
+ public:
+  Encoder& add(std::uint64_t word) {
+    for (int shift = 0; shift < 64; shift += 8) out_ += static_cast<char>(word >> shift & 0xff);
+    return *this;
+  }
+  Encoder& add(const Operand& operand) {
+    add(static_cast<std::uint64_t>(operand.dtype)).add(operand.argument).add(operand.starts.size());
+    for (const Start& start : operand.starts)
+      add(static_cast<std::uint64_t>(start.value)).add((start.from_end ? 1 : 0) + (start.whole ? 2 : 0));
+    add(operand.terms.size());
+    for (const Term& term : operand.terms)
+      add(term.axis).add(term.array_axis).add(static_cast<std::uint64_t>(term.step));
+    add(operand.is_reshaped ? 1 : 0).add(operand.seen_as.size());
+    for (std::int64_t size : operand.seen_as) add(static_cast<std::uint64_t>(size));
+    return *this;
+  }
+  Encoder& add(const Instruction& instruction) {
+    add(static_cast<std::uint64_t>(instruction.kind) << 16 |
+        static_cast<std::uint64_t>(instruction.opcode) << 8 | static_cast<std::uint64_t>(instruction.dtype));
+    add(instruction.index).add(instruction.bits);
+    for (ValueId operand : instruction.operands) add(operand);
+    return *this;
+  }
 
-void add(Hasher& hasher, const Instruction& instruction) {
-  hasher.add(static_cast<std::uint64_t>(instruction.kind) << 16 |
-             static_cast<std::uint64_t>(instruction.opcode) << 8 |
-             static_cast<std::uint64_t>(instruction.dtype));
-  hasher.add(instruction.index).add(instruction.bits);
-  for (ValueId operand : instruction.operands) hasher.add(operand);
-}
+  std::string finish() { return std::move(out_); }
+
+ private:
+  std::string out_;
+};
 
 std::string constant_text(const Instruction& instruction) {
   if (ir::is_float(instruction.dtype)) {
@@ -89,21 +101,22 @@ bool tessera::kernel::equal(const Kernel& a, const Kernel& b) {
          a.stores == b.stores && a.parameters == b.parameters;
 }
 
-Hash128 tessera::kernel::hash(const Kernel& kernel) {
-  Hasher hasher(0x6b65726e656cULL);
-  hasher.add(kernel.input_count).add(kernel.output_count).add(kernel.outer_axes);
-  hasher.add(kernel.fixed_sizes.size());
-  for (std::int64_t size : kernel.fixed_sizes) hasher.add(static_cast<std::uint64_t>(size));
-  hasher.add(kernel.operands.size());
-  for (const Operand& operand : kernel.operands) add(hasher, operand);
-  hasher.add(kernel.body.size());
-  for (const Instruction& instruction : kernel.body) add(hasher, instruction);
-  hasher.add(kernel.stores.size());
-  for (const Store& store : kernel.stores) hasher.add(store.operand).add(store.value);
-  hasher.add(kernel.parameters.size());
-  for (Dtype dtype : kernel.parameters) hasher.add(static_cast<std::uint64_t>(dtype));
-  return hasher.finish();
+std::string tessera::kernel::encoded(const Kernel& kernel) {
+  Encoder out;
+  out.add(kernel.input_count).add(kernel.output_count).add(kernel.outer_axes).add(kernel.fixed_sizes.size());
+  for (std::int64_t size : kernel.fixed_sizes) out.add(static_cast<std::uint64_t>(size));
+  out.add(kernel.operands.size());
+  for (const Operand& operand : kernel.operands) out.add(operand);
+  out.add(kernel.body.size());
+  for (const Instruction& instruction : kernel.body) out.add(instruction);
+  out.add(kernel.stores.size());
+  for (const Store& store : kernel.stores) out.add(store.operand).add(store.value);
+  out.add(kernel.parameters.size());
+  for (Dtype dtype : kernel.parameters) out.add(static_cast<std::uint64_t>(dtype));
+  return out.finish();
 }
+
+Hash128 tessera::kernel::hash(const Kernel& kernel) { return hash_text(encoded(kernel)); }
 
 std::string tessera::kernel::to_text(const Kernel& kernel) {
   std::string out = "kernel over (";

@@ -116,6 +116,10 @@ struct Kernel {
   [[nodiscard]] bool reduces() const { return outer_axes < axis_count(); }
 };
 
+/// Everything that makes the kernel what it is, as bytes: equal kernels have equal bytes, others do not. The
+/// same on every machine.
+[[nodiscard]] std::string encoded(const Kernel& kernel);
+
 /// Whether one compiled kernel serves both. The hash finds, this decides.
 [[nodiscard]] bool equal(const Kernel& a, const Kernel& b);
 [[nodiscard]] Hash128 hash(const Kernel& kernel);

@@ -149,6 +149,17 @@ F tanh(const F& given) {
   return M::select(M::abs(given) < M::number(2e-4), given, x * p / q);
 }
 
+/// Within 2 units of the last place: near 0 what is added to x, elsewhere what is missing to 1.
+template <class M, class F>
+F precise_tanh(const F& x) {
+  const F size = M::abs(x), t = x * x;
+  const F p = polynomial<M>(t, -0.333333331592, 0.133333014208, -0.0539587482949, 0.0217647560741,
+                            -0.00833035636338, 0.00227741853465);
+  const F near = M::mul_add(p * t, x, x);
+  const F missing = M::number(2.0) / (exp<M>(size + size) + M::number(1.0));
+  return M::select(size < M::number(0.63), near, M::copy_sign(M::number(1.0) - missing, x));
+}
+
 template <class M, class F>
 F erf(const F& given) {
   const F x = limited<M>(given, -3.93, 3.93), t = x * x;
@@ -156,6 +167,45 @@ F erf(const F& given) {
                             0.000142399862011, -1.95474235661e-6, 1.98123472934e-8);
   const F q = polynomial<M>(t, 1.0, 0.511226599927, 0.115331176043, 0.0144203787127, 0.000963053112043);
   return x * p / q;
+}
+
+/// The part of the normal distribution beyond u >= 0, as two factors: each is right to its last places also
+/// where the product is too small to be.
+template <class F>
+struct Tail {
+  F power, ratio;
+};
+template <class M, class F>
+Tail<F> normal_tail(const F& given) {
+  const F u = limited<M>(given, 0.0, 14.5);
+  // exp(-u^2 / 2) with what the square loses, then what is left of the tail, which is smooth.
+  const F square = u * u, lost = M::mul_add(u, u, -square);
+  const Halved<F> h = by_ln2<M>(square * M::number(-0.5));
+  const F power = M::scaled(small_expm1<M>(M::mul_add(lost, M::number(-0.5), h.rest)), h.n);
+  const F p =
+      polynomial<M>(u, 0.500000002951, 0.438292599431, 0.183233230596, 0.04063253518, 0.00411619185933);
+  const F q =
+      polynomial<M>(u, 1.0, 1.67447017941, 1.20249557981, 0.469465550927, 0.101857108779, 0.0103176431528);
+  return {power, p / q};
+}
+
+/// x times the normal distribution function of x.
+template <class M, class F>
+F gelu(const F& x) {
+  const Tail<F> tail = normal_tail<M>(M::abs(x));
+  const F above = x * (M::number(1.0) - tail.power * tail.ratio), below = x * tail.power * tail.ratio;
+  return M::select(x > M::number(0.0), above, below);
+}
+
+template <class M, class F>
+F precise_erf(const F& x) {
+  const F size = M::abs(x), t = x * x;
+  const F p = polynomial<M>(t, 0.128379166202, -0.376126313292, 0.112836740554, -0.0268587189761,
+                            0.00520012715157, -0.000813804268964, 8.36558655974e-5);
+  const F near = M::mul_add(p, x, x);
+  const Tail<F> tail = normal_tail<M>(size * M::number(1.41421356237309505));
+  const F missing = tail.power * (tail.ratio + tail.ratio);
+  return M::select(size < M::number(0.93), near, M::copy_sign(M::number(1.0) - missing, x));
 }
 
 /// Beyond it sine and cosine need more bits of pi than its three parts have.

@@ -1,5 +1,9 @@
 #include "tessera/runtime/cpu/compiled_kernel.h"
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -25,6 +29,23 @@ unsigned vector_width() {
   if (__builtin_cpu_supports("avx512f")) return 16;
 #endif
   return 8;
+}
+
+/// Changes with how code is compiled and called: what older versions stored is not used.
+constexpr int code_version = 1;
+
+/// The processor as it describes itself: code made for one is used on its like alone.
+std::string processor_name() {
+  std::string out;
+#ifdef __x86_64__
+  for (const auto& [leaf, sub] : {std::pair{0U, 0U}, {1U, 0U}, {7U, 0U}, {7U, 1U}}) {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    if (__get_cpuid_count(leaf, sub, &a, &b, &c, &d) == 0) continue;
+    if (leaf == 1) b = 0;  // the number of the core
+    out += cat(a, ".", b, ".", c, ".", d, " ");
+  }
+#endif
+  return out;
 }
 
 /// Whether the lanes of a run are one loop of the generated function.
@@ -171,11 +192,26 @@ RowFunction CompiledKernel::code_for(const Job& job) {
   return reinterpret_cast<RowFunction>(reinterpret_cast<std::uintptr_t>(at->code->entry()));
 }
 
-Result<std::unique_ptr<ObjectCode>> CompiledKernel::compile(const CodeShape& shape) const {
-  const Llvm* llvm = TESSERA_TRY(Llvm::open());
+Result<std::unique_ptr<ObjectCode>> CompiledKernel::compile(const CodeShape& shape) {
   const std::string text = TESSERA_TRY(generate(kernel(), interpreter_.passes(), shape));
+  const std::string key = options_.store != nullptr ? store_key(text) : std::string();
+  if (options_.store != nullptr)
+    if (const auto stored = options_.store->load(key))
+      if (auto code = ObjectCode::load(*stored, row_function_name))
+        return std::make_unique<ObjectCode>(*std::move(code));
+  const Llvm* llvm = TESSERA_TRY(Llvm::open());
   const auto object = TESSERA_TRY(llvm->compile(text, options_.quality));
-  return std::make_unique<ObjectCode>(TESSERA_TRY(ObjectCode::load(object, row_function_name)));
+  auto code = std::make_unique<ObjectCode>(TESSERA_TRY(ObjectCode::load(object, row_function_name)));
+  if (options_.store != nullptr)
+    if (const auto saved = options_.store->save(key, object); !saved)
+      why_not_stored_ = saved.error().to_text();
+  return code;
+}
+
+/// The text that is compiled says all about kernel and shape, and changes with the generator.
+std::string CompiledKernel::store_key(const std::string& text) const {
+  const bool good = options_.quality == CodeQuality::good;
+  return cat("code ", code_version, good ? " good" : " fast", " for ", processor_name(), "\n", text);
 }
 
 void CompiledKernel::run(const CompiledJob& job, std::span<const double> parameters, ItemRange range,
@@ -186,6 +222,11 @@ void CompiledKernel::run(const CompiledJob& job, std::span<const double> paramet
     kernel::Scratch own;  // the other is in use
     interpreter_.run(job.job, parameters, failed, own);
   });
+}
+
+std::string CompiledKernel::why_not_stored() const {
+  const std::lock_guard lock(mutex_);
+  return why_not_stored_;
 }
 
 std::string CompiledKernel::why_interpreted() const {

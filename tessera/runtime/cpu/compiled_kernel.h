@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/kernel/interpreter.h"
+#include "tessera/runtime/cpu/code_store.h"
 #include "tessera/runtime/cpu/codegen.h"
 #include "tessera/runtime/cpu/llvm.h"
 #include "tessera/runtime/cpu/object_code.h"
@@ -18,6 +19,8 @@ struct KernelOptions {
   /// Products and sums are rounded one by one, as single ops do.
   bool is_precise = false;
   CodeQuality quality = CodeQuality::good;
+  /// Where code is looked for before it is made, and put when it was; may be null. Must outlive the kernel.
+  const CodeStore* store = nullptr;
 };
 
 /// One run of a compiled kernel.
@@ -43,6 +46,8 @@ class CompiledKernel {
 
   /// Why the last shape that has no code has none; empty if all have.
   [[nodiscard]] std::string why_interpreted() const;
+  /// Why code could not be put into the store; empty if it could.
+  [[nodiscard]] std::string why_not_stored() const;
 
  private:
   struct Variant {
@@ -51,13 +56,14 @@ class CompiledKernel {
   };
 
   RowFunction code_for(const kernel::Job& job);
-  Result<std::unique_ptr<ObjectCode>> compile(const CodeShape& shape) const;
+  Result<std::unique_ptr<ObjectCode>> compile(const CodeShape& shape);
+  [[nodiscard]] std::string store_key(const std::string& text) const;
 
   kernel::Interpreter interpreter_;
   KernelOptions options_;
   mutable std::mutex mutex_;
   std::vector<Variant> variants_;
-  std::string why_interpreted_;
+  std::string why_interpreted_, why_not_stored_;
 };
 
 /// Prepares and runs all items on this thread.

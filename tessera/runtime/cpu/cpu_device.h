@@ -2,10 +2,8 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
-#include <unordered_map>
 
-#include "tessera/runtime/cpu/compiled_kernel.h"
+#include "tessera/runtime/cpu/kernel_cache.h"
 #include "tessera/runtime/cpu/thread_pool.h"
 #include "tessera/runtime/device.h"
 
@@ -13,6 +11,7 @@ namespace tessera::runtime::cpu {
 
 struct CpuOptions {
   unsigned threads = 0;  ///< 0: TESSERA_THREADS, or as many as the machine has
+  /// Without a store of their own, kernels use that of the user's cache (code_store.h).
   KernelOptions kernels = {};
   /// What the compiler may choose from.
   pattern::Target target = {.name = "cpu"};
@@ -31,17 +30,19 @@ class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDe
 
   [[nodiscard]] ThreadPool& threads() { return threads_; }
   /// The kernel in a form that runs; one for all plans that need it.
-  [[nodiscard]] std::shared_ptr<CompiledKernel> compiled(const kernel::Kernel& kernel);
+  [[nodiscard]] std::shared_ptr<CompiledKernel> compiled(const kernel::Kernel& kernel) {
+    return kernels_.get(kernel);
+  }
   /// Kernels that were made and are still known.
-  [[nodiscard]] std::size_t kernel_count() const;
+  [[nodiscard]] std::size_t kernel_count() const { return kernels_.size(); }
 
  private:
-  static constexpr std::size_t max_kernels = 4096;
+  [[nodiscard]] KernelOptions kernel_options() const;
 
   CpuOptions options_;
   ThreadPool threads_;
-  mutable std::mutex mutex_;
-  std::unordered_multimap<Hash128, std::shared_ptr<CompiledKernel>> kernels_;
+  CodeStore store_;
+  KernelCache kernels_;
 };
 
 }  // namespace tessera::runtime::cpu

@@ -86,6 +86,10 @@ struct OnVectors {
     return {active->call(f, "llvm.x86.avx512.mask.scalef.ps.512", {f, f, f, "i16", "i32"},
                          {sum, n.name, "zeroinitializer", "-1", "4"})};
   }
+  static Float copy_sign(const Float& a, const Float& b) {
+    const std::string f = floats();
+    return {active->call(f, cat("llvm.copysign.", active->suffix("float")), {f, f}, {a.name, b.name})};
+  }
   static Float without_quarter_turns(const Float& x, const Float& n) {
     return kernel::math::reduced_angle<OnVectors>(x, n);
   }
@@ -325,9 +329,9 @@ Result<std::string> VectorCode::function_of_f32(ScalarOpcode opcode, const std::
     case ScalarOpcode::log1p:
       return math::log1p<OnVectors>(Float{x}).name;
     case ScalarOpcode::tanh:
-      return math::tanh<OnVectors>(Float{x}).name;
+      return (is_precise_ ? math::precise_tanh<OnVectors>(Float{x}) : math::tanh<OnVectors>(Float{x})).name;
     case ScalarOpcode::erf:
-      return math::erf<OnVectors>(Float{x}).name;
+      return (is_precise_ ? math::precise_erf<OnVectors>(Float{x}) : math::erf<OnVectors>(Float{x})).name;
     case ScalarOpcode::sin:
       return angle(x, 0);
     case ScalarOpcode::cos:
@@ -424,11 +428,35 @@ Result<std::string> VectorCode::function_of_integer(ScalarOpcode opcode, Dtype w
       const std::string below = value(cat("icmp slt ", vector, " ", x[0], ", ", number(wide, 0)));
       return select(type, below, simple("sub", number(wide, 0), x[0]), x[0]);
     }
+    case ScalarOpcode::sign: {
+      const std::string zero = number(wide, 0);
+      const std::string below = value(cat("icmp slt ", vector, " ", x[0], ", ", zero));
+      const std::string other =
+          select(type, value(cat("icmp eq ", vector, " ", x[0], ", ", zero)), zero, number(wide, 1));
+      return wide == Dtype::u64 ? other : select(type, below, number(wide, ~std::uint64_t{0}), other);
+    }
+    case ScalarOpcode::shl:
+    case ScalarOpcode::shr:
+      return shifted(opcode, wide, x);
+    case ScalarOpcode::popcount:
+      return call(vector, cat("llvm.ctpop.", suffix(type)), {vector}, {x[0]});
     case ScalarOpcode::fma:
       return simple("add", simple("mul", x[0], x[1]), x[2]);
     default:
       return no_code(opcode, wide);
   }
+}
+
+/// By a negative distance or by the width and more everything is pushed out.
+std::string VectorCode::shifted(ScalarOpcode opcode, Dtype wide, std::span<const std::string> x) {
+  const std::string vector = vector_of("i64");
+  const std::string inside = value(cat("icmp ult ", vector, " ", x[1], ", ", constant("i64", "64")));
+  const std::string distance = select("i64", inside, x[1], number(wide, 0));
+  const std::string_view how = opcode == ScalarOpcode::shl ? "shl" : wide == Dtype::u64 ? "lshr" : "ashr";
+  const std::string moved = value(cat(how, " ", vector, " ", x[0], ", ", distance));
+  const std::string gone =
+      how == "ashr" ? value(cat("ashr ", vector, " ", x[0], ", ", constant("i64", "63"))) : number(wide, 0);
+  return select("i64", inside, moved, gone);
 }
 
 Result<std::string> VectorCode::operation(ScalarOpcode opcode, Dtype dtype,
@@ -441,6 +469,11 @@ Result<std::string> VectorCode::operation(ScalarOpcode opcode, Dtype dtype,
   if (opcode >= ScalarOpcode::eq && opcode <= ScalarOpcode::ge) return compare(opcode, wide, operands);
   if (ir::is_float(wide)) return function_of_float(opcode, wide, operands);
   return function_of_integer(opcode, wide, operands);
+}
+
+std::string VectorCode::gelu(const std::string& x) {
+  const Active scope(*this);
+  return kernel::math::gelu<OnVectors>(Float{x}).name;
 }
 
 // ---- conversions

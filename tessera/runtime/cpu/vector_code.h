@@ -60,6 +60,8 @@ class VectorCode {
   /// `literal` says that the second operand is a constant other than NaN.
   Result<std::string> operation(ScalarOpcode opcode, Dtype dtype, std::span<const std::string> operands,
                                 bool literal = false);
+  /// Of f32: x times the normal distribution function of x, also where that is very small.
+  std::string gelu(const std::string& x);
   Result<std::string> cast(const std::string& value, Dtype from, Dtype to);
   Result<std::string> bitcast(const std::string& value, Dtype from, Dtype to);
   /// From what an array holds, and back.
@@ -83,6 +85,7 @@ class VectorCode {
   Result<std::string> function_of_f32(ScalarOpcode opcode, const std::string& x);
   Result<std::string> function_of_float(ScalarOpcode opcode, Dtype wide, std::span<const std::string> x);
   Result<std::string> function_of_integer(ScalarOpcode opcode, Dtype wide, std::span<const std::string> x);
+  std::string shifted(ScalarOpcode opcode, Dtype wide, std::span<const std::string> x);
   std::string rounded_bf16(const std::string& value);
   std::string angle(const std::string& x, int quarter);
 

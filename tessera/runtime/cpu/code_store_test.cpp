@@ -1,0 +1,163 @@
+#include "tessera/runtime/cpu/code_store.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "tessera/base/text.h"
+#include "tessera/kernel/kernel_case.h"
+#include "tessera/runtime/cpu/kernel_cache.h"
+
+using namespace tessera;
+using namespace tessera::kernel;
+using namespace tessera::runtime::cpu;
+
+namespace {
+
+/// A folder of its own for each test.
+class CodeStoreTest : public ::testing::Test {
+ protected:
+  CodeStoreTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "tessera-code-XXXXXX").string();
+    root_ = mkdtemp(name.data());
+  }
+  ~CodeStoreTest() override {
+    chmod(root_.c_str(), 0700);
+    std::filesystem::remove_all(root_);
+  }
+  [[nodiscard]] std::string folder() const { return root_ + "/deep/kernels"; }
+
+  static std::vector<std::byte> code(int n) {
+    return std::vector<std::byte>(1000, static_cast<std::byte>(n));
+  }
+
+  std::string root_;
+};
+
+TEST_F(CodeStoreTest, GivesBackWhatWasSaved) {
+  const CodeStore store(folder());
+  EXPECT_FALSE(store.load("a"));
+  ASSERT_TRUE(store.save("a", code(1)));
+  ASSERT_TRUE(store.save("b", code(2)));
+  EXPECT_EQ(store.load("a"), code(1));
+  EXPECT_EQ(store.load("b"), code(2));
+  EXPECT_FALSE(store.load("c"));
+}
+
+TEST_F(CodeStoreTest, TheWholeKeyDecides) {
+  const CodeStore store(folder());
+  ASSERT_TRUE(store.save("a", code(1)));
+  std::filesystem::rename(store.path_of("a"), store.path_of("b"));  // as if the hashes were equal
+  EXPECT_FALSE(store.load("b"));
+}
+
+TEST_F(CodeStoreTest, BelievesNoFileThatWasChangedOrCut) {
+  const CodeStore store(folder());
+  ASSERT_TRUE(store.save("key", code(1)));
+  const std::string path = store.path_of("key");
+  std::ifstream in(path, std::ios::binary);
+  const std::string whole((std::istreambuf_iterator<char>(in)), {});
+  const auto write = [&](const std::string& text) { std::ofstream(path, std::ios::binary) << text; };
+  for (std::size_t size = 0; size < whole.size(); size += 13) {
+    write(whole.substr(0, size));
+    EXPECT_FALSE(store.load("key")) << size;
+  }
+  for (std::size_t at = 0; at < whole.size(); at += 11) {
+    std::string changed = whole;
+    changed[at] = static_cast<char>(changed[at] ^ 0x40);
+    write(changed);
+    EXPECT_FALSE(store.load("key")) << at;
+  }
+  write(whole + "x");
+  EXPECT_FALSE(store.load("key"));
+  write(whole);
+  EXPECT_TRUE(store.load("key"));
+  chmod(path.c_str(), 0666);
+  EXPECT_FALSE(store.load("key")) << "everybody may have written it";
+}
+
+TEST_F(CodeStoreTest, AFolderThatCannotBeWrittenIsAnError) {
+  std::ofstream(root_ + "/deep") << "a file";
+  const auto saved = CodeStore(folder()).save("key", code(1));
+  ASSERT_FALSE(saved);
+  EXPECT_NE(saved.error().message().find("cannot make the folder"), std::string::npos)
+      << saved.error().message();
+  EXPECT_FALSE(CodeStore("").save("key", code(1)));
+  EXPECT_FALSE(CodeStore("").load("key"));
+  const auto full = CodeStore("/dev/full/kernels").save("key", code(1));
+  EXPECT_FALSE(full);
+}
+
+TEST_F(CodeStoreTest, ThreadsMayWriteOneKey) {
+  const CodeStore store(folder());
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) {
+        EXPECT_TRUE(store.save("key", code(7)));
+        const auto got = store.load("key");
+        EXPECT_TRUE(got && *got == code(7));
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+op::HostTensor tanh_of(const op::HostTensor& x, const KernelOptions& options, std::string& why) {
+  CompiledKernel kernel(built("func f[N](x: f32[N]) {\n  y: f32[N] = tanh(x)\n  return y\n}"), options);
+  op::HostTensor y = value_or_throw(op::HostTensor::allocate(Dtype::f32, x.shape()));
+  Scratch scratch;
+  value_or_throw(run(kernel, arrays_of({x}), arrays_of({y}), {}, scratch));
+  why = kernel.why_interpreted() + kernel.why_not_stored();
+  return y;
+}
+
+TEST_F(CodeStoreTest, AKernelRunsFromStoredCodeAndSurvivesABrokenOne) {
+  if (const auto llvm = Llvm::open(); !llvm) GTEST_SKIP() << llvm.error().to_text();
+  const CodeStore store(folder());
+  std::mt19937_64 random(1);
+  const op::HostTensor x = random_tensor(Dtype::f32, {1000}, random);
+  std::string why;
+  const op::HostTensor first = tanh_of(x, {.store = &store}, why);
+  EXPECT_EQ(why, "");
+  std::string file;
+  for (const auto& entry : std::filesystem::directory_iterator(folder())) file = entry.path().string();
+  ASSERT_NE(file, "");
+  const auto time = std::filesystem::last_write_time(file);
+  const op::HostTensor second = tanh_of(x, {.store = &store}, why);
+  EXPECT_EQ(std::filesystem::last_write_time(file), time) << "it was made again";
+  EXPECT_EQ(std::memcmp(first.array().data, second.array().data, first.byte_size()), 0);
+  std::filesystem::resize_file(file, 500);
+  const op::HostTensor third = tanh_of(x, {.store = &store}, why);
+  EXPECT_EQ(why, "");
+  EXPECT_EQ(std::memcmp(first.array().data, third.array().data, first.byte_size()), 0);
+  EXPECT_GT(std::filesystem::file_size(file), 500U) << "it was not made again";
+}
+
+TEST(KernelCache, EqualKernelsAreOneAlsoWhenAllHashesAreEqual) {
+  KernelCache cache({.compiles = false}, 4, [](const Kernel&) { return Hash128{1, 2}; });
+  const auto text = [](const char* op) {
+    return cat("func f(x: f32[4]) {\n  y: f32[4] = ", op, "(x)\n  return y\n}");
+  };
+  const auto tanh = cache.get(built(text("tanh"))), exp = cache.get(built(text("exp")));
+  EXPECT_NE(tanh, exp);
+  EXPECT_EQ(cache.get(built(text("tanh"))), tanh);
+  EXPECT_TRUE(equal(exp->kernel(), built(text("exp"))));
+  EXPECT_EQ(cache.size(), 2U);
+}
+
+TEST(KernelCache, DropsWhatNobodyHolds) {
+  KernelCache cache({.compiles = false}, 3);
+  const auto text = [](int i) {
+    return cat("func f(x: f32[4]) {\n  y: f32[4] = add(x, ", i, ".0:f32)\n  return y\n}");
+  };
+  const auto held = cache.get(built(text(0)));
+  for (int i = 1; i < 20; ++i) (void)cache.get(built(text(i)));
+  EXPECT_LE(cache.size(), 3U);
+  EXPECT_EQ(cache.get(built(text(0))), held);
+}
+
+}  // namespace

@@ -1,0 +1,248 @@
+#include "tessera/runtime/cpu/compiled_kernel.h"
+
+#include <bit>
+#include <thread>
+
+#include "tessera/base/text.h"
+#include "tessera/kernel/kernel_case.h"
+#include "tessera/kernel/random_region.h"
+
+using namespace tessera;
+using namespace tessera::kernel;
+using namespace tessera::runtime::cpu;
+
+namespace {
+
+/// Skips where the system has no LLVM.
+class CompiledKernelTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto llvm = Llvm::open();
+    if (!llvm) GTEST_SKIP() << llvm.error().to_text();
+  }
+};
+
+/// Runs generated code and compares with the reference.
+void expect_code_agrees(const ir::Function& function, double tolerance, std::uint64_t seed,
+                        const KernelOptions& options = {}) {
+  CompiledKernel code(value_or_throw(build(function)), options);
+  const auto inputs = random_inputs(function, seed);
+  const auto expected = value_or_throw(op::interpret(function, inputs));
+  const auto results = empty_like(expected);
+  CompiledJob job;
+  ASSERT_TRUE(code.prepare(arrays_of(inputs), arrays_of(results), job));
+  if (code.kernel().reduces() && job.job.lanes == Lanes::outer) return;  // short rows: the interpreter's
+  ASSERT_NE(job.code, nullptr) << code.why_interpreted();
+  Scratch scratch;
+  code.run(job, {}, {0, job.job.items}, scratch);
+  for (std::size_t i = 0; i < results.size(); ++i)
+    EXPECT_LE(difference(results[i], expected[i]), tolerance) << "result " << i << "\n"
+                                                              << to_text(code.kernel());
+}
+
+TEST_F(CompiledKernelTest, RandomRegionsAgreeWithTheReference) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(cat("seed ", seed));
+    expect_code_agrees(*RandomRegion(seed, Dtype::f32).function(2 + seed % 29), 1e-4, seed,
+                       {.quality = CodeQuality::fast});
+    expect_code_agrees(*RandomRegion(seed, Dtype::i32).function(2 + seed % 29), 0, seed,
+                       {.quality = CodeQuality::fast});
+  }
+}
+
+TEST_F(CompiledKernelTest, RowFormsAgreeWithTheReferenceAtAnyLength) {
+  for (int n : {1, 2, 15, 16, 17, 63, 64, 65, 130, 4095, 4097, 10000})
+    for (const char* op : {"softmax", "log_softmax", "layer_norm", "rms_norm"}) {
+      SCOPED_TRACE(cat(op, " of ", n));
+      const std::string t = cat("f32[3, ", n, "]");
+      const auto function = parsed(cat("func f(x: ", t, ") {\n  y: ", t, " = ", op, "(x)\n  return y\n}"));
+      expect_code_agrees(*function, 3e-6, static_cast<std::uint64_t>(n), {.quality = CodeQuality::fast});
+    }
+}
+
+TEST_F(CompiledKernelTest, PreciseCodeHasTheBitsOfSingleOps) {
+  const auto function = parsed(
+      "func f(x: f32[1000], y: f32[1000]) {\n  a: f32[1000] = mul(x, y)\n  b: f32[1000] = add(a, x)\n"
+      "  c: f32[1000] = div(b, y)\n  d: f32[1000] = sub(c, a)\n  return d\n}");
+  expect_code_agrees(*function, 0, 1, {.is_precise = true});
+}
+
+TEST_F(CompiledKernelTest, SumsOfManyF32AreAccurate) {
+  expect_code_agrees(*parsed("func f(x: f32[1000003]) {\n  y: f32[] = sum(x)\n  return y\n}"), 1e-6, 1);
+}
+
+/// The largest error of a function of one operand over a part of all floats, in units of the last place.
+double worst_ulps(const char* op, double (*exact)(double), const KernelOptions& options = {}) {
+  std::vector<float> x;
+  for (std::uint64_t bits = 0; bits <= 0xffffffffU; bits += 65521)
+    x.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+  const auto n = static_cast<std::int64_t>(x.size());
+  CompiledKernel code(built(cat("func f[N](x: f32[N]) {\n  y: f32[N] = ", op, "(x)\n  return y\n}")),
+                      options);
+  const auto input = op::HostTensor::of<float>(Dtype::f32, {n}, x);
+  const auto output = value_or_throw(op::HostTensor::allocate(Dtype::f32, {n}));
+  Scratch scratch;
+  EXPECT_TRUE(run(code, arrays_of({input}), arrays_of({output}), {}, scratch));
+  EXPECT_EQ(code.why_interpreted(), "");
+  double worst = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double want = exact(static_cast<double>(x[i]));
+    const float got = output.values<float>()[i];
+    if (std::isnan(want) != std::isnan(got) || std::isinf(static_cast<float>(want)) != std::isinf(got)) {
+      ADD_FAILURE() << op << "(" << x[i] << ") = " << got << ", expected " << want;
+      continue;
+    }
+    if (std::isnan(want) || std::isinf(got)) continue;
+    const double magnitude = std::max(std::abs(want), 1.1754943508222875e-38);
+    worst = std::max(worst, std::abs(got - want) / std::ldexp(1.0, std::ilogb(magnitude) - 23));
+  }
+  return worst;
+}
+
+TEST_F(CompiledKernelTest, FunctionsKeepTheirLimitsOverAllFloats) {
+  EXPECT_LE(worst_ulps("exp", [](double x) { return std::exp(x); }), 2);
+  EXPECT_LE(worst_ulps("log", [](double x) { return std::log(x); }), 2);
+  EXPECT_LE(worst_ulps("sin", [](double x) { return std::sin(x); }), 2);
+  EXPECT_LE(worst_ulps("cos", [](double x) { return std::cos(x); }), 2);
+  EXPECT_LE(worst_ulps("tanh", [](double x) { return std::tanh(x); }), 6);
+  EXPECT_LE(worst_ulps("erf", [](double x) { return std::erf(x); }), 6);
+  EXPECT_LE(worst_ulps("gelu", [](double x) { return 0.5 * x * std::erfc(-x * 0.70710678118654752440); }), 6);
+  EXPECT_LE(worst_ulps("expm1", [](double x) { return std::expm1(x); }), 4);
+  EXPECT_LE(worst_ulps("log1p", [](double x) { return std::log1p(x); }), 4);
+  EXPECT_LE(worst_ulps("sqrt", [](double x) { return std::sqrt(x); }), 0.5);
+}
+
+TEST_F(CompiledKernelTest, PreciseFunctionsAreWithinTwoUnitsOfTheLastPlace) {
+  const KernelOptions precise{.is_precise = true};
+  EXPECT_LE(worst_ulps(
+                "exp", [](double x) { return std::exp(x); }, precise),
+            2);
+  EXPECT_LE(worst_ulps(
+                "exp2", [](double x) { return std::exp2(x); }, precise),
+            2);
+  EXPECT_LE(worst_ulps(
+                "expm1", [](double x) { return std::expm1(x); }, precise),
+            2);
+  EXPECT_LE(worst_ulps(
+                "log", [](double x) { return std::log(x); }, precise),
+            2);
+  EXPECT_LE(worst_ulps(
+                "log2", [](double x) { return std::log2(x); }, precise),
+            2);
+  EXPECT_LE(worst_ulps(
+                "log1p", [](double x) { return std::log1p(x); }, precise),
+            2);
+  EXPECT_LE(worst_ulps(
+                "sin", [](double x) { return std::sin(x); }, precise),
+            2);
+  EXPECT_LE(worst_ulps(
+                "cos", [](double x) { return std::cos(x); }, precise),
+            2);
+  EXPECT_LE(worst_ulps(
+                "tanh", [](double x) { return std::tanh(x); }, precise),
+            2);
+  EXPECT_LE(worst_ulps(
+                "erf", [](double x) { return std::erf(x); }, precise),
+            2);
+  // Four factors, each rounded.
+  EXPECT_LE(worst_ulps(
+                "gelu", [](double x) { return 0.5 * x * std::erfc(-x * 0.70710678118654752440); }, precise),
+            4);
+}
+
+/// A row's divisor that has no good reciprocal is divided by.
+TEST_F(CompiledKernelTest, DivisionByARowsValueIsRightAtTheEdgesOfTheRange) {
+  const auto function = parsed(
+      "func f(x: f32[4, 70]) {\n  m: f32[4, 1] = max(x) {axes = [1], keepdims = true}\n"
+      "  y: f32[4, 70] = div(x, m)\n  return y\n}");
+  CompiledKernel code(value_or_throw(build(*function)));
+  std::vector<float> x(280);
+  const float largest[] = {1e-40f, 3e38f, 0.0f, 2.0f};
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = i % 70 == 5 ? largest[i / 70] : -largest[i / 70] / 3;
+  const auto input = op::HostTensor::of<float>(Dtype::f32, {4, 70}, x);
+  const auto expected = value_or_throw(op::interpret(*function, std::vector{input}));
+  const auto result = value_or_throw(op::HostTensor::allocate(Dtype::f32, {4, 70}));
+  Scratch scratch;
+  ASSERT_TRUE(run(code, arrays_of({input}), arrays_of({result}), {}, scratch));
+  EXPECT_LE(difference(result, expected[0]), 3e-7);
+}
+
+TEST_F(CompiledKernelTest, AnOutputMayBeAnInput) {
+  const auto function = parsed(
+      "func f(x: f32[40, 500]) {\n  s: f32[40, 500] = softmax(x)\n  y: f32[40, 500] = sin(s)\n  return y\n}");
+  CompiledKernel code(value_or_throw(build(*function)));
+  const auto inputs = random_inputs(*function, 2);
+  const auto expected = value_or_throw(op::interpret(*function, inputs));
+  Scratch scratch;
+  ASSERT_TRUE(run(code, arrays_of(inputs), arrays_of(inputs), {}, scratch));
+  EXPECT_LE(difference(inputs[0], expected[0]), 2e-6);
+}
+
+TEST_F(CompiledKernelTest, ThreadsShareAKernelAndASplitOfItems) {
+  const auto function = parsed("func f(x: f32[100000]) {\n  y: f32[100000] = tanh(x)\n  return y\n}");
+  CompiledKernel code(value_or_throw(build(*function)), {.quality = CodeQuality::fast});
+  const auto inputs = random_inputs(*function, 2);
+  const auto whole = value_or_throw(op::HostTensor::allocate(Dtype::f32, {100000})),
+             parts = value_or_throw(op::HostTensor::allocate(Dtype::f32, {100000}));
+  Scratch scratch;
+  ASSERT_TRUE(run(code, arrays_of(inputs), arrays_of({whole}), {}, scratch));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      CompiledJob job;
+      Scratch own;
+      ASSERT_TRUE(code.prepare(arrays_of(inputs), arrays_of({parts}), job));
+      code.run(job, {}, {job.job.items * t / 4, job.job.items * (t + 1) / 4}, own);
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(std::memcmp(whole.array().data, parts.array().data, whole.byte_size()), 0);
+}
+
+TEST(CompiledKernel, WithoutACompilerTheInterpreterServes) {
+  const auto function = parsed("func f(x: f32[100]) {\n  y: f32[100] = tanh(x)\n  return y\n}");
+  CompiledKernel code(value_or_throw(build(*function)), {.compiles = false});
+  const auto inputs = random_inputs(*function, 2);
+  const auto expected = value_or_throw(op::interpret(*function, inputs));
+  const auto results = empty_like(expected);
+  Scratch scratch;
+  ASSERT_TRUE(run(code, arrays_of(inputs), arrays_of(results), {}, scratch));
+  EXPECT_LE(difference(results[0], expected[0]), 1e-6);
+}
+
+TEST_F(CompiledKernelTest, WhatHasNoCodeIsInterpretedAndSaysWhy) {
+  const auto function = parsed("func f(x: f32[100]) {\n  y: f32[100] = atan(x)\n  return y\n}");
+  CompiledKernel code(value_or_throw(build(*function)));
+  const auto inputs = random_inputs(*function, 2);
+  const auto expected = value_or_throw(op::interpret(*function, inputs));
+  const auto results = empty_like(expected);
+  Scratch scratch;
+  ASSERT_TRUE(run(code, arrays_of(inputs), arrays_of(results), {}, scratch));
+  EXPECT_EQ(difference(results[0], expected[0]), 0);
+  EXPECT_EQ(code.why_interpreted(), "no vector code for 'atan' of f32");
+}
+
+// ---- object code
+
+std::vector<std::byte> some_object() {
+  const Kernel kernel = built("func f(x: f32[100]) {\n  y: f32[100] = tanh(x)\n  return y\n}");
+  const CodeShape shape{Lanes::outer, 0, {LanePattern::contiguous, LanePattern::contiguous}, 8};
+  const std::string text = value_or_throw(generate(kernel, find_passes(kernel), shape));
+  return value_or_throw(value_or_throw(Llvm::open())->compile(text, CodeQuality::fast));
+}
+
+TEST_F(CompiledKernelTest, BrokenObjectCodeIsAnError) {
+  const auto object = some_object();
+  ASSERT_TRUE(ObjectCode::load(object, row_function_name));
+  EXPECT_FALSE(ObjectCode::load({}, row_function_name));
+  EXPECT_FALSE(ObjectCode::load(object, "another"));
+  for (std::size_t size = 0; size < object.size(); size += 7)
+    (void)ObjectCode::load(std::span(object).first(size), row_function_name);
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 3000; ++round) {
+    auto broken = object;
+    for (int k = 0; k < 4; ++k) broken[random() % broken.size()] = static_cast<std::byte>(random());
+    (void)ObjectCode::load(broken, row_function_name);  // loads or says why not, and reads nothing outside
+  }
+}
+
+}  // namespace
