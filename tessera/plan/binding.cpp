@@ -87,8 +87,9 @@ class Binder {
     if (step.card->view == nullptr) return {};
     const op::CallInfo call(*step.card, out_.input_types[s], out_.attributes[s]);
     const ValueId from = step.inputs[0];
-    if (plan_.values[from].kind == ValueKind::parameter || plan_.values[from].kind == ValueKind::size)
-      return {};
+    // What is given with the plan is no memory that an output could look at.
+    const ValueKind root = plan_.values[root_[from]].kind;
+    if (root != ValueKind::input && root != ValueKind::computed) return {};
     if (const auto layout = step.card->view(call, out_.places[from].layout)) {
       out_.is_view[s] = true;
       out_.places[step.results[0]].layout = *layout;
