@@ -4,10 +4,12 @@
 //
 //   tessera bench gemm [ROUNDS]
 #include <algorithm>
+#include <array>
 #include <atomic>
-#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -20,9 +22,8 @@ using namespace tessera::runtime::cpu;
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-/// Runs the items of a job on two threads: the second spins, as that of a pool with work does.
+/// Runs the items of a job on two threads. The second spins for a while before it sleeps, as that of a pool
+/// does.
 class TwoThreads {
  public:
   TwoThreads() : second_([this] { serve(); }) {}
@@ -30,7 +31,7 @@ class TwoThreads {
   TwoThreads& operator=(const TwoThreads&) = delete;
   ~TwoThreads() {
     stops_ = true;
-    ++round_;
+    begin_round();
     second_.join();
   }
 
@@ -39,20 +40,25 @@ class TwoThreads {
     items_ = items;
     next_ = 0;
     is_done_ = false;
-    ++round_;
+    begin_round();
     work(first_scratch_);
-    while (!is_done_) {
-    }
+    while (!is_done_) std::this_thread::yield();
   }
 
  private:
+  void begin_round() {
+    ++round_;
+    round_.notify_one();
+  }
   void work(kernel::Scratch& scratch) {
     for (std::int64_t i; (i = next_++) < items_;) (*item_)(i, scratch);
   }
   void serve() {
     kernel::Scratch scratch;
-    for (std::int64_t seen = 0; !stops_;) {
-      if (round_ == seen) continue;
+    for (std::int64_t seen = 0;;) {
+      for (int spin = 0; spin < 20000 && round_ == seen; ++spin) {
+      }
+      round_.wait(seen);
       seen = round_;
       if (stops_) return;
       work(scratch);
@@ -68,43 +74,47 @@ class TwoThreads {
   std::thread second_;
 };
 
-/// One way to compute, and how long it took.
+/// What a row's time is. The processor time of one thread does not count what other programs take.
+enum class Clock : std::uint8_t { processor, wall };
+
+double now(Clock clock) {
+  timespec time{};
+  clock_gettime(clock == Clock::wall ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+/// One way to compute, and the shortest time it took.
 struct Row {
   const char* name;
+  Clock clock;
   std::function<void()> run;
-  std::vector<double> seconds = {};
+  double seconds = HUGE_VAL;
 };
 
-/// In turns; each turn runs every row for about a millisecond.
+/// In turns; each turn runs every row for about a millisecond. Not longer than some seconds in all.
 void measure(std::vector<Row>& rows, int rounds) {
-  for (int round = 0; round < rounds; ++round)
+  const double end = now(Clock::wall) + 5.0;
+  for (int round = 0; round < rounds && (round < 2 || now(Clock::wall) < end); ++round)
     for (Row& row : rows) {
-      const auto begin = Clock::now();
+      row.run();
+      const double begin = now(row.clock);
       int count = 0;
       double passed = 0;
       do {
         row.run();
         ++count;
-        passed = std::chrono::duration<double>(Clock::now() - begin).count();
+        passed = now(row.clock) - begin;
       } while (passed < 1e-3);
-      row.seconds.push_back(passed / count);
+      row.seconds = std::min(row.seconds, passed / count);
     }
-}
-
-/// The quarter that was disturbed least.
-double quick_quarter(std::vector<double> seconds) {
-  std::sort(seconds.begin(), seconds.end());
-  return seconds[seconds.size() / 4];
 }
 
 void print(const char* title, double flops, std::vector<Row>& rows, int rounds) {
   measure(rows, rounds);
-  const double first = quick_quarter(rows[0].seconds);
-  for (const Row& row : rows) {
-    const double here = quick_quarter(row.seconds);
-    std::printf("%-22s %-26s %9.1f us %8.1f GFLOP/s %6.2f of the time\n", title, row.name, here * 1e6,
-                flops / here * 1e-9, here / first);
-  }
+  for (const Row& row : rows)
+    std::printf("%-18s %-20s %9.1f us %7.1f GFLOP/s %6.2f of the first row's time%s\n", title, row.name,
+                row.seconds * 1e6, flops / row.seconds * 1e-9, row.seconds / rows[0].seconds,
+                row.clock == Clock::wall ? " (wall)" : "");
   std::fflush(stdout);
 }
 
@@ -172,12 +182,12 @@ void matmul_table(std::int64_t rows, std::int64_t columns, std::int64_t depth, T
   };
   std::vector<Row> table;
   if (auto call = plain_call(spec, a.data(), b.data(), c.data()))
-    table.push_back({"oneDNN, plain call", call});
-  table.push_back({"packed", alone(*best, packed)});
-  table.push_back({"plain weights", alone(*plain, packed)});
-  table.push_back({"our own, packed", alone(*own, panels)});
-  table.push_back({"packed, 2 threads", shared(*best, packed)});
-  table.push_back({"our own, 2 threads", shared(*own, panels)});
+    table.push_back({"oneDNN, plain call", Clock::processor, call});
+  table.push_back({"packed", Clock::processor, alone(*best, packed)});
+  table.push_back({"plain weights", Clock::processor, alone(*plain, packed)});
+  table.push_back({"our own, packed", Clock::processor, alone(*own, panels)});
+  table.push_back({"packed, 2 threads", Clock::wall, shared(*best, packed)});
+  table.push_back({"our own, 2 threads", Clock::wall, shared(*own, panels)});
   char title[64];
   std::snprintf(title, sizeof title, "%dx%dx%d", static_cast<int>(rows), static_cast<int>(columns),
                 static_cast<int>(depth));
@@ -208,10 +218,10 @@ void convolution_table(TwoThreads& two, int rounds) {
   for (Way& way : ways) {
     way.filters = value_or_throw(way.convolution->pack(weights.data()));
     const ConvolutionOperands operands{source.data(), &way.filters, result.data(), nullptr, nullptr};
-    table.push_back({way.name, [&way, &scratch, operands] {
+    table.push_back({way.name, Clock::processor, [&way, &scratch, operands] {
                        run_or_stop(way.convolution->run(operands, {0, way.convolution->items()}, scratch));
                      }});
-    table.push_back({way.shared_name, [&way, &two, operands] {
+    table.push_back({way.shared_name, Clock::wall, [&way, &two, operands] {
                        two.run(way.convolution->items(), [&](std::int64_t i, kernel::Scratch& mine) {
                          run_or_stop(way.convolution->run(operands, {i, i + 1}, mine));
                        });

@@ -84,7 +84,7 @@ Pair ConvolutionSpec::output_size() const {
 
 std::size_t PackedFilters::byte_size() const {
   std::size_t out = plain_.size() * sizeof(float);
-  for (const PackedWeights& panel : panels_) out += panel.byte_size();
+  for (const PackedWeights& copy : copies_) out += copy.byte_size();
   return out;
 }
 
@@ -162,12 +162,10 @@ Result<PackedFilters> Convolution::pack(const float* weights) const {
     out.plain_.assign(weights, weights + spec_.filters * depth());
     return out;
   }
-  for (std::int64_t panel = 0; panel < panels_; ++panel) {
-    const std::int64_t block = panel * row_blocks_;
-    const Item here = item(block);
-    const Primitive& primitive = *variants_[variant_of_[static_cast<std::size_t>(block)]].primitive;
-    out.panels_.push_back(
-        TESSERA_TRY(primitive.pack(weights + here.filter * depth(), filters_form(here.filters))));
+  for (const Copy& copy : copies_) {
+    const Item here = item(copy.panel * row_blocks_);
+    out.copies_.push_back(TESSERA_TRY(variants_[copy.variant].primitive->pack(weights + here.filter * depth(),
+                                                                              filters_form(here.filters))));
   }
   return out;
 }
@@ -214,19 +212,19 @@ Result<std::uint32_t> Convolution::variant_for(const Item& item, const OneDnn& o
   return static_cast<std::uint32_t>(variants_.size() - 1);
 }
 
+std::uint32_t Convolution::copy_for(std::int64_t panel, std::uint32_t variant) {
+  for (std::size_t c = 0; c < copies_.size(); ++c)
+    if (copies_[c].panel == panel &&
+        variants_[variant].primitive->shares_weights_with(*variants_[copies_[c].variant].primitive))
+      return static_cast<std::uint32_t>(c);
+  copies_.push_back({panel, variant});
+  return static_cast<std::uint32_t>(copies_.size() - 1);
+}
+
 Result<void> Convolution::make_primitives(const OneDnn& onednn) {
-  variant_of_.clear();
   for (std::int64_t block = 0; block < panels_ * row_blocks_; ++block) {
-    variant_of_.push_back(TESSERA_TRY(variant_for(item(block), onednn)));
-    const std::size_t first = static_cast<std::size_t>(block / row_blocks_ * row_blocks_);
-    if (variants_[variant_of_.back()].primitive->shares_weights_with(
-            *variants_[variant_of_[first]].primitive))
-      continue;
-    // Weights are packed differently for blocks of other sizes: no blocks.
-    variants_.clear();
-    block_rows_ = output_[0];
-    row_blocks_ = 1;
-    return make_primitives(onednn);
+    const std::uint32_t variant = TESSERA_TRY(variant_for(item(block), onednn));
+    blocks_.push_back({variant, copy_for(block / row_blocks_, variant)});
   }
   implementation_ = variants_[0].primitive->implementation();
   return {};
@@ -239,9 +237,9 @@ Result<void> Convolution::run_onednn(const ConvolutionOperands& operands, const 
   PrimitiveOperands given;
   given.source = operands.source + item.image * spec_.channels * spec_.size[0] * spec_.size[1] +
                  item.source_row * spec_.size[1];
-  given.packed = &operands.filters->panels_[static_cast<std::size_t>(item.panel)];
+  given.packed = &operands.filters->copies_[blocks_[block].copy];
   given.destination = operands.destination + place;
   if (spec_.epilogue.has_bias) given.bias = operands.bias + item.filter;
   if (spec_.epilogue.residual == Residual::separate) given.residual = operands.residual + place;
-  return variants_[variant_of_[block]].primitive->run(given, scratch);
+  return variants_[blocks_[block].variant].primitive->run(given, scratch);
 }

@@ -40,7 +40,7 @@ class PackedFilters {
 
  private:
   friend class Convolution;
-  std::vector<PackedWeights> panels_;  ///< oneDNN's, by panel of filters
+  std::vector<PackedWeights> copies_;  ///< oneDNN's
   std::vector<float> plain_;           ///< our own
 };
 
@@ -81,11 +81,22 @@ class Convolution {
     std::unique_ptr<const Primitive> primitive;
   };
 
+  /// A copy of the weights of a panel, in the order that a variant reads.
+  struct Copy {
+    std::int64_t panel;
+    std::uint32_t variant;
+  };
+  /// What computes a panel and block of rows.
+  struct Block {
+    std::uint32_t variant, copy;
+  };
+
   explicit Convolution(const ConvolutionSpec& spec) : spec_(spec), output_(spec.output_size()) {}
   void cut();
   [[nodiscard]] Item item(std::int64_t number) const;
   Result<void> make_primitives(const OneDnn& onednn);
   Result<std::uint32_t> variant_for(const Item& item, const OneDnn& onednn);
+  std::uint32_t copy_for(std::int64_t panel, std::uint32_t variant);
   [[nodiscard]] ConvolutionRequest request(const Item& item) const;
   [[nodiscard]] OperandForm filters_form(std::int64_t filters) const;
   Result<void> run_onednn(const ConvolutionOperands& operands, const Item& item, std::size_t block,
@@ -106,7 +117,8 @@ class Convolution {
   std::int64_t row_blocks_ = 1, block_rows_ = 0;
   std::int64_t most_positions_ = 0;  ///< windows that our own product takes at once
   std::vector<Variant> variants_;
-  std::vector<std::uint32_t> variant_of_;  ///< by panel and block of rows
+  std::vector<Copy> copies_;   ///< variants that read the same order share one
+  std::vector<Block> blocks_;  ///< by panel and block of rows
   std::string implementation_;
   std::size_t scratch_bytes_ = 0;
 };
