@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "tessera/runtime/cpu/kernel_cache.h"
+#include "tessera/runtime/cpu/product_cache.h"
 #include "tessera/runtime/cpu/thread_pool.h"
 #include "tessera/runtime/device.h"
 
@@ -33,6 +34,7 @@ class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDe
   [[nodiscard]] std::shared_ptr<CompiledKernel> compiled(const kernel::Kernel& kernel) {
     return kernels_.get(kernel);
   }
+  [[nodiscard]] MatmulCache& products() { return products_; }
   /// Kernels that were made and are still known.
   [[nodiscard]] std::size_t kernel_count() const { return kernels_.size(); }
 
@@ -43,6 +45,7 @@ class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDe
   ThreadPool threads_;
   CodeStore store_;
   KernelCache kernels_;
+  MatmulCache products_{1024};
 };
 
 }  // namespace tessera::runtime::cpu

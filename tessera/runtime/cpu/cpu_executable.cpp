@@ -1,6 +1,9 @@
 #include "tessera/runtime/cpu/cpu_executable.h"
 
 #include <algorithm>
+#include <mutex>
+
+#include "tessera/runtime/cpu/library_call.h"
 
 using namespace tessera;
 using namespace tessera::runtime;
@@ -34,9 +37,32 @@ void CpuExecutable::sizes_changed() {
 Result<void> CpuExecutable::run_work(std::size_t index, HostWork& work, bool moved) {
   if (CompiledKernel* kernel = kernels_[work.step].get())
     return run_kernel(*kernel, runs_[index], work, moved);
-  if (step_of(work).kind != plan::StepKind::call) return run_by_ops(work);
+  return step_of(work).kind == plan::StepKind::call ? run_call(runs_[index], work) : run_by_ops(work);
+}
+
+/// By a library if one has it; which one depends on sizes and strides alone.
+Result<void> CpuExecutable::run_call(KernelRun& run, const HostWork& work) {
+  if (!run.is_ready) {
+    if (const auto spec = product_of(call_of(work), work.inputs, work.results))
+      if (auto made = device_->products().get(*spec)) run.product = *std::move(made);
+    run.is_ready = true;
+  }
+  if (run.product != nullptr) return run_product(*run.product, work);
   for (const op::Array& result : work.results) clear(result);
   return device_->run(call_of(work), work.inputs, work.results);
+}
+
+Result<void> CpuExecutable::run_product(const Matmul& product, const HostWork& work) {
+  const MatmulOperands operands = product_operands(work.inputs, work.results);
+  std::mutex mutex;
+  Result<void> first;
+  device_->threads().run(product.items(), 1, [&](std::int64_t begin, std::int64_t end, unsigned thread) {
+    auto done = product.run(operands, {begin, end}, scratch_[thread]);
+    if (done) return;
+    const std::lock_guard lock(mutex);
+    if (first) first = std::move(done);
+  });
+  return first;
 }
 
 Result<void> CpuExecutable::run_kernel(CompiledKernel& kernel, KernelRun& run, const HostWork& work,

@@ -17,13 +17,16 @@ class CpuExecutable final : public HostExecutable {
   void sizes_changed() override;
 
  private:
-  /// A kernel with its arrays; stays as it is while no address changes.
+  /// A step with what was prepared for it; a kernel stays as it is while no address changes.
   struct KernelRun {
     CompiledJob job;
     bool is_ready = false;
     std::vector<double> parameters;
+    std::shared_ptr<const Matmul> product;
   };
 
+  [[nodiscard]] Result<void> run_call(KernelRun& run, const HostWork& work);
+  [[nodiscard]] Result<void> run_product(const Matmul& product, const HostWork& work);
   [[nodiscard]] Result<void> run_kernel(CompiledKernel& kernel, KernelRun& run, const HostWork& work,
                                         bool moved);
 

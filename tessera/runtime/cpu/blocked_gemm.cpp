@@ -1,0 +1,135 @@
+#include "tessera/runtime/cpu/blocked_gemm.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace tessera::runtime::cpu;
+
+namespace {
+
+/// Rows of b that are multiplied at once: a panel of them stays in the first cache.
+constexpr std::int64_t depth_block = 192;
+
+GemmKernel best_kernel() {
+#ifdef TESSERA_X86_GEMM
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    return gemm_v4::kernel();
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return gemm_v3::kernel();
+#endif
+  return gemm_baseline::kernel();
+}
+
+/// The part of a matrix that begins at a row and a column.
+MatrixView part(const MatrixView& matrix, std::int64_t row, std::int64_t column) {
+  return {matrix.data + row * matrix.row_stride + column * matrix.column_stride, matrix.row_stride,
+          matrix.column_stride};
+}
+
+/// [depth][columns], padded with zeros to `width`.
+void pack_panel(const MatrixView& b, std::int64_t depth, std::int64_t columns, std::int64_t width,
+                float* out) {
+  for (std::int64_t k = 0; k < depth; ++k, out += width) {
+    const float* const row = b.data + k * b.row_stride;
+    if (b.column_stride == 1)
+      std::memcpy(out, row, static_cast<std::size_t>(columns) * sizeof(float));
+    else
+      for (std::int64_t j = 0; j < columns; ++j) out[j] = row[j * b.column_stride];
+    std::fill(out + columns, out + width, 0.0f);
+  }
+}
+
+/// Rows in groups of the kernel's, [group][depth][rows of the group].
+void pack_rows(const MatrixView& a, std::int64_t rows, std::int64_t depth, std::int64_t group, float* out) {
+  for (std::int64_t i = 0; i < rows; i += group) {
+    const std::int64_t count = std::min(group, rows - i);
+    for (std::int64_t r = 0; r < count; ++r) {
+      const float* const row = a.data + (i + r) * a.row_stride;
+      for (std::int64_t k = 0; k < depth; ++k) out[k * count + r] = row[k * a.column_stride];
+    }
+    out += count * depth;
+  }
+}
+
+/// One panel of columns: where its numbers are and how far apart its rows.
+struct Panel {
+  const float* data;
+  std::int64_t stride;
+};
+
+class BlockedProduct {
+ public:
+  BlockedProduct(const GemmBlock& block, float* out, float* workspace)
+      : block_(block),
+        kernel_(gemm_kernel()),
+        out_(out),
+        out_stride_(padded_columns(block.columns)),
+        panel_(workspace),
+        rows_(workspace + depth_block * kernel_.columns) {}
+
+  /// Rows `k` to `k + depth` of b.
+  void add(std::int64_t k, std::int64_t depth) {
+    pack_rows(part(block_.a, 0, k), block_.rows, depth, kernel_.rows, rows_);
+    for (std::int64_t j = 0; j < block_.columns; j += kernel_.columns) {
+      const Panel panel = panel_at(k, depth, j);
+      const float* a = rows_;
+      for (std::int64_t i = 0; i < block_.rows; i += kernel_.rows) {
+        const std::int64_t count = std::min(kernel_.rows, block_.rows - i);
+        kernel_.function[count](a, panel.data, panel.stride, depth, out_ + i * out_stride_ + j, out_stride_,
+                                k == 0);
+        a += count * depth;
+      }
+    }
+  }
+
+ private:
+  Panel panel_at(std::int64_t k, std::int64_t depth, std::int64_t j) {
+    if (block_.panels != nullptr)
+      return {block_.panels + j * block_.depth + k * kernel_.columns, kernel_.columns};
+    const std::int64_t columns = std::min(kernel_.columns, block_.columns - j);
+    const MatrixView b = part(block_.b, k, j);
+    // A panel that is used once is not worth a copy.
+    if (block_.rows <= kernel_.rows && columns == kernel_.columns && b.column_stride == 1)
+      return {b.data, b.row_stride};
+    pack_panel(b, depth, columns, kernel_.columns, panel_);
+    return {panel_, kernel_.columns};
+  }
+
+  const GemmBlock& block_;
+  const GemmKernel& kernel_;
+  float* out_;
+  std::int64_t out_stride_;
+  float* panel_;  ///< room for one panel
+  float* rows_;   ///< room for all rows
+};
+
+}  // namespace
+
+const GemmKernel& tessera::runtime::cpu::gemm_kernel() {
+  static const GemmKernel kernel = best_kernel();
+  return kernel;
+}
+
+std::int64_t tessera::runtime::cpu::padded_columns(std::int64_t columns) {
+  const std::int64_t width = gemm_kernel().columns;
+  return (columns + width - 1) / width * width;
+}
+
+void tessera::runtime::cpu::pack_panels(const MatrixView& b, std::int64_t depth, std::int64_t columns,
+                                        float* out) {
+  const std::int64_t width = gemm_kernel().columns;
+  for (std::int64_t j = 0; j < columns; j += width, out += depth * width)
+    pack_panel(part(b, 0, j), depth, std::min(width, columns - j), width, out);
+}
+
+std::size_t tessera::runtime::cpu::gemm_workspace(std::int64_t rows) {
+  return static_cast<std::size_t>(depth_block * (gemm_kernel().columns + rows));
+}
+
+void tessera::runtime::cpu::multiply_blocked(const GemmBlock& block, float* out, float* workspace) {
+  if (block.depth == 0) std::fill(out, out + block.rows * padded_columns(block.columns), 0.0f);
+  BlockedProduct product(block, out, workspace);
+  for (std::int64_t k = 0; k < block.depth; k += depth_block)
+    product.add(k, std::min(depth_block, block.depth - k));
+}

@@ -1,0 +1,2 @@
+#define TESSERA_GEMM gemm_baseline
+#include "tessera/runtime/cpu/blocked_gemm_impl.h"

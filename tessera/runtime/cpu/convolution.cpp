@@ -1,0 +1,245 @@
+#include "tessera/runtime/cpu/convolution.h"
+
+#include <algorithm>
+
+#include "tessera/base/text.h"
+#include "tessera/runtime/cpu/windows.h"
+
+using namespace tessera;
+using namespace tessera::runtime::cpu;
+
+namespace {
+
+constexpr std::int64_t most_blocks = 16, least_rows = 8;
+/// Tiles of Winograd's method have four rows.
+constexpr std::int64_t row_step = 4;
+constexpr double item_flops = 8e6;
+/// More weights than this are shared out by filters: they do not fit the cache of one core.
+constexpr std::int64_t most_weights = 1 << 19;
+constexpr std::int64_t most_panels = 4, filter_step = 64;
+
+std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t rounded_up(std::int64_t a, std::int64_t step) { return divided_up(a, step) * step; }
+
+Result<void> check_axis(const ConvolutionSpec& spec, std::size_t axis) {
+  constexpr std::int64_t most = 1 << 30;
+  for (std::int64_t number : {spec.size[axis], spec.window[axis], spec.strides[axis], spec.dilations[axis],
+                              spec.padding_low[axis], spec.padding_high[axis]})
+    if (number < 0 || number > most)
+      return Error(ErrorCode::invalid_argument,
+                   cat("convolution: axis ", axis, " has the number ", number, ", expected 0 to ", most));
+  if (spec.window[axis] == 0 || spec.strides[axis] == 0 || spec.dilations[axis] == 0)
+    return Error(ErrorCode::invalid_argument,
+                 cat("convolution: axis ", axis, " has a window, stride or dilation of 0"));
+  const std::int64_t span = (spec.window[axis] - 1) * spec.dilations[axis] + 1,
+                     padded = spec.size[axis] + spec.padding_low[axis] + spec.padding_high[axis];
+  if (span > padded)
+    return Error(ErrorCode::shape, cat("convolution: axis ", axis, ": the window spans ", span,
+                                       " elements, with padding there are ", padded));
+  return {};
+}
+
+Result<void> check(const ConvolutionSpec& spec) {
+  for (std::size_t axis : {0, 1}) TESSERA_TRY(check_axis(spec, axis));
+  if (spec.batch < 0 || spec.channels < 0 || spec.filters < 0 || spec.groups < 1)
+    return Error(ErrorCode::invalid_argument, "convolution: a size is negative, or there are no groups");
+  if (spec.channels % spec.groups != 0 || spec.filters % spec.groups != 0)
+    return Error(ErrorCode::shape, cat("convolution: ", spec.groups, " groups do not divide ", spec.channels,
+                                       " channels and ", spec.filters, " filters"));
+  const Pair output = spec.output_size();
+  const std::int64_t per_group = spec.channels / spec.groups;
+  for (const auto& sizes : {std::array{spec.batch, spec.channels, spec.size[0], spec.size[1]},
+                            std::array{spec.batch, spec.filters, output[0], output[1]},
+                            std::array{spec.filters, per_group, spec.window[0], spec.window[1]}}) {
+    std::int64_t bytes = sizeof(float);
+    for (std::int64_t size : sizes)
+      if (__builtin_mul_overflow(bytes, size, &bytes))
+        return Error(ErrorCode::limit,
+                     cat("convolution: an array of sizes [", join(sizes, ", "), "] is too large"));
+  }
+  if (spec.epilogue.has_scale)
+    return Error(ErrorCode::unsupported, "convolution: a scale is part of the weights");
+  return {};
+}
+
+}  // namespace
+
+Hash128 ConvolutionSpec::hash() const {
+  Hasher hasher;
+  for (std::int64_t number : {batch, channels, filters, groups})
+    hasher.add(static_cast<std::uint64_t>(number));
+  for (const Pair& pair : {size, window, strides, dilations, padding_low, padding_high})
+    for (std::int64_t number : pair) hasher.add(static_cast<std::uint64_t>(number));
+  return hasher.add(static_cast<std::uint64_t>(method)).add(epilogue.code()).finish();
+}
+
+Pair ConvolutionSpec::output_size() const {
+  Pair out{};
+  for (std::size_t axis : {0, 1}) {
+    const std::int64_t span = (window[axis] - 1) * dilations[axis] + 1;
+    out[axis] = (size[axis] + padding_low[axis] + padding_high[axis] - span) / strides[axis] + 1;
+  }
+  return out;
+}
+
+std::size_t PackedFilters::byte_size() const {
+  std::size_t out = plain_.size() * sizeof(float);
+  for (const PackedWeights& copy : copies_) out += copy.byte_size();
+  return out;
+}
+
+Result<std::shared_ptr<const Convolution>> Convolution::create(const ConvolutionSpec& spec,
+                                                               ProductLibrary library) {
+  TESSERA_TRY(check(spec));
+  std::shared_ptr<Convolution> out(new Convolution(spec));
+  out->cut();
+  const bool is_empty = out->items() == 0 || spec.filters == 0 || spec.channels == 0;
+  if (library != ProductLibrary::blocked && !is_empty) {
+    const auto onednn = OneDnn::open();
+    auto made = onednn ? out->make_primitives(**onednn) : Result<void>(onednn.error());
+    if (made) return out;
+    if (library == ProductLibrary::onednn) return std::move(made).error();
+    out->variants_.clear();
+  }
+  out->prepare_blocked();
+  return out;
+}
+
+// ---- items
+
+void Convolution::cut() {
+  panel_filters_ = spec_.filters;
+  block_rows_ = output_[0];
+  const std::int64_t weights = spec_.filters * depth();
+  if (spec_.filters == 0 || output_[0] == 0 || output_[1] == 0) return;
+  if (spec_.groups == 1 && weights > most_weights)
+    panel_filters_ = std::min(spec_.filters, rounded_up(divided_up(spec_.filters, most_panels), filter_step));
+  panels_ = divided_up(spec_.filters, panel_filters_);
+  const double flops = 2.0 * static_cast<double>(panel_filters_ * depth()) * static_cast<double>(output_[0]) *
+                       static_cast<double>(output_[1]);
+  const std::int64_t blocks =
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(std::min(flops / item_flops, 1e6)), 1,
+                               std::min(most_blocks, std::max<std::int64_t>(output_[0] / least_rows, 1)));
+  block_rows_ = std::min(output_[0], rounded_up(divided_up(output_[0], blocks), row_step));
+  row_blocks_ = divided_up(output_[0], block_rows_);
+}
+
+Convolution::Item Convolution::item(std::int64_t number) const {
+  Item out{};
+  out.image = number / (panels_ * row_blocks_);
+  out.panel = number / row_blocks_ % panels_;
+  out.filter = out.panel * panel_filters_;
+  out.filters = std::min(panel_filters_, spec_.filters - out.filter);
+  out.row = number % row_blocks_ * block_rows_;
+  out.rows = std::min(block_rows_, output_[0] - out.row);
+  const std::int64_t first = out.row * spec_.strides[0] - spec_.padding_low[0];
+  const std::int64_t end =
+      first + (out.rows - 1) * spec_.strides[0] + (spec_.window[0] - 1) * spec_.dilations[0] + 1;
+  out.padding_low = std::max<std::int64_t>(0, -first);
+  out.padding_high = std::max<std::int64_t>(0, end - spec_.size[0]);
+  out.source_row = std::max<std::int64_t>(0, first);
+  out.source_rows = std::min(end, spec_.size[0]) - out.source_row;
+  return out;
+}
+
+Result<void> Convolution::run(const ConvolutionOperands& operands, kernel::ItemRange range,
+                              kernel::Scratch& scratch) const {
+  std::byte* const memory = scratch.reserve(scratch_bytes_);
+  const std::int64_t blocks = panels_ * row_blocks_;
+  for (std::int64_t number = range.begin; number < range.end; ++number) {
+    const Item here = item(number);
+    if (variants_.empty())
+      run_blocked(operands, here, reinterpret_cast<float*>(memory));
+    else
+      TESSERA_TRY(run_onednn(operands, here, static_cast<std::size_t>(number % blocks), memory));
+  }
+  return {};
+}
+
+Result<PackedFilters> Convolution::pack(const float* weights) const {
+  PackedFilters out;
+  if (variants_.empty()) {
+    out.plain_.assign(weights, weights + spec_.filters * depth());
+    return out;
+  }
+  for (const Copy& copy : copies_) {
+    const Item here = item(copy.panel * row_blocks_);
+    out.copies_.push_back(TESSERA_TRY(variants_[copy.variant].primitive->pack(weights + here.filter * depth(),
+                                                                              filters_form(here.filters))));
+  }
+  return out;
+}
+
+// ---- oneDNN
+
+/// The library has an axis of groups only where there are several.
+OperandForm Convolution::filters_form(std::int64_t filters) const {
+  const std::int64_t g = spec_.groups, channels = spec_.channels / g, kh = spec_.window[0],
+                     kw = spec_.window[1];
+  if (g == 1) return {{filters, channels, kh, kw}, {channels * kh * kw, kh * kw, kw, 1}};
+  return {{g, filters / g, channels, kh, kw},
+          {filters / g * channels * kh * kw, channels * kh * kw, kh * kw, kw, 1}};
+}
+
+ConvolutionRequest Convolution::request(const Item& item) const {
+  const std::int64_t source = spec_.size[0] * spec_.size[1], result = output_[0] * output_[1];
+  ConvolutionRequest out;
+  out.source = {{1, spec_.channels, item.source_rows, spec_.size[1]},
+                {spec_.channels * source, source, spec_.size[1], 1}};
+  out.destination = {{1, item.filters, item.rows, output_[1]},
+                     {spec_.filters * result, result, output_[1], 1}};
+  out.weights = filters_form(item.filters).sizes;
+  out.strides = {spec_.strides[0], spec_.strides[1]};
+  out.dilations = {spec_.dilations[0], spec_.dilations[1]};
+  out.padding_low = {item.padding_low, spec_.padding_low[1]};
+  out.padding_high = {item.padding_high, spec_.padding_high[1]};
+  out.method = spec_.method;
+  out.epilogue = spec_.epilogue;
+  return out;
+}
+
+Result<std::uint32_t> Convolution::variant_for(const Item& item, const OneDnn& onednn) {
+  for (std::size_t v = 0; v < variants_.size(); ++v) {
+    const Item& other = variants_[v].item;
+    if (other.filters == item.filters && other.rows == item.rows && other.source_rows == item.source_rows &&
+        other.padding_low == item.padding_low && other.padding_high == item.padding_high)
+      return static_cast<std::uint32_t>(v);
+  }
+  if (item.source_rows <= 0)
+    return Error(ErrorCode::unsupported, "convolution: rows of the result that see padding alone");
+  variants_.push_back({item, TESSERA_TRY(onednn.convolution(request(item)))});
+  scratch_bytes_ = std::max(scratch_bytes_, variants_.back().primitive->scratch_bytes());
+  return static_cast<std::uint32_t>(variants_.size() - 1);
+}
+
+std::uint32_t Convolution::copy_for(std::int64_t panel, std::uint32_t variant) {
+  for (std::size_t c = 0; c < copies_.size(); ++c)
+    if (copies_[c].panel == panel &&
+        variants_[variant].primitive->shares_weights_with(*variants_[copies_[c].variant].primitive))
+      return static_cast<std::uint32_t>(c);
+  copies_.push_back({panel, variant});
+  return static_cast<std::uint32_t>(copies_.size() - 1);
+}
+
+Result<void> Convolution::make_primitives(const OneDnn& onednn) {
+  for (std::int64_t block = 0; block < panels_ * row_blocks_; ++block) {
+    const std::uint32_t variant = TESSERA_TRY(variant_for(item(block), onednn));
+    blocks_.push_back({variant, copy_for(block / row_blocks_, variant)});
+  }
+  implementation_ = variants_[0].primitive->implementation();
+  return {};
+}
+
+Result<void> Convolution::run_onednn(const ConvolutionOperands& operands, const Item& item, std::size_t block,
+                                     std::byte* scratch) const {
+  const std::int64_t result = output_[0] * output_[1];
+  const std::int64_t place = (item.image * spec_.filters + item.filter) * result + item.row * output_[1];
+  PrimitiveOperands given;
+  given.source = operands.source + item.image * spec_.channels * spec_.size[0] * spec_.size[1] +
+                 item.source_row * spec_.size[1];
+  given.packed = &operands.filters->copies_[blocks_[block].copy];
+  given.destination = operands.destination + place;
+  if (spec_.epilogue.has_bias) given.bias = operands.bias + item.filter;
+  if (spec_.epilogue.residual == Residual::separate) given.residual = operands.residual + place;
+  return variants_[blocks_[block].variant].primitive->run(given, scratch);
+}

@@ -1,0 +1,105 @@
+#include "tessera/runtime/cpu/epilogue.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tessera/kernel/block_loops.h"
+
+using namespace tessera::runtime::cpu;
+using tessera::ir::Dtype;
+using tessera::ir::ScalarOpcode;
+using tessera::kernel::LoopForm;
+
+namespace {
+
+/// The precompiled loops over f32, by name.
+class Loops {
+ public:
+  explicit Loops(std::size_t count) : count_(count) {}
+
+  void unary(ScalarOpcode opcode, const float* a, float* out) const {
+    of(opcode, LoopForm::vectors)(a, nullptr, nullptr, out, count_);
+  }
+  void with(ScalarOpcode opcode, const float* a, const float* b, float* out) const {
+    of(opcode, LoopForm::vectors)(a, b, nullptr, out, count_);
+  }
+  void with(ScalarOpcode opcode, const float* a, float b, float* out) const {
+    of(opcode, LoopForm::scalar_second)(a, &b, nullptr, out, count_);
+  }
+  void from(ScalarOpcode opcode, float a, const float* b, float* out) const {
+    of(opcode, LoopForm::scalar_first)(&a, b, nullptr, out, count_);
+  }
+
+ private:
+  static tessera::kernel::LoopTable::Operation of(ScalarOpcode opcode, LoopForm form) {
+    return tessera::kernel::block_loops().operation[static_cast<std::size_t>(
+        opcode)][tessera::kernel::wide_index(Dtype::f32)][static_cast<std::size_t>(form)];
+  }
+
+  std::size_t count_;
+};
+
+/// x * (1 + inner) / 2, where `inner` is in the workspace.
+void finish_gelu(const Loops& loops, float* x, float* inner) {
+  loops.with(ScalarOpcode::add, inner, 1.0f, inner);
+  loops.with(ScalarOpcode::mul, x, 0.5f, x);
+  loops.with(ScalarOpcode::mul, x, inner, x);
+}
+
+void gelu_erf(const Loops& loops, float* x, float* workspace) {
+  loops.with(ScalarOpcode::mul, x, 0.70710678118654752f, workspace);
+  loops.unary(ScalarOpcode::erf, workspace, workspace);
+  finish_gelu(loops, x, workspace);
+}
+
+void gelu_tanh(const Loops& loops, float* x, float* workspace) {
+  loops.with(ScalarOpcode::mul, x, x, workspace);
+  loops.with(ScalarOpcode::mul, workspace, 0.044715f, workspace);
+  loops.with(ScalarOpcode::add, workspace, 1.0f, workspace);
+  loops.with(ScalarOpcode::mul, workspace, x, workspace);
+  loops.with(ScalarOpcode::mul, workspace, 0.79788456080286536f, workspace);
+  loops.unary(ScalarOpcode::tanh, workspace, workspace);
+  finish_gelu(loops, x, workspace);
+}
+
+void sigmoid(const Loops& loops, float* x) {
+  loops.unary(ScalarOpcode::neg, x, x);
+  loops.unary(ScalarOpcode::exp, x, x);
+  loops.with(ScalarOpcode::add, x, 1.0f, x);
+  loops.from(ScalarOpcode::div, 1.0f, x, x);
+}
+
+void activate(Activation activation, const Loops& loops, float* x, float* workspace) {
+  switch (activation) {
+    case Activation::none:
+      return;
+    case Activation::relu:
+      return loops.with(ScalarOpcode::max, x, 0.0f, x);
+    case Activation::tanh:
+      return loops.unary(ScalarOpcode::tanh, x, x);
+    case Activation::sigmoid:
+      return sigmoid(loops, x);
+    case Activation::gelu_erf:
+      return gelu_erf(loops, x, workspace);
+    case Activation::gelu_tanh:
+      return gelu_tanh(loops, x, workspace);
+  }
+}
+
+}  // namespace
+
+void tessera::runtime::cpu::finish_row(const Epilogue& epilogue, const EpilogueRow& row, float* product,
+                                       float* destination, float* workspace, std::size_t count) {
+  const Loops loops(count);
+  const bool has_residual = epilogue.residual != Residual::none;
+  if (epilogue.has_scale) loops.with(ScalarOpcode::mul, product, row.scale, product);
+  if (epilogue.has_bias && row.bias_of_row) loops.with(ScalarOpcode::add, product, *row.bias, product);
+  if (epilogue.has_bias && !row.bias_of_row) loops.with(ScalarOpcode::add, product, row.bias, product);
+  if (has_residual && epilogue.place == ResidualPlace::before_activation)
+    loops.with(ScalarOpcode::add, product, row.residual, product);
+  activate(epilogue.activation, loops, product, workspace);
+  if (has_residual && epilogue.place == ResidualPlace::after_activation)
+    loops.with(ScalarOpcode::add, product, row.residual, destination);
+  else
+    std::memcpy(destination, product, count * sizeof(float));
+}

@@ -1,0 +1,280 @@
+#include "tessera/runtime/cpu/matmul.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tessera/base/text.h"
+#include "tessera/runtime/cpu/matmul_split.h"
+
+using namespace tessera;
+using namespace tessera::runtime::cpu;
+
+namespace {
+
+constexpr std::size_t line = 64 / sizeof(float);
+std::size_t rounded_up(std::size_t numbers) { return (numbers + line - 1) / line * line; }
+
+void add_form(Hasher& hasher, const MatrixForm& form) {
+  hasher.add(static_cast<std::uint64_t>(form.batch_stride))
+      .add(static_cast<std::uint64_t>(form.row_stride))
+      .add(static_cast<std::uint64_t>(form.column_stride));
+}
+
+/// Part of a batch of matrices as an operand of the library; a shared operand has a batch of 1.
+OperandForm operand_form(const MatrixForm& form, std::int64_t batch, std::int64_t rows,
+                         std::int64_t columns) {
+  if (batch == 1) return {{rows, columns}, {form.row_stride, form.column_stride}};
+  if (form.batch_stride != 0)
+    return {{batch, rows, columns}, {form.batch_stride, form.row_stride, form.column_stride}};
+  const std::int64_t whole = std::max(rows * form.row_stride, columns * form.column_stride);
+  return {{1, rows, columns}, {whole, form.row_stride, form.column_stride}};
+}
+
+std::int64_t offset(const MatrixForm& form, std::int64_t batch, std::int64_t row, std::int64_t column) {
+  return batch * form.batch_stride + row * form.row_stride + column * form.column_stride;
+}
+
+MatrixForm dense_form(std::int64_t rows, std::int64_t columns) { return {rows * columns, columns, 1}; }
+
+/// Whether the elements of an item have no others between them.
+bool is_dense(const MatrixForm& form, const MatmulSplit& item) {
+  return (item.rows == 1 || form.row_stride == item.columns) &&
+         (item.batch == 1 || form.batch_stride == item.rows * item.columns);
+}
+
+Error cannot(const MatmulSpec& spec, std::string_view why) {
+  return Error(ErrorCode::unsupported, cat("matrix product of sizes ", spec.batch, " x ", spec.rows, " x ",
+                                           spec.columns, " x ", spec.depth, ": ", why));
+}
+
+}  // namespace
+
+Hash128 MatmulSpec::hash() const {
+  Hasher hasher;
+  for (std::int64_t size : {batch, rows, columns, depth}) hasher.add(static_cast<std::uint64_t>(size));
+  for (const MatrixForm& form : {a, b, c, residual}) add_form(hasher, form);
+  return hasher.add(static_cast<std::uint64_t>(weights)).add(epilogue.code()).finish();
+}
+
+std::size_t PackedMatrix::byte_size() const {
+  std::size_t out = 0;
+  for (const PackedWeights& panel : panels_) out += panel.byte_size();
+  if (block_ != nullptr) out += static_cast<std::size_t>(depth_ * padded_columns(columns_)) * sizeof(float);
+  return out;
+}
+
+Result<std::shared_ptr<const Matmul>> Matmul::create(const MatmulSpec& spec, ProductLibrary library) {
+  const MatmulSpec plain = TESSERA_TRY(normalised(spec));
+  if (plain.c.column_stride != 1 ||
+      (plain.epilogue.residual == Residual::separate && plain.residual.column_stride != 1))
+    return cannot(plain, "the rows of the result have gaps");
+  if (plain.weights == WeightForm::packed && plain.batch > 1 && plain.b.batch_stride != 0)
+    return cannot(plain, "packed weights are not shared by the batch");
+  std::shared_ptr<Matmul> out(new Matmul(plain));
+  out->split_ = split(plain);
+  // The library computes nothing where there is no depth.
+  if (library != ProductLibrary::blocked && plain.depth > 0 && out->items() > 0) {
+    auto made = out->use_onednn();
+    if (made) return out;
+    if (library == ProductLibrary::onednn) return std::move(made).error();
+  }
+  out->implementation_ = "blocked";
+  const auto tile = static_cast<std::size_t>(out->split_.rows * padded_columns(out->split_.columns));
+  const auto row = static_cast<std::size_t>(out->split_.columns);
+  out->scratch_bytes_ =
+      (rounded_up(tile) + rounded_up(row) + gemm_workspace(out->split_.rows)) * sizeof(float);
+  return out;
+}
+
+// ---- items
+
+Matmul::Item Matmul::item(std::int64_t number) const {
+  Item out{};
+  out.panel = number / split_.row_blocks % split_.panels;
+  out.batch = number / split_.row_blocks / split_.panels * split_.batch;
+  out.row = number % split_.row_blocks * split_.rows;
+  out.column = out.panel * split_.columns;
+  out.batch_count = std::min(split_.batch, spec_.batch - out.batch);
+  out.rows = std::min(split_.rows, spec_.rows - out.row);
+  out.columns = std::min(split_.columns, spec_.columns - out.column);
+  return out;
+}
+
+std::size_t Matmul::variant(const Item& item) const {
+  return std::size_t{item.batch_count != split_.batch} * 4 + std::size_t{item.rows != split_.rows} * 2 +
+         std::size_t{item.columns != split_.columns};
+}
+
+Result<void> Matmul::run(const MatmulOperands& operands, kernel::ItemRange range,
+                         kernel::Scratch& scratch) const {
+  std::byte* const memory = scratch.reserve(scratch_bytes_);
+  for (std::int64_t number = range.begin; number < range.end; ++number) {
+    const Item here = item(number);
+    if (is_blocked())
+      run_blocked(operands, here, reinterpret_cast<float*>(memory));
+    else
+      TESSERA_TRY(run_onednn(operands, here, memory));
+  }
+  return {};
+}
+
+// ---- weights
+
+Result<PackedMatrix> Matmul::pack(const float* b) const {
+  if (spec_.weights != WeightForm::packed) return cannot(spec_, "its weights are not packed");
+  PackedMatrix out;
+  out.columns_ = spec_.columns;
+  out.depth_ = spec_.depth;
+  if (spec_.batch == 0) return out;  // there may be no weights at all
+  if (is_blocked()) {
+    const auto numbers = static_cast<std::size_t>(spec_.depth * padded_columns(spec_.columns));
+    out.block_ = allocate_block(std::max<std::size_t>(numbers, 1) * sizeof(float));
+    pack_panels({b, spec_.b.row_stride, spec_.b.column_stride}, spec_.depth, spec_.columns,
+                reinterpret_cast<float*>(out.block_.get()));
+    return out;
+  }
+  for (std::int64_t panel = 0; panel < split_.panels; ++panel) {
+    const Item here = item(panel * split_.row_blocks);
+    const OperandForm form = operand_form(spec_.b, here.batch_count, spec_.depth, here.columns);
+    out.panels_.push_back(
+        TESSERA_TRY(primitives_[variant(here)]->pack(b + offset(spec_.b, 0, 0, here.column), form)));
+  }
+  return out;
+}
+
+bool Matmul::accepts(const PackedMatrix& packed) const {
+  if (packed.columns_ != spec_.columns || packed.depth_ != spec_.depth) return false;
+  if (is_blocked()) return packed.block_ != nullptr || items() == 0;
+  if (packed.panels_.size() != static_cast<std::size_t>(split_.panels)) return false;
+  for (std::int64_t panel = 0; panel < split_.panels; ++panel)
+    if (!primitives_[variant(item(panel * split_.row_blocks))]->accepts(
+            packed.panels_[static_cast<std::size_t>(panel)]))
+      return false;
+  return true;
+}
+
+// ---- oneDNN
+
+MatmulRequest Matmul::request(const Item& item) const {
+  const std::int64_t batch = item.batch_count;
+  Epilogue epilogue = spec_.epilogue;
+  if (copies_residual_) epilogue.residual = Residual::in_destination;
+  return {operand_form(spec_.a, batch, item.rows, spec_.depth),
+          operand_form(spec_.b, batch, spec_.depth, item.columns),
+          operand_form(dense_form(item.rows, item.columns), batch, item.rows, item.columns),
+          operand_form(dense_form(item.rows, item.columns), batch, item.rows, item.columns),
+          spec_.weights,
+          epilogue};
+}
+
+Result<void> Matmul::use_onednn() {
+  const OneDnn& onednn = *TESSERA_TRY(OneDnn::open());
+  const Residual residual = spec_.epilogue.residual;
+  uses_tile_ = !is_dense(spec_.c, split_);
+  copies_residual_ = uses_tile_ ? residual != Residual::none
+                                : residual == Residual::separate && !is_dense(spec_.residual, split_);
+  auto made = make_primitives(onednn);
+  if (!made) {
+    for (auto& primitive : primitives_) primitive = nullptr;
+    return made;
+  }
+  if (uses_tile_)
+    tile_bytes_ =
+        rounded_up(static_cast<std::size_t>(split_.batch * split_.rows * split_.columns)) * sizeof(float);
+  scratch_bytes_ += tile_bytes_;
+  return made;
+}
+
+/// One for each size that an item may have. All items of a panel must read the same packed weights.
+Result<void> Matmul::make_primitives(const OneDnn& onednn) {
+  const std::int64_t batches[] = {0, split_.batch_blocks - 1}, rows[] = {0, split_.row_blocks - 1},
+                     panels[] = {0, split_.panels - 1};
+  for (std::int64_t batch : batches)
+    for (std::int64_t row : rows)
+      for (std::int64_t panel : panels) {
+        const Item here = item((batch * split_.panels + panel) * split_.row_blocks + row);
+        auto& primitive = primitives_[variant(here)];
+        if (primitive != nullptr) continue;
+        primitive = TESSERA_TRY(onednn.matmul(request(here)));
+        scratch_bytes_ = std::max(scratch_bytes_, primitive->scratch_bytes());
+        const auto& whole = primitives_[variant(here) & 1];
+        if (spec_.weights == WeightForm::packed && !primitive->shares_weights_with(*whole))
+          return cannot(spec_, "oneDNN packs weights differently for the last rows");
+      }
+  implementation_ = primitives_[0]->implementation();
+  return {};
+}
+
+Result<void> Matmul::run_onednn(const MatmulOperands& operands, const Item& item, std::byte* scratch) const {
+  PrimitiveOperands given;
+  given.source = operands.a + offset(spec_.a, item.batch, item.row, 0);
+  if (spec_.weights == WeightForm::packed)
+    given.packed = &operands.packed->panels_[static_cast<std::size_t>(item.panel)];
+  else
+    given.weights = operands.b + offset(spec_.b, item.batch, 0, item.column);
+  float* const destination = operands.c + offset(spec_.c, item.batch, item.row, item.column);
+  float* const tile = reinterpret_cast<float*>(scratch);
+  given.destination = uses_tile_ ? tile : destination;
+  if (spec_.epilogue.has_bias) given.bias = operands.bias + item.column;
+  given.scale = &operands.scale;
+  if (spec_.epilogue.residual == Residual::separate)
+    given.residual = operands.residual + offset(spec_.residual, item.batch, item.row, item.column);
+  if (copies_residual_) copy_in(operands, item, given.destination);
+  TESSERA_TRY(primitives_[variant(item)]->run(given, scratch + tile_bytes_));
+  if (uses_tile_) copy_out(operands, item, tile);
+  return {};
+}
+
+void Matmul::copy_in(const MatmulOperands& operands, const Item& item, float* to) const {
+  const bool is_separate = spec_.epilogue.residual == Residual::separate;
+  const float* const from = is_separate ? operands.residual : operands.c;
+  const MatrixForm& form = is_separate ? spec_.residual : spec_.c;
+  for (std::int64_t batch = item.batch; batch < item.batch + item.batch_count; ++batch)
+    for (std::int64_t row = item.row; row < item.row + item.rows; ++row, to += item.columns)
+      std::memcpy(to, from + offset(form, batch, row, item.column),
+                  static_cast<std::size_t>(item.columns) * sizeof(float));
+}
+
+void Matmul::copy_out(const MatmulOperands& operands, const Item& item, const float* tile) const {
+  for (std::int64_t batch = item.batch; batch < item.batch + item.batch_count; ++batch)
+    for (std::int64_t row = item.row; row < item.row + item.rows; ++row, tile += item.columns)
+      std::memcpy(operands.c + offset(spec_.c, batch, row, item.column), tile,
+                  static_cast<std::size_t>(item.columns) * sizeof(float));
+}
+
+// ---- our own product
+
+void Matmul::run_blocked(const MatmulOperands& operands, const Item& item, float* scratch) const {
+  const auto tile = static_cast<std::size_t>(item.rows * padded_columns(item.columns));
+  float* const product = scratch;
+  float* const row = product + rounded_up(tile);
+  float* const workspace = row + rounded_up(static_cast<std::size_t>(item.columns));
+  for (std::int64_t batch = item.batch; batch < item.batch + item.batch_count; ++batch) {
+    GemmBlock block{item.rows, item.columns, spec_.depth, {}, {}, nullptr};
+    if (spec_.depth > 0)
+      block.a = {operands.a + offset(spec_.a, batch, item.row, 0), spec_.a.row_stride, spec_.a.column_stride};
+    if (spec_.weights == WeightForm::packed)
+      block.panels =
+          reinterpret_cast<const float*>(operands.packed->block_.get()) + item.column * spec_.depth;
+    else if (spec_.depth > 0)
+      block.b = {operands.b + offset(spec_.b, batch, 0, item.column), spec_.b.row_stride,
+                 spec_.b.column_stride};
+    multiply_blocked(block, product, workspace);
+    finish(operands, item, batch, product, row);
+  }
+}
+
+void Matmul::finish(const MatmulOperands& operands, const Item& item, std::int64_t batch, float* product,
+                    float* workspace) const {
+  const std::int64_t stride = padded_columns(item.columns);
+  for (std::int64_t r = 0; r < item.rows; ++r) {
+    float* const to = operands.c + offset(spec_.c, batch, item.row + r, item.column);
+    EpilogueRow row{.scale = operands.scale};
+    if (spec_.epilogue.has_bias) row.bias = operands.bias + item.column;
+    if (spec_.epilogue.residual == Residual::in_destination) row.residual = to;
+    if (spec_.epilogue.residual == Residual::separate)
+      row.residual = operands.residual + offset(spec_.residual, batch, item.row + r, item.column);
+    finish_row(spec_.epilogue, row, product + r * stride, to, workspace,
+               static_cast<std::size_t>(item.columns));
+  }
+}

@@ -1,0 +1,125 @@
+#include "tessera/runtime/cpu/matmul_split.h"
+
+#include <algorithm>
+
+#include "tessera/base/text.h"
+
+using namespace tessera;
+using namespace tessera::runtime::cpu;
+
+namespace {
+
+constexpr std::int64_t column_step = 64, row_step = 16, least_rows = 64;
+constexpr std::int64_t most_panels = 8, most_items = 64;
+/// Weights of a panel: reading fewer takes no longer than starting a call.
+constexpr std::int64_t least_panel_size = 65536;
+/// The results of a panel are copied: where few numbers are summed up, that takes long.
+constexpr std::int64_t least_panel_depth = 128;
+/// Results that stay in the second cache until they are copied.
+constexpr std::int64_t most_tile_size = 65536;
+constexpr double item_seconds = 50e-6, small_seconds = 20e-6;
+
+std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t rounded_up(std::int64_t a, std::int64_t step) { return divided_up(a, step) * step; }
+
+/// About how long a product takes.
+double seconds(double rows, double columns, double depth) {
+  return 2.0 * rows * columns * depth / 100e9 +
+         4.0 * (rows * depth + columns * depth + rows * columns) / 40e9;
+}
+
+/// An axis of one element may have any stride: the one that makes rows or columns contiguous.
+MatrixForm with_plain_strides(MatrixForm form, std::int64_t rows, std::int64_t columns) {
+  if (rows == 1) form.row_stride = form.column_stride == 1 ? columns : 1;
+  if (columns == 1) form.column_stride = form.row_stride == 1 ? rows : 1;
+  return form;
+}
+
+bool goes_on(const MatrixForm& form, std::int64_t rows) {
+  return form.batch_stride == rows * form.row_stride;
+}
+
+/// A batch that shares b and whose rows go on from matrix to matrix is one matrix.
+void join_batch(MatmulSpec& spec) {
+  const bool has_separate = spec.epilogue.residual == Residual::separate;
+  if (spec.batch == 1 || spec.b.batch_stride != 0 || !goes_on(spec.a, spec.rows) ||
+      !goes_on(spec.c, spec.rows) || (has_separate && !goes_on(spec.residual, spec.rows)))
+    return;
+  spec.rows *= spec.batch;
+  spec.batch = 1;
+}
+
+Result<void> check_sizes(const MatmulSpec& spec) {
+  const auto text = [&] { return cat(spec.batch, " x ", spec.rows, " x ", spec.columns, " x ", spec.depth); };
+  if (spec.batch < 0 || spec.rows < 0 || spec.columns < 0 || spec.depth < 0)
+    return Error(ErrorCode::invalid_argument,
+                 cat("matrix product of sizes ", text(), ": a size is negative"));
+  std::int64_t left = 0, right = 0, result = 0;
+  if (__builtin_mul_overflow(spec.rows, spec.depth, &left) ||
+      __builtin_mul_overflow(spec.depth, spec.columns, &right) ||
+      __builtin_mul_overflow(spec.rows, spec.columns, &result) ||
+      __builtin_mul_overflow(std::max({left, right, result}), spec.batch * 4, &result))
+    return Error(ErrorCode::limit, cat("matrix product of sizes ", text(), " is too large"));
+  return {};
+}
+
+}  // namespace
+
+Result<MatmulSpec> tessera::runtime::cpu::normalised(const MatmulSpec& spec) {
+  TESSERA_TRY(check_sizes(spec));
+  MatmulSpec out = spec;
+  if (out.batch == 0 || out.rows == 0 || out.columns == 0) return out;
+  out.a = with_plain_strides(out.a, out.rows, out.depth);
+  out.b = with_plain_strides(out.b, out.depth, out.columns);
+  const auto result_form = [&](const MatrixForm& form) {
+    MatrixForm dense = form;
+    if (out.columns == 1) dense.column_stride = 1;
+    if (out.rows == 1) dense.row_stride = out.columns;
+    return dense;
+  };
+  out.c = result_form(out.c);
+  out.residual = result_form(out.residual);
+  join_batch(out);
+  return out;
+}
+
+namespace {
+
+std::int64_t panel_width(const MatmulSpec& spec) {
+  // Weights that are read as they are do not lie in panels: rows are shared out if there are enough.
+  const bool has_rows = spec.weights == WeightForm::plain && spec.rows >= 2 * least_rows;
+  if (has_rows || spec.depth < least_panel_depth) return spec.columns;
+  const std::int64_t width = std::max(divided_up(spec.columns, most_panels), least_panel_size / spec.depth);
+  return std::min(spec.columns, rounded_up(width, column_step));
+}
+
+std::int64_t block_rows(const MatmulSpec& spec, const MatmulSplit& split) {
+  if (split.batch > 1) return spec.rows;
+  const double panel = seconds(static_cast<double>(spec.rows), static_cast<double>(split.columns),
+                               static_cast<double>(spec.depth));
+  const std::int64_t wanted =
+      std::min<std::int64_t>(static_cast<std::int64_t>(panel / item_seconds), most_items / split.panels);
+  const std::int64_t blocks = std::clamp<std::int64_t>(wanted, 1, divided_up(spec.rows, least_rows));
+  std::int64_t rows = rounded_up(divided_up(spec.rows, blocks), row_step);
+  if (split.panels > 1)
+    rows = std::min(rows, std::max(least_rows, most_tile_size / split.columns / row_step * row_step));
+  return std::min(spec.rows, rows);
+}
+
+}  // namespace
+
+MatmulSplit tessera::runtime::cpu::split(const MatmulSpec& spec) {
+  if (spec.batch == 0 || spec.rows == 0 || spec.columns == 0) return {};
+  MatmulSplit out;
+  out.columns = panel_width(spec);
+  out.panels = divided_up(spec.columns, out.columns);
+  const double whole = seconds(static_cast<double>(spec.rows), static_cast<double>(spec.columns),
+                               static_cast<double>(spec.depth));
+  // Many small products are run by one call.
+  if (spec.batch > 1 && whole < small_seconds && out.panels == 1)
+    out.batch = std::clamp<std::int64_t>(static_cast<std::int64_t>(small_seconds / whole), 1, spec.batch);
+  out.batch_blocks = divided_up(spec.batch, out.batch);
+  out.rows = block_rows(spec, out);
+  out.row_blocks = divided_up(spec.rows, out.rows);
+  return out;
+}

@@ -1,0 +1,404 @@
+#include "tessera/runtime/cpu/matmul.h"
+
+#include <atomic>
+#include <thread>
+
+#include "tessera/runtime/cpu/product_cache.h"
+#include "tessera/runtime/cpu/product_case.h"
+
+using namespace tessera;
+using namespace tessera::fixture;
+using namespace tessera::runtime::cpu;
+
+namespace {
+
+MatrixForm row_major(std::int64_t rows, std::int64_t columns, std::int64_t gap = 0) {
+  return {rows * (columns + gap), columns + gap, 1};
+}
+MatrixForm transposed(std::int64_t rows, std::int64_t columns, std::int64_t gap = 0) {
+  return {columns * (rows + gap), 1, rows + gap};
+}
+
+MatmulSpec dense(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t batch = 1) {
+  MatmulSpec out{.batch = batch, .rows = rows, .columns = columns, .depth = depth};
+  out.a = row_major(rows, depth);
+  out.b = row_major(depth, columns);
+  out.c = out.residual = row_major(rows, columns);
+  return out;
+}
+
+/// Elements that a batch of matrices spans.
+std::int64_t span_of(const MatrixForm& form, std::int64_t batch, std::int64_t rows, std::int64_t columns) {
+  if (batch == 0 || rows == 0 || columns == 0) return 0;
+  return (batch - 1) * form.batch_stride + (rows - 1) * form.row_stride + (columns - 1) * form.column_stride +
+         1;
+}
+
+/// The arrays of one product, and what the cards make of them.
+class MatmulCase {
+ public:
+  MatmulCase(const MatmulSpec& spec, std::uint32_t seed)
+      : spec_(spec),
+        a_(random_floats(span_of(spec.a, spec.batch, spec.rows, spec.depth), seed)),
+        b_(random_floats(span_of(spec.b, spec.batch, spec.depth, spec.columns), seed + 1)),
+        c_(random_floats(span_of(spec.c, spec.batch, spec.rows, spec.columns), seed + 2)),
+        residual_(random_floats(span_of(spec.residual, spec.batch, spec.rows, spec.columns), seed + 3)),
+        bias_(random_floats(spec.columns, seed + 4)),
+        before_(c_) {}
+
+  /// In ranges of `step` items.
+  Result<void> run(const Matmul& matmul, std::int64_t step = 1 << 30) {
+    PackedMatrix packed;
+    if (spec_.weights == WeightForm::packed) packed = TESSERA_TRY(matmul.pack(b_.data()));
+    EXPECT_TRUE(spec_.weights == WeightForm::plain || matmul.accepts(packed));
+    return run(matmul, operands(&packed), step);
+  }
+  Result<void> run(const Matmul& matmul, const MatmulOperands& given, std::int64_t step = 1 << 30) {
+    kernel::Scratch scratch;
+    c_ = before_;
+    for (std::int64_t i = 0; i < matmul.items(); i += step)
+      TESSERA_TRY(matmul.run(given, {i, std::min(matmul.items(), i + step)}, scratch));
+    return {};
+  }
+  MatmulOperands operands(const PackedMatrix* packed) {
+    return {.a = a_.data(),
+            .b = b_.data(),
+            .packed = packed,
+            .c = c_.data(),
+            .bias = bias_.data(),
+            .scale = scale,
+            .residual = residual_.data()};
+  }
+
+  op::HostTensor expected() {
+    const op::Array a = array(a_, spec_.a, spec_.rows, spec_.depth),
+                    b = array(b_, spec_.b, spec_.depth, spec_.columns);
+    const auto product =
+        value_or_throw(op::run_reference(*op::find_card("matmul"), std::vector{a, b}, {}))[0];
+    const bool in_place = spec_.epilogue.residual == Residual::in_destination;
+    const auto residual = copied(in_place ? before_ : residual_, in_place ? spec_.c : spec_.residual);
+    return finished(spec_.epilogue, product, scale, f32_tensor({spec_.columns}, bias_), residual);
+  }
+  op::HostTensor result() { return copied(c_, spec_.c); }
+  /// Between the rows nothing may be written.
+  bool keeps_gaps() {
+    std::vector<bool> is_written(c_.size());
+    for (std::int64_t n = 0; n < spec_.batch; ++n)
+      for (std::int64_t i = 0; i < spec_.rows; ++i)
+        for (std::int64_t j = 0; j < spec_.columns; ++j)
+          is_written[static_cast<std::size_t>(n * spec_.c.batch_stride + i * spec_.c.row_stride + j)] = true;
+    for (std::size_t i = 0; i < c_.size(); ++i)
+      if (!is_written[i] && c_[i] != before_[i]) return false;
+    return true;
+  }
+  std::vector<float>& c() { return c_; }
+  std::vector<float>& a() { return a_; }
+  const std::vector<float>& b() const { return b_; }
+
+  float scale = 0.37f;
+
+ private:
+  op::Array array(std::vector<float>& data, const MatrixForm& form, std::int64_t rows,
+                  std::int64_t columns) const {
+    return {ir::Dtype::f32,
+            {{spec_.batch, rows, columns}, {form.batch_stride, form.row_stride, form.column_stride}, 0},
+            reinterpret_cast<std::byte*>(data.data())};
+  }
+  op::HostTensor copied(std::vector<float>& data, const MatrixForm& form) const {
+    auto out =
+        value_or_throw(op::HostTensor::allocate(ir::Dtype::f32, {spec_.batch, spec_.rows, spec_.columns}));
+    op::copy_elements(array(data, form, spec_.rows, spec_.columns), out.array());
+    return out;
+  }
+
+  MatmulSpec spec_;
+  std::vector<float> a_, b_, c_, residual_, bias_;
+  std::vector<float> before_;
+};
+
+std::string text(const MatmulSpec& spec, ProductLibrary library) {
+  return cat(spec.batch, " x ", spec.rows, " x ", spec.columns, " x ", spec.depth, ", a ", spec.a.row_stride,
+             " ", spec.a.column_stride, ", b ", spec.b.batch_stride, " ", spec.b.row_stride, " ",
+             spec.b.column_stride, ", epilogue ", spec.epilogue.code(), ", packed ",
+             spec.weights == WeightForm::packed, ", library ", static_cast<int>(library));
+}
+
+void expect_right(const MatmulSpec& spec, ProductLibrary library, std::uint32_t seed = 1) {
+  SCOPED_TRACE(text(spec, library));
+  const auto matmul = Matmul::create(spec, library);
+  ASSERT_TRUE(matmul) << matmul.error().to_text();
+  MatmulCase arrays(spec, seed);
+  const auto done = arrays.run(**matmul);
+  ASSERT_TRUE(done) << done.error().to_text();
+  const double tolerance = 2e-6 * std::sqrt(static_cast<double>(spec.depth) + 1) + 1e-6;
+  EXPECT_LE(largest_difference(arrays.result().values<float>(), arrays.expected().values<float>()),
+            tolerance);
+  EXPECT_TRUE(arrays.keeps_gaps());
+}
+
+std::vector<ProductLibrary> libraries() {
+  std::vector<ProductLibrary> out = {ProductLibrary::blocked};
+  if (has_onednn()) out.push_back(ProductLibrary::onednn);
+  return out;
+}
+
+constexpr std::int64_t some_sizes[][3] = {{1, 1, 1},      {1, 1, 1000},  {3, 5, 7},   {64, 64, 64},
+                                          {1, 3072, 200}, {8, 300, 77},  {17, 1, 33}, {200, 131, 65},
+                                          {129, 65, 257}, {2, 700, 700}, {15, 33, 1}, {300, 1030, 90}};
+
+TEST(Matmul, IsRightForEverySize) {
+  for (ProductLibrary library : libraries())
+    for (const auto& s : some_sizes)
+      for (WeightForm weights : {WeightForm::plain, WeightForm::packed}) {
+        MatmulSpec spec = dense(s[0], s[1], s[2]);
+        spec.weights = weights;
+        expect_right(spec, library);
+      }
+}
+
+TEST(Matmul, TakesTransposedOperandsAndGaps) {
+  for (ProductLibrary library : libraries())
+    for (const auto& s : some_sizes)
+      for (int form = 0; form < 8; ++form) {
+        MatmulSpec spec = dense(s[0], s[1], s[2]);
+        spec.a =
+            form & 1 ? transposed(s[0], s[2], form & 4 ? 3 : 0) : row_major(s[0], s[2], form & 4 ? 5 : 0);
+        spec.b =
+            form & 2 ? transposed(s[2], s[1], form & 4 ? 2 : 0) : row_major(s[2], s[1], form & 4 ? 1 : 0);
+        spec.c = row_major(s[0], s[1], form & 4 ? 4 : 0);
+        spec.weights = form & 1 ? WeightForm::packed : WeightForm::plain;
+        expect_right(spec, library);
+      }
+}
+
+TEST(Matmul, FollowsEveryEpilogue) {
+  for (ProductLibrary library : libraries())
+    for (int code = 0; code < 6 * 2 * 2 * 5; ++code) {
+      MatmulSpec spec = dense(code % 3 == 0 ? 70 : 5, code % 4 == 0 ? 200 : 37, 40);
+      const int residual = code / 24;
+      spec.epilogue = {.has_scale = (code & 1) != 0,
+                       .has_bias = (code & 2) != 0,
+                       .activation = static_cast<Activation>(code / 4 % 6),
+                       .residual = static_cast<Residual>((residual + 1) / 2),
+                       .place = static_cast<ResidualPlace>(residual & 1)};
+      spec.residual = row_major(spec.rows, spec.columns, 3);
+      spec.weights = code % 5 < 2 ? WeightForm::packed : WeightForm::plain;
+      expect_right(spec, library, static_cast<std::uint32_t>(code));
+    }
+}
+
+TEST(Matmul, AddsAResidualToEveryItem) {
+  for (ProductLibrary library : libraries())
+    for (std::int64_t gap : {0, 3})
+      for (Residual residual : {Residual::separate, Residual::in_destination}) {
+        MatmulSpec spec = dense(200, 1030, 90);
+        spec.residual = row_major(200, 1030, gap);
+        spec.weights = WeightForm::packed;
+        spec.epilogue = {.has_bias = true, .activation = Activation::gelu_tanh, .residual = residual};
+        expect_right(spec, library);
+        MatmulSpec batch = dense(5, 7, 9, 50);
+        batch.residual = row_major(5, 7, gap);
+        batch.epilogue = {.residual = residual};
+        expect_right(batch, library);
+      }
+}
+
+TEST(Matmul, RunsBatches) {
+  for (ProductLibrary library : libraries())
+    for (std::int64_t batch : {2, 7, 300})
+      for (int form = 0; form < 4; ++form) {
+        MatmulSpec spec = dense(batch == 7 ? 65 : 4, batch == 2 ? 130 : 6, 9, batch);
+        if (form & 1) spec.b.batch_stride = 0;
+        if (form & 2) spec.a = transposed(spec.rows, spec.depth);
+        spec.epilogue.has_bias = true;
+        expect_right(spec, library);
+      }
+}
+
+TEST(Matmul, SharesPackedWeightsInABatch) {
+  for (ProductLibrary library : libraries()) {
+    MatmulSpec spec = dense(6, 90, 20, 5);
+    spec.weights = WeightForm::packed;
+    spec.b.batch_stride = 0;
+    expect_right(spec, library);
+    spec.a.batch_stride += 7;  // not one matrix any more
+    expect_right(spec, library);
+    spec.b.batch_stride = 20 * 90;
+    EXPECT_EQ(Matmul::create(spec, library).error().code(), ErrorCode::unsupported);
+  }
+}
+
+TEST(Matmul, OfNothing) {
+  for (ProductLibrary library : {ProductLibrary::best, ProductLibrary::blocked})
+    for (const auto& s : {std::array{0, 3, 4}, {3, 0, 4}, {3, 4, 0}, {0, 0, 0}})
+      for (WeightForm weights : {WeightForm::plain, WeightForm::packed}) {
+        MatmulSpec spec = dense(s[0], s[1], s[2]);
+        spec.weights = weights;
+        spec.epilogue = {.has_bias = true, .activation = Activation::tanh};
+        expect_right(spec, library);
+        spec.batch = 0;
+        expect_right(spec, library);
+      }
+}
+
+TEST(Matmul, TakesAnyStridesWhereOneDnnDoesNot) {
+  MatmulSpec spec = dense(9, 11, 13);
+  spec.a = {0, 26, 2};
+  spec.b = {0, 0, 1};  // every row the same
+  expect_right(spec, ProductLibrary::best);
+  EXPECT_EQ(value_or_throw(Matmul::create(spec))->implementation(), "blocked");
+  if (!has_onednn()) GTEST_SKIP() << "no oneDNN: its refusal is not tested";
+  EXPECT_EQ(Matmul::create(spec, ProductLibrary::onednn).error().code(), ErrorCode::unsupported);
+}
+
+TEST(Matmul, SaysWhatItDoesNotTake) {
+  MatmulSpec spec = dense(3, 4, 5);
+  spec.c = transposed(3, 4);
+  EXPECT_EQ(Matmul::create(spec).error().message(),
+            "matrix product of sizes 1 x 3 x 4 x 5: the rows of the result have gaps");
+  EXPECT_EQ(Matmul::create(dense(-1, 2, 3)).error().code(), ErrorCode::invalid_argument);
+  MatmulSpec huge = dense(1, 1, 1);
+  huge.rows = huge.columns = std::int64_t{1} << 40;
+  EXPECT_EQ(Matmul::create(huge).error().code(), ErrorCode::limit);
+}
+
+TEST(Matmul, TakesAnotherScaleWithoutANewPrimitive) {
+  MatmulSpec spec = dense(30, 40, 50);
+  spec.epilogue.has_scale = true;
+  MatmulCache cache(4);
+  MatmulCase arrays(spec, 3);
+  for (float scale : {1.0f, -2.5f, 0.0f}) {
+    arrays.scale = scale;
+    const auto matmul = value_or_throw(cache.get(spec));
+    ASSERT_TRUE(arrays.run(*matmul));
+    EXPECT_LE(largest_difference(arrays.result().values<float>(), arrays.expected().values<float>()), 1e-4);
+  }
+  EXPECT_EQ(cache.misses(), 1u);
+}
+
+TEST(Matmul, OneCopyOfWeightsServesAnyNumberOfRows) {
+  for (ProductLibrary library : libraries()) {
+    MatmulSpec spec = dense(1, 500, 300);
+    spec.weights = WeightForm::packed;
+    MatmulCase first(spec, 5);
+    const auto packed = value_or_throw(value_or_throw(Matmul::create(spec, library))->pack(first.b().data()));
+    EXPECT_GE(packed.byte_size(), 500u * 300 * 4);
+    for (std::int64_t rows : {1, 3, 64, 500}) {
+      MatmulSpec other = dense(rows, 500, 300);
+      other.weights = WeightForm::packed;
+      const auto matmul = value_or_throw(Matmul::create(other, library));
+      ASSERT_TRUE(matmul->accepts(packed)) << rows;
+      MatmulCase arrays(other, 5);
+      const auto b = first.b();
+      ASSERT_TRUE(arrays.run(*matmul));
+      const auto own = arrays.c();
+      ASSERT_TRUE(arrays.run(*matmul, arrays.operands(&packed)));
+      // The other case has the same weights: they come from the same seed.
+      EXPECT_EQ(arrays.c(), own) << rows;
+    }
+    MatmulSpec narrow = dense(1, 499, 300);
+    narrow.weights = WeightForm::packed;
+    EXPECT_FALSE(value_or_throw(Matmul::create(narrow, library))->accepts(packed));
+  }
+}
+
+TEST(Matmul, GivesTheSameBitsHoweverItIsSplit) {
+  for (ProductLibrary library : libraries()) {
+    const MatmulSpec spec = dense(260, 700, 400);
+    const auto matmul = value_or_throw(Matmul::create(spec, library));
+    ASSERT_GT(matmul->items(), 4);
+    MatmulCase arrays(spec, 9);
+    ASSERT_TRUE(arrays.run(*matmul));
+    const auto whole = arrays.c();
+    for (std::int64_t step : {1, 3}) {
+      ASSERT_TRUE(arrays.run(*matmul, step));
+      EXPECT_EQ(arrays.c(), whole);
+    }
+  }
+}
+
+TEST(Matmul, RunsOnSeveralThreads) {
+  for (ProductLibrary library : libraries()) {
+    MatmulSpec spec = dense(260, 700, 400);
+    spec.weights = WeightForm::packed;
+    spec.epilogue = {.has_bias = true, .activation = Activation::gelu_erf};
+    const auto matmul = value_or_throw(Matmul::create(spec, library));
+    MatmulCase arrays(spec, 9);
+    ASSERT_TRUE(arrays.run(*matmul));
+    const auto alone = arrays.c();
+    std::fill(arrays.c().begin(), arrays.c().end(), 0.0f);
+    const auto packed = value_or_throw(matmul->pack(arrays.b().data()));
+    const MatmulOperands operands = arrays.operands(&packed);
+    std::vector<std::thread> threads;
+    std::atomic<std::int64_t> next = 0;
+    std::atomic<int> failures = 0;
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([&] {
+        kernel::Scratch scratch;
+        for (std::int64_t i; (i = next++) < matmul->items();)
+          if (!matmul->run(operands, {i, i + 1}, scratch)) ++failures;
+      });
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(failures, 0);
+    EXPECT_EQ(arrays.c(), alone);
+  }
+}
+
+TEST(Matmul, OneDnnIsNeverItsReferenceCode) {
+  if (!has_onednn()) GTEST_SKIP() << "no oneDNN";
+  const auto matmul = value_or_throw(Matmul::create(dense(40, 50, 60), ProductLibrary::onednn));
+  EXPECT_EQ(matmul->implementation().find("ref"), std::string::npos) << matmul->implementation();
+  EXPECT_EQ(value_or_throw(OneDnn::open())->version().substr(0, 2), "2.");
+}
+
+TEST(ProductCache, FindsWhatItMade) {
+  MatmulCache cache(8);
+  const auto first = value_or_throw(cache.get(dense(3, 4, 5)));
+  EXPECT_EQ(value_or_throw(cache.get(dense(3, 4, 5))), first);
+  EXPECT_NE(value_or_throw(cache.get(dense(3, 4, 6))), first);
+  EXPECT_EQ(cache.misses(), 2u);
+}
+
+TEST(ProductCache, DropsTheLeastRecentlyUsed) {
+  MatmulCache cache(3);
+  const auto first = value_or_throw(cache.get(dense(1, 4, 5)));
+  for (std::int64_t rows = 2; rows < 50; ++rows) {
+    ASSERT_TRUE(cache.get(dense(rows, 4, 5)));
+    ASSERT_TRUE(cache.get(dense(1, 4, 5)));
+    EXPECT_LE(cache.size(), 3u);
+  }
+  EXPECT_EQ(value_or_throw(cache.get(dense(1, 4, 5))), first);
+  EXPECT_EQ(cache.misses(), 49u);
+}
+
+TEST(ProductCache, KeepsErrorsOut) {
+  MatmulCache cache(3);
+  EXPECT_FALSE(cache.get(dense(-1, 4, 5)));
+  EXPECT_EQ(cache.size(), 0u);
+}
+
+TEST(BlockedGemm, EveryKernelOfThisProcessorIsRight) {
+  std::vector<GemmKernel> kernels = {gemm_baseline::kernel()};
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) kernels.push_back(gemm_v3::kernel());
+  if (__builtin_cpu_supports("avx512vl")) kernels.push_back(gemm_v4::kernel());
+#endif
+  for (const GemmKernel& kernel : kernels)
+    for (std::int64_t rows = 1; rows <= kernel.rows; ++rows) {
+      const std::int64_t depth = 19, columns = kernel.columns;
+      const auto a = random_floats(depth * rows, 1), b = random_floats(depth * columns, 2);
+      std::vector<float> c(static_cast<std::size_t>(rows * columns));
+      for (bool is_first : {true, false})
+        kernel.function[rows](a.data(), b.data(), columns, depth, c.data(), columns, is_first);
+      for (std::int64_t i = 0; i < rows; ++i)
+        for (std::int64_t j = 0; j < columns; ++j) {
+          double sum = 0;
+          for (std::int64_t k = 0; k < depth; ++k)
+            sum += static_cast<double>(a[static_cast<std::size_t>(k * rows + i)]) *
+                   b[static_cast<std::size_t>(k * columns + j)];
+          EXPECT_NEAR(c[static_cast<std::size_t>(i * columns + j)], 2 * sum, 1e-5);
+        }
+    }
+}
+
+}  // namespace
