@@ -150,7 +150,27 @@ class Lowering {
   /// Calls nest as deep as traces do; those that nest deeper, or are many, stay calls.
   [[nodiscard]] bool can_inline(const ir::Invoke& invoke) const {
     return invoke.callee->dims.empty() && invoke.dims.empty() && depth_ < max_depth &&
-           plan_.steps.size() < max_inlined_steps;
+           plan_.steps.size() < max_inlined_steps && has_known_sizes(*invoke.callee);
+  }
+
+  /// Whether no size inside depends on data: a plan knows all sizes before it runs.
+  [[nodiscard]] bool has_known_sizes(const ir::Function& callee) const {
+    for (const auto& statement : callee.body)
+      for (const auto& target : statement->targets)
+        if (!has_known_sizes(*target->type)) return false;
+    return true;
+  }
+  [[nodiscard]] bool has_known_sizes(const ir::Type& type) const {
+    const auto* tensor = ir::as<ir::TensorType>(type);
+    if (tensor == nullptr) return ir::is<ir::ScalarType>(type);
+    return std::all_of(tensor->shape.begin(), tensor->shape.end(), [&](const ir::Dim& dim) {
+      if (dim.is_constant()) return true;
+      const auto nodes = ir::post_order(*dim.expr());
+      return std::all_of(nodes.begin(), nodes.end(), [&](const ir::Node* node) {
+        const auto* var = ir::as<ir::Var>(*node);
+        return var == nullptr || is_size(*var);
+      });
+    });
   }
 
   /// The statements of the callee in the place of the call.
@@ -190,6 +210,8 @@ class Lowering {
     for (const auto& target : statement.targets) {
       const auto type = op::value_type(*target->type);
       if (!type) return Error(ErrorCode::unsupported, "a plan has no tuples");
+      if (!has_known_sizes(*target->type))
+        return Error(ErrorCode::unsupported, cat("the size of ", *type, " depends on data"));
       step.results.push_back(add_value({.kind = ValueKind::computed, .type = *type, .index = index}));
       values_[target.get()] = step.results.back();
     }

@@ -567,7 +567,8 @@ TEST(Plans, RandomProgramsGiveTheSameWithAndWithoutPlans) {
       y = random_program(b, without, 0.5 + round);
       eval(x);
       eval(y);
-      for (std::size_t i = 0; i < x.size(); ++i) expect_close(x[i], y[i], cat("seed ", seed, ", round ", round));
+      for (std::size_t i = 0; i < x.size(); ++i)
+        expect_close(x[i], y[i], cat("seed ", seed, ", round ", round));
     }
   }
 }

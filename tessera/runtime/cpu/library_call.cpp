@@ -53,14 +53,15 @@ const float* first(const op::Array& array) {
 
 }  // namespace
 
-std::optional<MatmulSpec> runtime::cpu::product_of(const op::CallInfo& call, std::span<const op::Array> inputs,
+std::optional<MatmulSpec> runtime::cpu::product_of(const op::CallInfo& call,
+                                                   std::span<const op::Array> inputs,
                                                    std::span<const op::Array> results) {
   if (call.card().name != "matmul" || inputs[0].dtype != op::Dtype::f32) return std::nullopt;
   if (inputs[0].rank() < 2 || inputs[1].rank() < 2 || results[0].size() == 0) return std::nullopt;
   const op::Extents& shape = results[0].shape();
   const std::size_t rank = shape.size();
-  const auto a = form_of(with_batch(inputs[0].layout, shape)), b = form_of(with_batch(inputs[1].layout, shape)),
-             c = form_of(results[0].layout);
+  const auto a = form_of(with_batch(inputs[0].layout, shape)),
+             b = form_of(with_batch(inputs[1].layout, shape)), c = form_of(results[0].layout);
   if (!a || !b || !c) return std::nullopt;
   MatmulSpec spec{.rows = shape[rank - 2],
                   .columns = shape[rank - 1],

@@ -11,7 +11,8 @@ namespace tessera::runtime::cpu {
 
 /// The product that a call of `matmul` on these arrays is; nothing if it is none: not f32, a vector, a batch
 /// whose matrices do not lie at equal distances.
-[[nodiscard]] std::optional<MatmulSpec> product_of(const op::CallInfo& call, std::span<const op::Array> inputs,
+[[nodiscard]] std::optional<MatmulSpec> product_of(const op::CallInfo& call,
+                                                   std::span<const op::Array> inputs,
                                                    std::span<const op::Array> results);
 
 /// The operands of that product: the first element of each array.
