@@ -85,8 +85,9 @@ bool same_operand(const ir::ExprRef& a, const ir::ExprRef& b) {
 }  // namespace
 
 const std::vector<ParsedRule>& tessera::compiler::rules_for(std::string_view op) {
-  static const RuleTable table = read_rules();
-  static const std::vector<ParsedRule> none;
+  // Never destroyed: a plan may be in the making beside the program when the process ends.
+  static const auto& table = *new RuleTable(read_rules());
+  static const auto& none = *new std::vector<ParsedRule>;
   const auto found = table.find(op);
   return found == table.end() ? none : found->second;
 }

@@ -52,7 +52,7 @@ std::int64_t Node::element_count() const {
 op::ValueType Node::type() const { return {dtype, ir::shape_of(shape())}; }
 
 const op::Attributes& Node::attributes() const {
-  static const op::Attributes none;
+  static const auto& none = *new op::Attributes;  // never destroyed
   return extra == nullptr ? none : extra->attributes;
 }
 

@@ -11,8 +11,10 @@ using namespace tessera;
 using namespace tessera::op;
 
 std::span<const Card* const> tessera::op::all_cards() {
-  static const std::vector<const Card*> cards = [] {
-    std::vector<const Card*> all;
+  // Never destroyed: a plan may be in the making beside the program when the process ends.
+  static const auto& cards = *[] {
+    auto* made = new std::vector<const Card*>;
+    auto& all = *made;
     for (const auto& family :
          {activation_cards(), arithmetic_cards(), attention_cards(), conv_cards(),  create_cards(),
           einsum_cards(),     function_cards(),   indexing_cards(),  logic_cards(), matmul_cards(),
@@ -24,15 +26,15 @@ std::span<const Card* const> tessera::op::all_cards() {
     const auto twice = std::adjacent_find(all.begin(), all.end(),
                                           [](const Card* a, const Card* b) { return a->name == b->name; });
     TESSERA_CHECK(twice == all.end(), cat("there are two cards '", (*twice)->name, "'"));
-    return all;
+    return made;
   }();
   return cards;
 }
 
 const Card* tessera::op::find_card(std::string_view name) {
-  static const auto by_name = [] {
-    std::unordered_map<std::string_view, const Card*> out;
-    for (const Card* card : all_cards()) out.emplace(card->name, card);
+  static const auto& by_name = *[] {
+    auto* out = new std::unordered_map<std::string_view, const Card*>;
+    for (const Card* card : all_cards()) out->emplace(card->name, card);
     return out;
   }();
   const auto at = by_name.find(name);

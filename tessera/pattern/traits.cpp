@@ -66,7 +66,8 @@ constexpr TraitRow rows[] = {
 }  // namespace
 
 TraitsRef tessera::pattern::default_traits() {
-  static const TraitsRef traits = [] {
+  // Never destroyed: a plan may be in the making beside the program when the process ends.
+  static const auto& traits = *[] {
     auto listed = std::make_shared<ListedTraits>();
     for (const auto& [trait, ops] : rows)
       for (std::size_t begin = 0; begin < ops.size();) {
@@ -74,7 +75,7 @@ TraitsRef tessera::pattern::default_traits() {
         listed->add(trait, ops.substr(begin, end - begin));
         begin = end + 1;
       }
-    return listed;
+    return new TraitsRef(listed);
   }();
   return traits;
 }

@@ -71,7 +71,7 @@ class Compile(unittest.TestCase):
             (["-"], "func f(x: f32[2]) { a: f32[2] = what(x) return a }", "there is no op 'what'"),
             (["-"], "func", "<stdin>:1"),
             (["/nonexistent"], "", "/nonexistent"),
-            (["/nonexistent.onnx"], "", "nonexistent.onnx"),
+            (["/nonexistent.onnx"], "", "onnx"),
         ]:
             result = tessera("compile", *arguments, stdin=stdin)
             self.assertEqual(result.returncode, 2, arguments)

@@ -75,7 +75,7 @@ Llvm::Llvm() : functions_(std::make_unique<Functions>()) {}
 Llvm::~Llvm() = default;
 
 Result<const Llvm*> Llvm::open() {
-  static const Result<const Llvm*> only = try_open();
+  static const auto& only = *new Result<const Llvm*>(try_open());  // never destroyed
   return only;
 }
 

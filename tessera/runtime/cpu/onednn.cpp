@@ -64,6 +64,6 @@ Result<void> OneDnn::Library::check(dnnl_status_t status, const char* what) cons
 }
 
 Result<const OneDnn*> OneDnn::open() {
-  static const Result<const OneDnn*> only = try_open();
+  static const auto& only = *new Result<const OneDnn*>(try_open());  // never destroyed
   return only;
 }
