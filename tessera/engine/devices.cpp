@@ -1,5 +1,6 @@
 #include "tessera/engine/devices.h"
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "tessera/base/text.h"
@@ -28,7 +29,9 @@ Result<std::shared_ptr<runtime::Device>> tessera::engine::find_device(std::strin
 
 std::shared_ptr<runtime::Device> tessera::engine::default_device() {
   const char* name = std::getenv("TESSERA_DEVICE");
-  if (name != nullptr)
-    if (auto found = find_device(name)) return *found;
+  if (name == nullptr) return *find_device("reference");
+  auto found = find_device(name);
+  if (found) return *std::move(found);
+  std::fprintf(stderr, "tessera: TESSERA_DEVICE: %s; the reference is used\n", found.error().message().c_str());
   return *find_device("reference");
 }

@@ -143,8 +143,10 @@ void PlanKey::write_words(const void* data, std::size_t bytes) {
   words.push(static_cast<std::uint32_t>(bytes));
   const std::size_t count = (bytes + 3) / 4;
   std::uint32_t* out = words.make_room(count);
-  if (count > 0) out[count - 1] = 0;
-  std::memcpy(out, data, bytes);
+  if (count > 0) {
+    out[count - 1] = 0;
+    std::memcpy(out, data, bytes);
+  }
   words.end_at(out + count);
 }
 
