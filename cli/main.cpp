@@ -90,6 +90,8 @@ int run(int argc, char** argv) {
     return app.exit(e) == 0 ? 0 : exit_error;  // CLI11 has its own numbers; ours has one for errors
   }
   auto answer = commands.run();
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    return report(Error(ErrorCode::io, "cannot write to standard output"));
   return answer ? static_cast<int>(*answer) : report(answer.error());
 }
 

@@ -56,6 +56,7 @@ Result<Answer> run_tests(const Options& options) {
   JsonWriter json(JsonWriter::Style::indented);
   json.begin_object().key("tests").begin_array();
   const auto tests = TESSERA_TRY(chosen_tests(options));
+  if (tests.empty()) return Error(ErrorCode::not_found, "no test was found");
   Progress progress(stderr);
   for (const std::string& test : tests) {
     const std::string name = std::filesystem::path(test).filename().string();

@@ -39,7 +39,7 @@ void tessera::cli::add_print(Commands& commands) {
       commands.add("print", "print an IR text in its canonical form",
                    "  tessera print examples/ir/mlp.tsr\n"
                    "  tessera print --json examples/ir/mlp.tsr\n"
-                   "  tessera print --verify examples/ir/loop.tsr     exit 1 if the code is not well formed\n"
+                   "  tessera print --verify examples/ir/newton.tsr   exit 1 if the code is not well formed\n"
                    "  echo 'free x: f32 expr x * 2.0 + 1.0' | tessera print -",
                    run);
   command.add_option("FILE", options->file, "the text, - for standard input")->required();

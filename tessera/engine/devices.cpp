@@ -32,6 +32,7 @@ std::shared_ptr<runtime::Device> tessera::engine::default_device() {
   if (name == nullptr) return *find_device("reference");
   auto found = find_device(name);
   if (found) return *std::move(found);
-  std::fprintf(stderr, "tessera: TESSERA_DEVICE: %s; the reference is used\n", found.error().message().c_str());
+  std::fprintf(stderr, "tessera: TESSERA_DEVICE: %s; the reference is used\n",
+               found.error().message().c_str());
   return *find_device("reference");
 }

@@ -157,7 +157,17 @@ Result<void> Engine::evaluate(std::span<Node* const> nodes) {
   if (thread_state.trace_depth > 0 && !all_stored)
     return Error(ErrorCode::invalid_argument,
                  "a value was asked for while a region is traced: it has none yet");
+  auto done = Evaluation(*this).run(nodes);
+  if (done || done.error().code() != ErrorCode::memory || !drop_idle_instances()) return done;
   return Evaluation(*this).run(nodes);
+}
+
+/// What plans keep for their next launch; false if there is nothing.
+bool Engine::drop_idle_instances() {
+  std::vector<std::unique_ptr<PlanInstance>> dropped;
+  const std::lock_guard lock(mutex_);
+  plans_.take_idle(dropped);
+  return !dropped.empty();
 }
 
 GraphHandle::GraphHandle(NodeRef root) : root_(std::move(root)) {

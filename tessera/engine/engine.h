@@ -33,7 +33,8 @@ struct EngineOptions {
   /// Of random tensors.
   std::uint64_t seed = 0;
   PlanOptions plans = {};
-  /// How plans are made. Floats give the same bits as op by op unless more is allowed here.
+  /// How plans are made. Passes keep every bit unless more is allowed here; a device's fused kernels round
+  /// where they are fused (the reference does not fuse).
   compiler::PlanOptions compile = {.pipeline = {.passes = {.floats = compiler::FloatRules::exact}}};
   /// Where calls and plans run (devices.h); without one, what TESSERA_DEVICE names, else the reference.
   std::shared_ptr<runtime::Device> device = {};
@@ -116,6 +117,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
     std::vector<PlanEntryRef> replaced;
   };
   void make_plan(PlanJob& job);
+  [[nodiscard]] bool drop_idle_instances();
   [[nodiscard]] std::string difference_to_nearest(const ComponentReport& component) const;
   void log_report();
 

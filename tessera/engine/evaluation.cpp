@@ -160,7 +160,7 @@ void Evaluation::divide() {
 void Evaluation::choose(Part& part) {
   part.report.ops = part.steps.empty() ? memory_->needed.size() : part.steps.size();
   const PlanOptions& options = engine_.plans_.options();
-  if (!options.enabled) {
+  if (!options.enabled || options.max_entries == 0) {
     part.report.cause = "plans are off";
     return;
   }
@@ -218,15 +218,16 @@ void Evaluation::begin_plan(Part& part, const std::vector<PlanEntryRef>& sibling
   entry->words.assign(part.key.words.begin(), part.key.words.end());
   const std::vector<std::int64_t> sizes(part.key.sizes.begin(), part.key.sizes.end());
   entry->instances = {sizes};
-  for (auto sibling = siblings.rbegin(); sibling != siblings.rend(); ++sibling)
-    for (const auto& instance : (*sibling)->instances)
-      if (entry->instances.size() < max_instances) entry->instances.push_back(instance);
   auto rules = SizeRules::learn(entry->instances);
-  if (rules) {
-    part.replaced = siblings;
-  } else {
-    entry->instances.resize(1);
-    rules = SizeRules::learn(entry->instances);
+  for (auto sibling = siblings.rbegin(); sibling != siblings.rend(); ++sibling) {
+    auto together = entry->instances;
+    for (const auto& instance : (*sibling)->instances)
+      if (together.size() < max_instances) together.push_back(instance);
+    auto common = SizeRules::learn(together);
+    if (!common) continue;
+    rules = std::move(common);
+    entry->instances = std::move(together);
+    part.replaced.push_back(*sibling);
   }
   entry->rules = std::move(*rules);
   entry->outline = part.report.missed;

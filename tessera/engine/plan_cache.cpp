@@ -77,6 +77,13 @@ std::vector<PlanEntryRef> PlanCache::shrink() {
   return dropped;
 }
 
+void PlanCache::take_idle(std::vector<std::unique_ptr<PlanInstance>>& out) {
+  for (const auto& [hash, entry] : entries_) {
+    std::move(entry->idle.begin(), entry->idle.end(), std::back_inserter(out));
+    entry->idle.clear();
+  }
+}
+
 /// A set of few places per hash: the coldest gives way.
 Heat& PlanCache::heat(std::uint64_t hash) {
   Heat* set = &heat_[(hash % sets) * ways];

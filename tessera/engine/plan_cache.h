@@ -46,6 +46,9 @@ class PlanCache {
   /// freed outside the lock.
   [[nodiscard]] std::vector<PlanEntryRef> shrink();
 
+  /// Takes what plans keep for their next launch.
+  void take_idle(std::vector<std::unique_ptr<PlanInstance>>& out);
+
   /// Sees a structure once more. The reference is valid until the next call.
   Heat& heat(std::uint64_t hash);
   /// What has this hash was evaluated op by op in this time.

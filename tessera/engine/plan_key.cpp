@@ -47,11 +47,9 @@ std::uint64_t hash_of(std::span<const std::uint32_t> words) {
 std::uint32_t FunctionNumbers::number(const ir::FunctionRef& function) {
   if (const auto known = by_address_.find(function.get()); known != by_address_.end())
     return known->second.number;
-  if (by_address_.size() >= capacity) {
-    // Numbers are never used again, so that keys with forgotten ones find nothing.
-    by_address_.clear();
-    by_structure_.clear();
-  }
+  if (by_address_.size() >= capacity) by_address_.clear();
+  // Numbers are never used again, so that keys with forgotten ones find nothing.
+  if (by_structure_.size() >= capacity) by_structure_.clear();
   const Hash128 hash = ir::structural_hash(*function, ir::CompareMode::strict);
   const auto [first, last] = by_structure_.equal_range(hash);
   const auto same = std::find_if(first, last, [&](const auto& entry) {

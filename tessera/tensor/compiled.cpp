@@ -24,6 +24,29 @@ struct Traced {
   std::shared_ptr<RegionRules> rules = std::make_shared<RegionRules>();
 };
 
+struct TracingFlag {
+  explicit TracingFlag(bool& flag) : is_set(flag) { is_set = true; }
+  ~TracingFlag() { is_set = false; }
+  TracingFlag(const TracingFlag&) = delete;
+  TracingFlag& operator=(const TracingFlag&) = delete;
+  bool& is_set;
+};
+
+/// While it lives, random numbers of this thread are drawn from a copy of the engine's state.
+struct RandomProbe {
+  explicit RandomProbe(const engine::Engine& engine)
+      : before(engine.random_state()), now(before), outer(engine::thread_state.replay) {
+    engine::thread_state.replay = &now;
+  }
+  ~RandomProbe() { engine::thread_state.replay = outer; }
+  RandomProbe(const RandomProbe&) = delete;
+  RandomProbe& operator=(const RandomProbe&) = delete;
+  [[nodiscard]] bool was_used() const { return now.offset != before.offset; }
+
+  engine::Engine::RandomState before, now;
+  engine::Engine::RandomState* outer;
+};
+
 constexpr std::size_t max_traced = 64;
 
 }  // namespace
@@ -31,7 +54,8 @@ constexpr std::size_t max_traced = 64;
 struct CompiledBody::State {
   Body body;
   Here here;
-  std::mutex mutex;
+  std::recursive_mutex mutex;
+  bool is_tracing = false;
   std::vector<Traced> traced;  ///< the last used comes last
 
   Traced& find(const std::vector<Tensor>& arguments) {
@@ -49,7 +73,12 @@ struct CompiledBody::State {
   }
 
   Traced trace(const std::shared_ptr<engine::Engine>& engine, op::ValueTypes types) {
+    if (is_tracing) fail(here, "the function calls itself");
+    const TracingFlag flag(is_tracing);
+    const RandomProbe random(*engine);
     const Trace trace(engine, types, body, here);
+    if (random.was_used())
+      fail(here, "random numbers drawn inside would be the same at every call; give them as an argument");
     if (trace.results().empty()) fail(here, "compile: the function returns nothing");
     Traced out{.arguments = std::move(types)};
     trace.add_captures(out.captures);
@@ -81,6 +110,16 @@ std::vector<Tensor> CompiledBody::operator()(const std::vector<Tensor>& argument
   std::vector<Tensor> out;
   for (Node* node : nodes) out.push_back(Tensor::adopt(node));
   return out;
+}
+
+Tensor tessera::detail::number_argument(Operand number, const Tensor& like) {
+  const CreateOptions options{.engine = like.is_empty() ? nullptr : like.engine()};
+  const bool is_real = number.kind() == Operand::Kind::real;
+  Dtype dtype = like.is_empty() ? (is_real ? f32 : i64) : like.dtype();
+  if (is_real && !ir::is_float(dtype)) dtype = f32;
+  const Tensor exact = is_real ? from_vector<double>({number.real()}, {}, options)
+                               : from_vector<std::int64_t>({number.integer()}, {}, options);
+  return exact.dtype() == dtype ? exact : exact.cast(dtype);
 }
 
 PlanAtOnce::PlanAtOnce() { ++engine::thread_state.plan_at_once; }

@@ -9,7 +9,9 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -36,12 +38,23 @@ class CompiledBody {
   std::shared_ptr<State> state_;
 };
 
-inline const Tensor& as_argument(const Tensor& tensor) { return tensor; }
-/// A number is a parameter: it may differ from call to call.
+/// A number among the arguments, as a tensor that takes the dtype and the engine of `like`: it may differ
+/// from call to call.
+[[nodiscard]] Tensor number_argument(Operand number, const Tensor& like);
+
+inline const Tensor* first_tensor() { return nullptr; }
+template <class... A>
+const Tensor* first_tensor(const Tensor& tensor, const A&...) {
+  return &tensor;
+}
+template <class T, class... A>
+requires std::is_arithmetic_v<T>
+const Tensor* first_tensor(T, const A&... rest) { return first_tensor(rest...); }
+
+inline Tensor as_argument(const Tensor& tensor, const Tensor*) { return tensor; }
 template <class T>
-requires std::is_arithmetic_v<T> Tensor as_argument(T value) {
-  return std::is_floating_point_v<T> ? full({}, static_cast<double>(value))
-                                     : full({}, static_cast<double>(value), {.dtype = i64});
+requires std::is_arithmetic_v<T> Tensor as_argument(T value, const Tensor* like) {
+  return number_argument(value, like == nullptr ? Tensor() : *like);
 }
 inline std::vector<Tensor> as_list(Tensor tensor) { return {std::move(tensor)}; }
 inline std::vector<Tensor> as_list(std::vector<Tensor> tensors) { return tensors; }
@@ -62,8 +75,9 @@ struct PlanAtOnce {
 }  // namespace detail
 
 /// A function of tensors that is traced when it is first called, and then run as one plan. Numbers among the
-/// arguments may differ from call to call; numbers and tensors inside are what they were when it was traced.
-/// Other dtypes or shapes of the arguments are traced anew.
+/// arguments may differ from call to call and take the dtype of the first tensor; numbers and tensors inside
+/// are what they were when it was traced. Other dtypes or shapes of the arguments are traced anew; the last
+/// 64 are kept. Random ops inside are an error: they would give the same numbers at every call.
 template <class F>
 class Compiled {
  public:
@@ -71,9 +85,9 @@ class Compiled {
 
   template <class... A>
   auto operator()(const A&... arguments) const {
-    using Result = std::invoke_result_t<const F&, decltype(detail::as_argument(arguments))...>;
-    const auto& body = body_for<sizeof...(A)>();
-    auto results = body({Tensor(detail::as_argument(arguments))...});
+    using Result = std::invoke_result_t<const F&, std::conditional_t<true, const Tensor&, A>...>;
+    const Tensor* like = detail::first_tensor(arguments...);
+    auto results = body<sizeof...(A)>()({detail::as_argument(arguments, like)...});
     if constexpr (std::is_same_v<Result, Tensor>)
       return std::move(results[0]);
     else
@@ -81,20 +95,24 @@ class Compiled {
   }
 
  private:
+  /// One per number of arguments: a callable may have several.
+  struct Bodies {
+    std::mutex mutex;
+    std::map<std::size_t, detail::CompiledBody> by_count;
+  };
+
   template <std::size_t n>
-  const detail::CompiledBody& body_for() const {
-    if (body_ == nullptr)
-      body_ = std::make_shared<detail::CompiledBody>(
-          [f = f_](const std::vector<Tensor>& x) {
-            return detail::apply_list(*f, x, std::make_index_sequence<n>());
-          },
-          here_);
-    return *body_;
+  detail::CompiledBody body() const {
+    const std::lock_guard lock(bodies_->mutex);
+    const auto run = [f = f_](const std::vector<Tensor>& x) {
+      return detail::apply_list(*f, x, std::make_index_sequence<n>());
+    };
+    return bodies_->by_count.try_emplace(n, run, here_).first->second;
   }
 
   std::shared_ptr<F> f_;
   Here here_;
-  mutable std::shared_ptr<detail::CompiledBody> body_;
+  std::shared_ptr<Bodies> bodies_ = std::make_shared<Bodies>();
 };
 
 template <class F>

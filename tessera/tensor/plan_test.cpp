@@ -475,6 +475,72 @@ TEST(Compile, OnTheDefaultEngineWithNumbersAndSeveralResults) {
   }
 }
 
+TEST(Compile, NumbersTakeTheDtypeOfTheTensor) {
+  const auto sum_of = compile([](const Tensor& a, const Tensor& b) { return a + b; });
+  EXPECT_EQ(sum_of(ones({1}, {.dtype = f64}), 0.1).item<double>(), 1.1);
+  EXPECT_EQ(sum_of(zeros({1}, {.dtype = i64}), std::int64_t{9007199254740993}).item<std::int64_t>(),
+            9007199254740993);
+  EXPECT_EQ(sum_of(ones({1}, {.dtype = u8}), 1).dtype(), u8);
+  EXPECT_EQ(sum_of(ones({1}, {.dtype = f16}), 1.5).dtype(), f16);
+  const auto engine = waiting();
+  EXPECT_EQ(sum_of(ones({1}, {.engine = engine}), 2.0).item<float>(), 3);
+}
+
+namespace {
+struct OneOrTwo {
+  Tensor operator()(const Tensor& x) const { return x; }
+  Tensor operator()(const Tensor& x, const Tensor& y) const { return x + y * 10; }
+};
+}  // namespace
+
+TEST(Compile, ACallableMayTakeSeveralNumbersOfArguments) {
+  const auto f = compile(OneOrTwo{});
+  const Tensor x = ones({1});
+  EXPECT_EQ(f(x).item<float>(), 1);
+  EXPECT_EQ(f(x, x).item<float>(), 11);
+  EXPECT_EQ(f(x).item<float>(), 1);
+}
+
+TEST(Compile, SeveralThreadsMayCallItFirst) {
+  for (int round = 0; round < 20; ++round) {
+    const auto f = compile([](const Tensor& x, const Tensor& y) { return x * 2 + y; });
+    const Tensor x = full({3}, 3).eval();
+    std::atomic<int> wrong = 0;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) threads.emplace_back([&] { wrong += f(x, x).item<float>({2}) != 9; });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0);
+  }
+}
+
+TEST(Compile, WhatCannotBeTracedIsAnError) {
+  const auto again = std::make_shared<std::function<Tensor(Tensor)>>();
+  const auto g = compile([again](const Tensor& a) { return (*again)(a); });
+  *again = [g](const Tensor& a) { return g(a); };
+  EXPECT_THROW((void)g(ones({1})), Exception);
+  *again = nullptr;
+  const auto random = compile([](const Tensor& a) { return a + rand({1}); });
+  EXPECT_THROW((void)random(ones({1})), Exception);
+}
+
+TEST(Plans, WhatPlansKeepIsGivenBackWhenMemoryIsShort) {
+  const auto engine = waiting();
+  engine->set_memory_limit(2000);
+  Tensor x = ones({64}, {.engine = engine});
+  for (int i = 0; i < 6; ++i) eval(exp(x * 0.5) + i);
+  x = Tensor();
+  EXPECT_NO_THROW(eval(full({400}, 1, {.engine = engine})));
+}
+
+TEST(Plans, ARegionInALoopKeepsItsPlan) {
+  const auto engine = waiting();
+  const Tensor x = numbers(engine, {2}, 1);
+  for (int i = 0; i < 5000; ++i)
+    eval(cond(
+        sum(x) > 0.0, [&] { return x * 2; }, [&] { return x; }));
+  EXPECT_EQ(engine->statistics().runs(Tier::streamed), 2U);
+}
+
 TEST(Compile, ConstantsKeepEveryBit) {
   const auto x = ones({1});
   const auto value = [&](double a, double b) {
