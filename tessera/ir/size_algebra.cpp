@@ -144,6 +144,10 @@ Range sum_range(const Sum& sum, int depth);
 
 Range op_range(const ScalarOp& scalar, int depth) {
   if (depth > max_atom_depth || !is_size_operation(scalar)) return {};
+  // A product that was too large to be written out: looking into its factors again and again has no end.
+  if (scalar.opcode == ScalarOpcode::add || scalar.opcode == ScalarOpcode::sub ||
+      scalar.opcode == ScalarOpcode::mul)
+    return {};
   const Range a = sum_range(terms_of(Dim(scalar.operands[0])), depth + 1);
   const Range b = sum_range(terms_of(Dim(scalar.operands[1])), depth + 1);
   const bool positive_divisor = b.lower.value_or(0) >= 1;
