@@ -4,6 +4,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <functional>
 #include <string>
 
@@ -12,6 +13,16 @@
 namespace tessera::cli {
 
 enum class Answer : int { yes = 0, no = 1 };
+
+/// A check of an option: a number that is neither negative nor NaN nor infinite.
+inline const CLI::Validator finite_number(
+    [](const std::string& text) {
+      char* end = nullptr;
+      const double value = std::strtod(text.c_str(), &end);
+      const bool ok = *end == 0 && value >= 0 && value <= 1e18;
+      return ok ? std::string() : "expected a number from 0 to 1e18, got '" + text + "'";
+    },
+    "NUMBER");
 
 /// The commands of the program. Each add_* function below adds one.
 class Commands {

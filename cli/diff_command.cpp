@@ -91,9 +91,11 @@ void tessera::cli::add_diff(Commands& commands) {
   command.add_option("--device", options->devices, cat("twice, of ", join(engine::device_names(), ", ")))
       ->required();
   add_model_input_options(command, options->inputs);
-  command.add_option("--relative", options->tolerance.relative,
-                     "differences up to this part of a value are none");
-  command.add_option("--absolute", options->tolerance.absolute, "and up to this");
+  command
+      .add_option("--relative", options->tolerance.relative,
+                  "differences up to this part of a value are none")
+      ->check(finite_number);
+  command.add_option("--absolute", options->tolerance.absolute, "and up to this")->check(finite_number);
   command.add_flag("--json", options->json, "print JSON");
   command.add_flag("--quiet", options->quiet, "the exit code says it all");
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <random>
 
+#include "cli/command.h"
 #include "tessera/base/checked.h"
 #include "tessera/base/file.h"
 #include "tessera/tensor/io.h"
@@ -166,6 +167,24 @@ Result<Sizes> sizes_from(const std::vector<std::string>& dims) {
   return out;
 }
 
+/// Every --dim must name a size that is open.
+Result<void> check_sizes(const Sizes& sizes, std::span<const onnx::ValueInfo* const> inputs) {
+  for (const auto& [name, size] : sizes) {
+    bool is_open = false;
+    for (const onnx::ValueInfo* input : inputs) {
+      if (!input->type.shape) continue;
+      for (std::size_t axis = 0; axis < input->type.shape->size(); ++axis) {
+        const onnx::DeclaredDim& dim = (*input->type.shape)[axis];
+        const auto* symbol = std::get_if<std::string>(&dim);
+        const bool is_named = (symbol != nullptr && *symbol == name) || cat(input->name, ":", axis) == name;
+        is_open = is_open || (is_named && std::get_if<std::int64_t>(&dim) == nullptr);
+      }
+    }
+    if (!is_open) return wrong("--dim: no input has an open size ", onnx::shown(name));
+  }
+  return {};
+}
+
 Result<op::Extents> random_shape(const onnx::ValueInfo& input, const Sizes& sizes) {
   op::Extents out;
   if (input.type.kind != onnx::DeclaredType::Kind::tensor || !input.type.dtype || !input.type.shape)
@@ -207,8 +226,9 @@ void tessera::cli::add_model_input_options(CLI::App& command, ModelInputOptions&
   command.add_option("--input", options.inputs,
                      "NAME=SOURCE, or SOURCE for the next input; a source is a file (.npy, .npz, .pb) or "
                      "raw:DTYPE:SIZExSIZE:FILE");
-  command.add_option("--random", options.random,
-                     "random values, from this seed, for inputs that are not given");
+  command
+      .add_option("--random", options.random, "random values, from this seed, for inputs that are not given")
+      ->check(finite_number);
   command.add_option("--dim", options.dims, "sizes of random inputs: NAME=SIZE, or INPUT:AXIS=SIZE");
 }
 
@@ -219,6 +239,7 @@ Result<std::vector<onnx::DataValue>> tessera::cli::model_inputs(const onnx::Mode
   for (const std::string& given : options.inputs) TESSERA_TRY(sources.add(given));
   const auto found = TESSERA_TRY(sources.finish());
   const Sizes sizes = TESSERA_TRY(sizes_from(options.dims));
+  TESSERA_TRY(check_sizes(sizes, inputs));
   std::mt19937_64 random(options.random.value_or(0));
   std::vector<onnx::DataValue> out;
   for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -166,8 +166,8 @@ void tessera::cli::add_run(Commands& commands) {
   command.add_option("--device", options->device, cat("one of ", join(engine::device_names(), ", ")));
   command.add_option("--repeat", options->repeat, "run so often and show the times")
       ->check(CLI::Range(1, 1000000));
-  command.add_option("--seconds", options->seconds, "give up after this time")->check(CLI::PositiveNumber);
-  command.add_option("--work", options->work, "the most multiply-adds")->check(CLI::Range(0.0, 9e18));
+  command.add_option("--seconds", options->seconds, "give up after this time")->check(finite_number);
+  command.add_option("--work", options->work, "the most multiply-adds")->check(finite_number);
   command.add_flag("--json", options->json, "print all elements as JSON");
   command.add_flag("--quiet", options->quiet, "show neither progress nor outputs");
 }
