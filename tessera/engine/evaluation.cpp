@@ -86,7 +86,11 @@ Result<void> Evaluation::run(std::span<Node* const> asked) {
     if (!claimed) unclaim();
     if (!claimed || memory_->needed.size() == 0) return claimed;
   }
-  auto computed = contained([&] { return compute(); });
+  auto computed = contained([&]() -> Result<void> {
+    TESSERA_TRY(compute());
+    reserve_for_publishing();
+    return {};
+  });
   const std::lock_guard lock(engine_.mutex_);
   if (computed) publish();
   unclaim();
@@ -332,6 +336,13 @@ void Evaluation::make_plan(Part& part) {
 
 // ---- storing
 
+/// What publishing needs is allocated before anything is stored: it must not fail halfway.
+void Evaluation::reserve_for_publishing() {
+  std::size_t inputs = memory_->given_up.size();
+  for (const Computed& computed : memory_->computed) inputs += computed.node->input_count;
+  memory_->given_up.reserve(inputs);
+}
+
 void Evaluation::publish() {
   for (Computed& computed : memory_->computed) store(computed);
   // Inputs are dropped after everything is stored.
@@ -343,6 +354,14 @@ void Evaluation::publish() {
     const bool way_back = node.is(Node::tracks_gradient) && !node.is(Node::needs_gradient);
     if (!way_back && !watched) take_inputs(node, memory_->given_up);
   }
+  // Values count, the report on them may be lost.
+  (void)contained([&]() -> Result<void> {
+    report();
+    return {};
+  });
+}
+
+void Evaluation::report() {
   for (Part* part : parts()) learn_from(*part);
   ++engine_.statistics_.evaluations;
   engine_.report_.number = engine_.statistics_.evaluations;

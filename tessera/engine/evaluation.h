@@ -63,11 +63,13 @@ class Evaluation {
   void choose_without_plan(Part& part);
   void begin_plan(Part& part, const std::vector<PlanEntryRef>& siblings);
   void publish();
+  void report();
   void store(Computed& computed);
   void learn_from(Part& part);
 
   // Outside it.
   Result<void> compute();
+  void reserve_for_publishing();
   Result<void> compute(Part& part);
   Result<void> stream(Part& part);
   Result<void> run_plan(Part& part);

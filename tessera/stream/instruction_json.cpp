@@ -116,6 +116,19 @@ Result<std::vector<ValueId>> InstructionReader::values(const JsonCursor& json) {
   return out;
 }
 
+/// Only what was named before can die, and only once.
+Result<std::vector<ValueId>> InstructionReader::freed_values(const JsonCursor& json) {
+  std::vector<ValueId> out;
+  const ValueId first_new = next_id_;
+  for (const JsonCursor& item : TESSERA_TRY(json.array())) {
+    const ValueId id = TESSERA_TRY(value(item));
+    if (id >= first_new) return item.error("expected a value that was named before");
+    if (std::find(out.begin(), out.end(), id) != out.end()) return item.error("expected each value once");
+    out.push_back(id);
+  }
+  return out;
+}
+
 Result<TypeRef> InstructionReader::type(const JsonCursor& json) {
   const std::string text = TESSERA_TRY(json.string());
   if (const auto at = types_.find(text); at != types_.end()) return at->second;
@@ -241,7 +254,8 @@ Result<OwnedInstruction> InstructionReader::instruction(const JsonCursor& json) 
     out.attributes = TESSERA_TRY(attributes_from_json(*attrs));
   if (const auto effect = TESSERA_TRY(json.optional_field("effect")))
     out.effect = TESSERA_TRY(effect_from_json(*effect));
-  if (const auto free = TESSERA_TRY(json.optional_field("free"))) out.frees = TESSERA_TRY(values(*free));
+  if (const auto free = TESSERA_TRY(json.optional_field("free")))
+    out.frees = TESSERA_TRY(freed_values(*free));
   TESSERA_TRY(agree_with_known(json, out));
   return out;
 }

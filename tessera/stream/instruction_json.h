@@ -60,6 +60,7 @@ class InstructionReader {
 
   [[nodiscard]] Result<ValueId> value(const JsonCursor& json);
   [[nodiscard]] Result<std::vector<ValueId>> values(const JsonCursor& json);
+  [[nodiscard]] Result<std::vector<ValueId>> freed_values(const JsonCursor& json);
   [[nodiscard]] Result<ir::TypeRef> type(const JsonCursor& json);
   [[nodiscard]] Result<Types> types(const JsonCursor& instruction);
   [[nodiscard]] Result<void> read_inputs(const JsonCursor& json, Types& types, OwnedInstruction& out);
