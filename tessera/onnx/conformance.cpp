@@ -118,8 +118,9 @@ Result<std::vector<DataSet>> tessera::onnx::read_data_sets(const Model& model, c
   std::error_code error;
   for (fs::path set;
        set = fs::path(folder) / cat("test_data_set_", out.size()), fs::is_directory(set, error);) {
-    out.push_back({set.filename().string(), TESSERA_TRY(inputs_of(model, set, limits)),
-                   TESSERA_TRY(read_values(set, "output", types, limits))});
+    auto inputs = TESSERA_TRY(inputs_of(model, set, limits));
+    auto outputs = TESSERA_TRY(read_values(set, "output", types, limits));
+    out.push_back({set.filename().string(), std::move(inputs), std::move(outputs)});
     if (out.back().outputs.empty())
       return Error(ErrorCode::io, "the data set has no outputs", {set.string(), 0, 0});
   }
