@@ -145,6 +145,21 @@ TestOutcome tessera::onnx::run_test(const std::string& folder, const RunOptions&
   return {TestOutcome::Kind::passed, {}, imported != nullptr};
 }
 
+Result<Skips> tessera::onnx::read_skips(std::string_view text, const std::string& file) {
+  Skips out;
+  for (std::uint32_t line = 1; !text.empty(); ++line) {
+    const std::string_view row = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(row.size() + 1, text.size()));
+    if (row.empty() || row[0] == '#') continue;
+    const std::size_t colon = row.find(": ");
+    if (colon == 0 || colon == std::string_view::npos)
+      return Error(ErrorCode::invalid_argument,
+                   cat("expected 'test: reason', got ", quote(shortened(row, 60))), {file, line, 0});
+    out[std::string(row.substr(0, colon))] = row.substr(colon + 2);
+  }
+  return out;
+}
+
 Result<std::vector<std::string>> tessera::onnx::find_tests(const std::string& root) {
   std::error_code error;
   std::vector<std::string> out;
