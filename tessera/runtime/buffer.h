@@ -5,12 +5,22 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <vector>
 
 #include "tessera/base/ref.h"
 
 namespace tessera::runtime {
 
 class MemoryPool;
+
+/// Something that a runtime made from the contents of a buffer and may use as long as they stay: weights in
+/// the order that a library likes.
+class Derived {
+ public:
+  virtual ~Derived() = default;
+};
+using DerivedRef = std::shared_ptr<const Derived>;
 
 /// Counted; any thread may hold and release it. Who writes into it makes sure that nobody reads.
 class Buffer {
@@ -25,6 +35,14 @@ class Buffer {
   [[nodiscard]] bool unique() const { return refs_.load(std::memory_order_acquire) == 1; }
   /// Whether it came from a pool, and not from the caller.
   [[nodiscard]] bool owned() const { return pool_ != nullptr; }
+
+  /// Grows with each begin_write().
+  [[nodiscard]] std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
+  /// To be called before the contents change: what was derived from them goes.
+  void begin_write() const;
+  /// The first that `serves` says yes to, or null.
+  [[nodiscard]] DerivedRef find_derived(const std::function<bool(const Derived&)>& serves) const;
+  void keep_derived(DerivedRef derived) const;
 
   void retain() const { refs_.fetch_add(1, std::memory_order_relaxed); }
   void release() const {
@@ -41,6 +59,9 @@ class Buffer {
   std::size_t bytes_;
   std::shared_ptr<MemoryPool> pool_;
   std::function<void()> release_;
+  mutable std::atomic<std::uint64_t> version_{0};
+  mutable std::mutex derived_mutex_;
+  mutable std::vector<DerivedRef> derived_;
 };
 
 }  // namespace tessera::runtime

@@ -21,6 +21,24 @@ Buffer::~Buffer() {
   }
 }
 
+void Buffer::begin_write() const {
+  version_.fetch_add(1, std::memory_order_acq_rel);
+  const std::lock_guard lock(derived_mutex_);
+  derived_.clear();
+}
+
+DerivedRef Buffer::find_derived(const std::function<bool(const Derived&)>& serves) const {
+  const std::lock_guard lock(derived_mutex_);
+  for (const DerivedRef& derived : derived_)
+    if (serves(*derived)) return derived;
+  return nullptr;
+}
+
+void Buffer::keep_derived(DerivedRef derived) const {
+  const std::lock_guard lock(derived_mutex_);
+  derived_.push_back(std::move(derived));
+}
+
 Result<Ref<Buffer>> MemoryPool::allocate(std::size_t bytes) {
   const std::uint64_t limit = limit_.load();
   const std::uint64_t before = used_.fetch_add(bytes);

@@ -2,6 +2,7 @@
 
 #include "tessera/op/reference.h"
 #include "tessera/runtime/cpu/cpu_executable.h"
+#include "tessera/runtime/cpu/library_tiles.h"
 
 using namespace tessera;
 using namespace tessera::runtime;
@@ -11,7 +12,10 @@ CpuDevice::CpuDevice(CpuOptions options)
     : options_(std::move(options)),
       threads_(options_.threads),
       store_(CodeStore::default_folder()),
-      kernels_(kernel_options()) {}
+      kernels_(kernel_options()),
+      libraries_(options_.kernels.is_precise) {
+  options_.target.sources.push_back(std::make_shared<LibraryTiles>(options_.costs));
+}
 
 KernelOptions CpuDevice::kernel_options() const {
   KernelOptions out = options_.kernels;
