@@ -6,6 +6,7 @@
 #include "cli/progress.h"
 #include "tessera/base/json.h"
 #include "tessera/engine/devices.h"
+#include "tessera/model/planned_function.h"
 #include "tessera/onnx/conformance.h"
 
 using namespace tessera;
@@ -53,6 +54,10 @@ Result<Answer> run_tests(const Options& options) {
   const auto device = TESSERA_TRY(engine::find_device(options.device));
   onnx::RunOptions how;
   how.call = [&](const op::CallInfo& call, auto in, auto out) { return device->run(call, in, out); };
+  if (options.device != "reference")
+    how.function = [&](const ir::FunctionRef& function, std::span<const op::HostTensor> inputs) {
+      return run_function(function, inputs, *device);
+    };
   JsonWriter json(JsonWriter::Style::indented);
   json.begin_object().key("tests").begin_array();
   const auto tests = TESSERA_TRY(chosen_tests(options));

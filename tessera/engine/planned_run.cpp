@@ -85,9 +85,8 @@ class PlannedRun {
       std::byte* at = first_element(key_.inputs[i]);
       moved += instance_.inputs[i] != at;
       instance_.inputs[i] = at;
-      // The owner of other memory may write to it at any time.
       const runtime::Buffer& buffer = *key_.inputs[i].storage->buffer;
-      instance_.buffers[i] = buffer.owned() ? &buffer : nullptr;
+      instance_.buffers[i] = buffer.tells_changes() ? &buffer : nullptr;
     }
     if (moved > 0 && !first) raise(Tier::warm, counted(moved, "buffer", "buffers"));
   }

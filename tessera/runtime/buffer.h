@@ -28,6 +28,8 @@ class Buffer {
   /// Memory of the caller, handed back by `release` when nobody uses it any more. An exception of `release`
   /// is swallowed: there is nobody left to tell.
   static Ref<Buffer> wrap(void* data, std::size_t bytes, std::function<void()> release);
+  /// The same of memory that nobody writes to while it is wrapped.
+  static Ref<Buffer> wrap_constant(const void* data, std::size_t bytes, std::function<void()> release);
 
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] std::size_t size() const { return bytes_; }
@@ -35,6 +37,8 @@ class Buffer {
   [[nodiscard]] bool unique() const { return refs_.load(std::memory_order_acquire) == 1; }
   /// Whether it came from a pool, and not from the caller.
   [[nodiscard]] bool owned() const { return pool_ != nullptr; }
+  /// Whether version() tells when the contents change: the owner of other memory may write at any time.
+  [[nodiscard]] bool tells_changes() const { return owned() || is_constant_; }
 
   /// Grows with each begin_write().
   [[nodiscard]] std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
@@ -57,6 +61,7 @@ class Buffer {
   mutable std::atomic<std::uint32_t> refs_{0};
   std::byte* data_;
   std::size_t bytes_;
+  bool is_constant_ = false;
   std::shared_ptr<MemoryPool> pool_;
   std::function<void()> release_;
   mutable std::atomic<std::uint64_t> version_{0};

@@ -12,6 +12,13 @@ Ref<Buffer> Buffer::wrap(void* data, std::size_t bytes, std::function<void()> re
   return Ref<Buffer>(buffer);
 }
 
+Ref<Buffer> Buffer::wrap_constant(const void* data, std::size_t bytes, std::function<void()> release) {
+  auto* buffer = new Buffer(static_cast<std::byte*>(const_cast<void*>(data)), bytes);
+  buffer->release_ = std::move(release);
+  buffer->is_constant_ = true;
+  return Ref<Buffer>(buffer);
+}
+
 Buffer::~Buffer() {
   if (pool_ != nullptr) pool_->give_back(data_, bytes_);
   if (!release_) return;

@@ -58,13 +58,33 @@ Result<void> CpuExecutable::run_library(const LibraryForm& form, KernelRun& run,
   return run_items(*run.library, device_->threads(), scratch_);
 }
 
+Result<void> CpuExecutable::prepare_kernel(CompiledKernel& kernel, KernelRun& run, const HostWork& work) {
+  if (run.inputs.empty()) {
+    auto done = kernel.prepare(work.inputs, work.results, run.job);
+    const bool is_contiguous = std::all_of(work.inputs.begin(), work.inputs.end(),
+                                           [](const op::Array& a) { return a.layout.is_contiguous(); });
+    if (done || is_contiguous) return done;
+    for (const op::Array& input : work.inputs) {
+      const bool is_copied = !input.layout.is_contiguous();
+      run.copies.push_back(is_copied ? TESSERA_TRY(op::HostTensor::allocate(input.dtype, input.shape()))
+                                     : op::HostTensor());
+    }
+    run.inputs = work.inputs;
+  }
+  for (std::size_t i = 0; i < run.inputs.size(); ++i)
+    run.inputs[i] = work.inputs[i].layout.is_contiguous() ? work.inputs[i] : run.copies[i].array();
+  return kernel.prepare(run.inputs, work.results, run.job);
+}
+
 Result<void> CpuExecutable::run_kernel(CompiledKernel& kernel, KernelRun& run, const HostWork& work,
                                        bool moved) {
   if (moved || !run.is_ready) {
     run.is_ready = false;
-    TESSERA_TRY(kernel.prepare(work.inputs, work.results, run.job));
+    TESSERA_TRY(prepare_kernel(kernel, run, work));
     run.is_ready = true;
   }
+  for (std::size_t i = 0; i < run.copies.size(); ++i)
+    if (!work.inputs[i].layout.is_contiguous()) op::copy_elements(work.inputs[i], run.copies[i].array());
   // Which parameters of the plan these are is the step's affair: one kernel serves several.
   const std::vector<std::uint32_t>& slots = step_of(work).kernel->slots;
   for (std::size_t i = 0; i < slots.size(); ++i) run.parameters[i] = numbers()[slots[i]];

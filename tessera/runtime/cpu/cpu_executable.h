@@ -23,12 +23,16 @@ class CpuExecutable final : public HostExecutable {
     bool is_ready = false;
     std::vector<double> parameters;
     LibraryCallRef library;
+    /// A kernel that sees an input in an order that its strides do not allow reads a copy.
+    std::vector<op::HostTensor> copies;
+    std::vector<op::Array> inputs;  ///< with the copies; empty if there are none
   };
 
   [[nodiscard]] Result<void> run_call(const HostWork& work);
   [[nodiscard]] Result<void> run_library(const LibraryForm& form, KernelRun& run, const HostWork& work);
   [[nodiscard]] Result<void> run_kernel(CompiledKernel& kernel, KernelRun& run, const HostWork& work,
                                         bool moved);
+  [[nodiscard]] Result<void> prepare_kernel(CompiledKernel& kernel, KernelRun& run, const HostWork& work);
 
   std::shared_ptr<CpuDevice> device_;
   std::vector<std::shared_ptr<CompiledKernel>> kernels_;  ///< by step; null where there is none
