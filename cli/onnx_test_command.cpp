@@ -7,6 +7,7 @@
 #include "cli/progress.h"
 #include "tessera/base/json.h"
 #include "tessera/engine/devices.h"
+#include "tessera/model/planned_function.h"
 #include "tessera/onnx/conformance.h"
 
 using namespace tessera;
@@ -69,6 +70,10 @@ Result<Answer> run_tests(const Options& options) {
   onnx::Skips skips;
   if (!options.skips.empty())
     skips = TESSERA_TRY(onnx::read_skips(TESSERA_TRY(read_text(options.skips)), shown(options.skips)));
+  if (options.device != "reference")
+    how.function = [&](const ir::FunctionRef& function, std::span<const op::HostTensor> inputs) {
+      return run_function(function, inputs, *device);
+    };
   JsonWriter json(JsonWriter::Style::indented);
   json.begin_object().key("tests").begin_array();
   const auto tests = TESSERA_TRY(chosen_tests(options));

@@ -77,8 +77,8 @@ TestOutcome outcome_of(const Error& error) {
 }
 
 /// The results of an imported function, as the values of a model.
-Result<std::vector<DataValue>> interpret_function(const ir::Function& function,
-                                                  std::span<const DataValue> inputs) {
+Result<std::vector<DataValue>> run_function(const ir::FunctionRef& function,
+                                            std::span<const DataValue> inputs, const FunctionRunner& runner) {
   std::vector<HostTensor> tensors;
   for (const DataValue& input : inputs) {
     if (input.kind != DataValue::Kind::tensor)
@@ -86,7 +86,8 @@ Result<std::vector<DataValue>> interpret_function(const ir::Function& function,
     tensors.push_back(input.tensors[0]);
   }
   std::vector<DataValue> out;
-  for (HostTensor& result : TESSERA_TRY(op::interpret(function, tensors)))
+  for (HostTensor& result :
+       TESSERA_TRY(runner ? runner(function, tensors) : op::interpret(*function, tensors)))
     out.push_back({DataValue::Kind::tensor, {std::move(result)}});
   return out;
 }
@@ -95,7 +96,7 @@ Result<std::string> run_data_set(const Model& model, const ir::FunctionRef& func
                                  const RunOptions& options, Tolerance tolerance) {
   std::string why = difference(TESSERA_TRY(run(model, set.inputs, options)), set.outputs, tolerance);
   if (!why.empty() || function == nullptr || set.inputs.size() != function->params.size()) return why;
-  why = difference(TESSERA_TRY(interpret_function(*function, set.inputs)), set.outputs, tolerance);
+  why = difference(TESSERA_TRY(run_function(function, set.inputs, options.function)), set.outputs, tolerance);
   return why.empty() ? why : cat("as a function: ", why);
 }
 
