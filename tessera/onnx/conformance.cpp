@@ -118,8 +118,9 @@ Result<std::vector<DataSet>> tessera::onnx::read_data_sets(const Model& model, c
   std::error_code error;
   for (fs::path set;
        set = fs::path(folder) / cat("test_data_set_", out.size()), fs::is_directory(set, error);) {
-    out.push_back({set.filename().string(), TESSERA_TRY(inputs_of(model, set, limits)),
-                   TESSERA_TRY(read_values(set, "output", types, limits))});
+    auto inputs = TESSERA_TRY(inputs_of(model, set, limits));
+    auto outputs = TESSERA_TRY(read_values(set, "output", types, limits));
+    out.push_back({set.filename().string(), std::move(inputs), std::move(outputs)});
     if (out.back().outputs.empty())
       return Error(ErrorCode::io, "the data set has no outputs", {set.string(), 0, 0});
   }
@@ -142,6 +143,21 @@ TestOutcome tessera::onnx::run_test(const std::string& folder, const RunOptions&
     if (!why->empty()) return {TestOutcome::Kind::failed, cat(set.name, ": ", *why), false};
   }
   return {TestOutcome::Kind::passed, {}, imported != nullptr};
+}
+
+Result<Skips> tessera::onnx::read_skips(std::string_view text, const std::string& file) {
+  Skips out;
+  for (std::uint32_t line = 1; !text.empty(); ++line) {
+    const std::string_view row = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(row.size() + 1, text.size()));
+    if (row.empty() || row[0] == '#') continue;
+    const std::size_t colon = row.find(": ");
+    if (colon == 0 || colon == std::string_view::npos)
+      return Error(ErrorCode::invalid_argument,
+                   cat("expected 'test: reason', got ", quote(shortened(row, 60))), {file, line, 0});
+    out[std::string(row.substr(0, colon))] = row.substr(colon + 2);
+  }
+  return out;
 }
 
 Result<std::vector<std::string>> tessera::onnx::find_tests(const std::string& root) {
