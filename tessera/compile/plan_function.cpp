@@ -1,13 +1,20 @@
 #include "tessera/compile/plan_function.h"
 
 #include "tessera/compile/lower.h"
+#include "tessera/kernel/build.h"
 
 using namespace tessera;
 using namespace tessera::compiler;
 
 Result<Planned> compiler::plan_function(const ir::FunctionRef& function, const pattern::Target& target,
                                         const PlanOptions& options) {
-  Outcome outcome = TESSERA_TRY(run_passes(function, options.pipeline));
+  PipelineOptions pipeline = options.pipeline;
+  // A device with tiles has none for composites that are no kernel: their parts are tiled.
+  if (!pipeline.passes.takes && !target.sources.empty())
+    pipeline.passes.takes = [](const op::CallInfo& call) {
+      return kernel::can_fuse(call.card(), call.inputs(), call.attributes());
+    };
+  Outcome outcome = TESSERA_TRY(run_passes(function, pipeline));
   const TiledFunction tiled = TESSERA_TRY(tile(*outcome.function, target, options.tiling));
   Planned out{.plan = TESSERA_TRY(lower(*outcome.function, tiled)),
               .function = outcome.function,
