@@ -32,8 +32,7 @@ void two_chains(benchmark::State& state) {
   const auto device = std::make_shared<runtime::cpu::CpuDevice>(
       runtime::cpu::CpuOptions{.threads = static_cast<unsigned>(state.range(1))});
   const auto planned = value_or_throw(compiler::plan_function(chains_of(size), device->target()));
-  const auto executable =
-      value_or_throw(device->load(planned.plan, runtime::MemoryPool::create()));
+  const auto executable = value_or_throw(device->load(planned.plan, runtime::MemoryPool::create()));
   std::vector<op::HostTensor> tensors;
   std::vector<std::byte*> inputs, outputs;
   std::vector<op::Layout> layouts;
@@ -49,10 +48,14 @@ void two_chains(benchmark::State& state) {
   }
   for (auto _ : state)
     value_or_throw(executable->run({.inputs = inputs, .parameters = {}, .outputs = outputs}));
-  state.counters["GFLOP/s"] = benchmark::Counter(
-      2e-9 * static_cast<double>(size * size * size) * chains * length, benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["GFLOP/s"] =
+      benchmark::Counter(2e-9 * static_cast<double>(size * size * size) * chains * length,
+                         benchmark::Counter::kIsIterationInvariantRate);
 }
-BENCHMARK(two_chains)->ArgNames({"size", "threads"})->ArgsProduct({{32, 64, 128, 256, 512}, {1, 2}})->UseRealTime();
+BENCHMARK(two_chains)
+    ->ArgNames({"size", "threads"})
+    ->ArgsProduct({{32, 64, 128, 256, 512}, {1, 2}})
+    ->UseRealTime();
 
 }  // namespace
 

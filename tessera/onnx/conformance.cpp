@@ -77,8 +77,8 @@ TestOutcome outcome_of(const Error& error) {
 }
 
 /// The results of an imported function, as the values of a model.
-Result<std::vector<DataValue>> run_function(const ir::FunctionRef& function, std::span<const DataValue> inputs,
-                                            const FunctionRunner& runner) {
+Result<std::vector<DataValue>> run_function(const ir::FunctionRef& function,
+                                            std::span<const DataValue> inputs, const FunctionRunner& runner) {
   std::vector<HostTensor> tensors;
   for (const DataValue& input : inputs) {
     if (input.kind != DataValue::Kind::tensor)
@@ -86,7 +86,8 @@ Result<std::vector<DataValue>> run_function(const ir::FunctionRef& function, std
     tensors.push_back(input.tensors[0]);
   }
   std::vector<DataValue> out;
-  for (HostTensor& result : TESSERA_TRY(runner ? runner(function, tensors) : op::interpret(*function, tensors)))
+  for (HostTensor& result :
+       TESSERA_TRY(runner ? runner(function, tensors) : op::interpret(*function, tensors)))
     out.push_back({DataValue::Kind::tensor, {std::move(result)}});
   return out;
 }

@@ -192,8 +192,8 @@ class Generator {
   /// Whether an element is divided by what is the same for all of a row: it is multiplied by the reciprocal.
   [[nodiscard]] bool is_by_reciprocal(const Instruction& instruction) const {
     return instruction.kind == InstructionKind::operation && instruction.opcode == ScalarOpcode::div &&
-           wide_dtype(instruction.dtype) == Dtype::f32 && !shape_.is_precise && shape_.can_repeat && !has_jumps_ &&
-           is_at_points(instruction.operands[0]) && !is_at_points(instruction.operands[1]);
+           wide_dtype(instruction.dtype) == Dtype::f32 && !shape_.is_precise && shape_.can_repeat &&
+           !has_jumps_ && is_at_points(instruction.operands[0]) && !is_at_points(instruction.operands[1]);
   }
 
   /// 1 / value, for all lanes. Divisors near the ends of the range have none that is good enough.

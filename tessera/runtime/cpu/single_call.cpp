@@ -21,9 +21,7 @@ op::ValueType type_of(const op::Array& array) {
   return {array.dtype, ir::shape_of(std::span<const std::int64_t>(array.shape()))};
 }
 
-ir::TypeRef tensor_type(const op::Array& array) {
-  return ir::tensor_type(array.dtype, type_of(array).shape);
-}
+ir::TypeRef tensor_type(const op::Array& array) { return ir::tensor_type(array.dtype, type_of(array).shape); }
 
 /// The call as a function of its inputs.
 ir::FunctionRef function_of(const op::CallInfo& call, std::span<const op::Array> inputs,
@@ -39,8 +37,8 @@ ir::FunctionRef function_of(const op::CallInfo& call, std::span<const op::Array>
     targets.push_back(ir::variable("y", tensor_type(result)));
     parts.results.push_back(targets.back());
   }
-  parts.body.push_back(ir::assign(std::move(targets), ir::call(std::string(call.card().name), std::move(args),
-                                                               call.attributes())));
+  parts.body.push_back(ir::assign(
+      std::move(targets), ir::call(std::string(call.card().name), std::move(args), call.attributes())));
   return ir::function(std::move(parts));
 }
 
@@ -55,8 +53,7 @@ Result<bool> run_library(const op::CallInfo& call, std::span<const op::Array> in
                          std::span<const op::Array> results, SingleCallContext context) {
   const auto form = library_form(call);
   if (!form) return false;
-  const LibraryCallRef library =
-      TESSERA_TRY(make_library_call(*form, inputs, results, context.libraries));
+  const LibraryCallRef library = TESSERA_TRY(make_library_call(*form, inputs, results, context.libraries));
   TESSERA_TRY(library->begin({.inputs = inputs, .results = results, .numbers = {}, .weights = {}}));
   TESSERA_TRY(run_items(*library, context.threads, scratch_for(context.threads)));
   return true;
