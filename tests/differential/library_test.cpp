@@ -185,7 +185,7 @@ const LibraryCase cases[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Library, testing::ValuesIn(cases),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& test) { return std::string(test.param.name); });
 
 /// Integers of a size: products of small ones go through floats, exactly; large ones wrap.
 class Integers : public testing::TestWithParam<std::int32_t> {};
