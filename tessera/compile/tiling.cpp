@@ -169,7 +169,7 @@ class PartBuilder {
       const auto size = ir::evaluate(dim, [](const ir::Var&) { return std::optional(example_size); });
       shape.push_back(std::max<std::int64_t>(size.value_or(example_size), 1));
     }
-    if (points_of(shape) > most_points) shape.assign(shape.size(), 1);  // which fits nothing
+    if (points_of(shape) > most_points) std::fill(shape.begin(), shape.end(), 1);  // which fits nothing
     return {type->dtype, op::contiguous(shape), nullptr};
   }
 
