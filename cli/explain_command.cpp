@@ -11,8 +11,8 @@ using namespace tessera::cli;
 namespace {
 
 Result<Answer> run_explain(const CompileOptions& options) {
-  const ir::FunctionRef function = TESSERA_TRY(read_program(options.file));
-  const auto outcome = TESSERA_TRY(compiler::run_passes(function, pipeline_options(options)));
+  const NamedProgram program = TESSERA_TRY(read_program(options.file));
+  const auto outcome = TESSERA_TRY(compiler::run_passes(program.function, pipeline_options(options)));
   if (options.json) {
     JsonWriter json(JsonWriter::Style::indented);
     json.begin_object();

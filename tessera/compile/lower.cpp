@@ -9,6 +9,7 @@
 #include "tessera/op/catalogue.h"
 #include "tessera/op/interpreter.h"
 #include "tessera/op/ir_builder.h"
+#include "tessera/plan/size_conditions.h"
 
 using namespace tessera;
 using namespace tessera::compiler;
@@ -88,6 +89,7 @@ class Lowering {
       if (!done) return std::move(done).error().at(first.span().resolve());
     }
     for (const ir::ExprRef& result : function_.results) TESSERA_TRY(add_output(*result));
+    if (!plan_.dims.empty()) TESSERA_TRY(plan::add_size_conditions(plan_));
     return std::make_shared<const Plan>(std::move(plan_));
   }
 

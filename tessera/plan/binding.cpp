@@ -23,11 +23,11 @@ class Binder {
     root_.assign(plan.values.size(), none);
   }
 
-  Result<Binding> run(std::span<const op::Layout> inputs, StepOrder order) {
+  Result<Binding> run(std::span<const op::Layout> inputs, Running running) {
     TESSERA_TRY(given_values(inputs));
     for (StepId s = 0; s < plan_.steps.size(); ++s) TESSERA_TRY(step(s));
     place_outputs();
-    place_temporaries(order);
+    place_temporaries(running);
     for (ValueId v = 0; v < plan_.values.size(); ++v) follow_root(v);
     return std::move(out_);
   }
@@ -124,9 +124,9 @@ class Binder {
   }
 
   /// A value lives until the last step that reads it or a view of it.
-  void place_temporaries(StepOrder order) {
+  void place_temporaries(Running running) {
     std::vector<std::uint32_t> life_of(plan_.values.size(), none);
-    std::vector<Lifetime> lives;
+    std::vector<LiveRange> lives;
     std::vector<ValueId> values;
     for (StepId s = 0; s < plan_.steps.size(); ++s) {
       for (const ValueId input : plan_.steps[s].inputs)
@@ -135,16 +135,16 @@ class Binder {
       for (const ValueId result : plan_.steps[s].results) {
         if (root_[result] != result || is_output_root_[result]) continue;
         life_of[result] = static_cast<std::uint32_t>(lives.size());
-        lives.push_back({.first = s, .reads = {}, .bytes = bytes_of(result)});
+        lives.push_back({.first = s, .reads = {}, .bytes = static_cast<std::uint64_t>(bytes_of(result))});
         values.push_back(result);
       }
     }
-    const auto before =
-        order == StepOrder::by_path ? dependencies(plan_) : std::vector<std::vector<StepId>>{};
-    out_.memory = lay_out(lives, plan_.steps.size(), order, before);
+    out_.memory = running == Running::one_by_one
+                      ? lay_out(lives, plan_.steps.size())
+                      : lay_out(lives, plan_.steps.size(), StepOrder(dependencies(plan_)));
     for (std::size_t i = 0; i < values.size(); ++i) {
       out_.places[values[i]].where = Where::scratch;
-      out_.places[values[i]].byte = out_.memory.offsets[i];
+      out_.places[values[i]].byte = static_cast<std::int64_t>(out_.memory.offsets[i]);
     }
   }
 
@@ -179,7 +179,7 @@ Result<std::int64_t> plan::size_of(const Plan& plan, std::span<const std::int64_
 }
 
 Result<Binding> plan::bind(const Plan& plan, std::span<const std::int64_t> sizes,
-                           std::span<const op::Layout> inputs, StepOrder order) {
+                           std::span<const op::Layout> inputs, Running running) {
   if (sizes.size() != plan.dims.size() || inputs.size() != plan.inputs.size())
     return Error(ErrorCode::invalid_argument,
                  cat("the plan has ", plan.dims.size(), " sizes and ", plan.inputs.size(), " inputs, got ",
@@ -187,5 +187,5 @@ Result<Binding> plan::bind(const Plan& plan, std::span<const std::int64_t> sizes
   for (const auto& [a, b] : plan.equal_sizes)
     if (TESSERA_TRY(size_of(plan, sizes, a)) != TESSERA_TRY(size_of(plan, sizes, b)))
       return Error(ErrorCode::shape, cat("the plan needs ", a, " = ", b));
-  return Binder(plan, sizes).run(inputs, order);
+  return Binder(plan, sizes).run(inputs, running);
 }

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "tessera/base/memory_layout.h"
 #include "tessera/base/result.h"
-#include "tessera/plan/memory.h"
 #include "tessera/plan/plan.h"
 
 namespace tessera::plan {
@@ -26,6 +26,12 @@ struct Place {
   std::uint32_t index = 0;  ///< which input, output buffer, constant or cell
   std::int64_t byte = 0;    ///< of scratch: where the value's own memory begins
   op::Layout layout;        ///< strides; the offset counts from there
+};
+
+/// How a runtime goes through the steps.
+enum class Running : std::uint8_t {
+  one_by_one,    ///< as they are listed
+  side_by_side,  ///< a step waits only for those it depends on
 };
 
 /// Memory that the launch gives: the outputs that are not parts of inputs.
@@ -49,7 +55,7 @@ struct Binding {
 /// `inputs` are the layouts of the inputs, with offset 0. Fails if a size is not known, negative or too
 /// large.
 [[nodiscard]] Result<Binding> bind(const Plan& plan, std::span<const std::int64_t> sizes,
-                                   std::span<const op::Layout> inputs, StepOrder order = StepOrder::listed);
+                                   std::span<const op::Layout> inputs, Running running = Running::one_by_one);
 
 /// The number of a size.
 [[nodiscard]] Result<std::int64_t> size_of(const Plan& plan, std::span<const std::int64_t> sizes,

@@ -32,6 +32,11 @@ struct Value {
   op::ValueType type;       ///< sizes are expressions over Plan::dims
   std::uint32_t index = 0;  ///< which input, parameter or constant; of a computed one: the step
   op::Dim size = 0;         ///< of a size
+
+  static constexpr auto fields() {
+    return std::tuple{usual("kind", &Value::kind), usual("type", &Value::type), usual("index", &Value::index),
+                      usual("size", &Value::size)};
+  }
 };
 
 enum class StepKind : std::uint8_t {
@@ -51,6 +56,16 @@ struct Step {
   std::vector<ValueId> results;
   ir::Span span;
 
+  static constexpr auto fields() {
+    return std::tuple{usual("kind", &Step::kind),
+                      usual("card", &Step::card),
+                      usual("attributes", &Step::attributes),
+                      usual("function", &Step::function),
+                      usual("kernel", &Step::kernel),
+                      usual("inputs", &Step::inputs),
+                      usual("results", &Step::results),
+                      ignore("span", &Step::span)};
+  }
   /// "matmul", "while": for people.
   [[nodiscard]] std::string_view name() const;
 };
@@ -65,6 +80,13 @@ struct Plan {
   std::vector<op::HostTensor> constants;
   /// What was assumed about the symbols.
   std::vector<std::pair<op::Dim, op::Dim>> equal_sizes;
+
+  static constexpr auto fields() {
+    return std::tuple{usual("dims", &Plan::dims),           usual("values", &Plan::values),
+                      usual("steps", &Plan::steps),         usual("inputs", &Plan::inputs),
+                      usual("outputs", &Plan::outputs),     usual("parameters", &Plan::parameters),
+                      usual("constants", &Plan::constants), usual("equal_sizes", &Plan::equal_sizes)};
+  }
 };
 
 using PlanRef = std::shared_ptr<const Plan>;
