@@ -4,11 +4,13 @@
 #include <unordered_map>
 
 #include "tessera/base/text.h"
+#include "tessera/compile/order_steps.h"
 #include "tessera/ir/describe.h"
 #include "tessera/ir/walk.h"
 #include "tessera/op/catalogue.h"
 #include "tessera/op/interpreter.h"
 #include "tessera/op/ir_builder.h"
+#include "tessera/plan/in_place.h"
 #include "tessera/plan/size_conditions.h"
 
 using namespace tessera;
@@ -85,15 +87,22 @@ class Lowering {
     for (const auto& param : function_.params) TESSERA_TRY(add_input(*param));
     for (const TiledPart& part : tiled.parts) {
       const ir::Assign& first = *function_.body[part.statements[0]];
-      auto done = part.kernel != nullptr ? add_kernel(part) : add_statement(first);
+      auto done = part.ops != nullptr ? add_fused(part) : add_statement(first);
       if (!done) return std::move(done).error().at(first.span().resolve());
     }
     for (const ir::ExprRef& result : function_.results) TESSERA_TRY(add_output(*result));
     if (!plan_.dims.empty()) TESSERA_TRY(plan::add_size_conditions(plan_));
+    order_steps(plan_);
+    reuse_in_place();
     return std::make_shared<const Plan>(std::move(plan_));
   }
 
  private:
+  void reuse_in_place() {
+    auto allowed = plan::find_in_place(plan_);
+    for (std::size_t s = 0; s < plan_.steps.size(); ++s) plan_.steps[s].in_place = std::move(allowed[s]);
+  }
+
   ValueId add_value(Value value) {
     plan_.values.push_back(std::move(value));
     return static_cast<ValueId>(plan_.values.size() - 1);
@@ -129,15 +138,16 @@ class Lowering {
     return add_step(std::move(step), statement);
   }
 
-  Result<void> add_kernel(const TiledPart& part) {
-    Step step{.kind = StepKind::kernel, .function = part.ops, .kernel = part.kernel};
+  /// A kernel, or what the device has a library for.
+  Result<void> add_fused(const TiledPart& part) {
+    Step step{.kind = part.kernel == nullptr ? StepKind::library : StepKind::kernel,
+              .function = part.ops,
+              .kernel = part.kernel};
     step.span = function_.body[part.statements[0]]->span();
-    for (const auto& param : part.ops->params) step.inputs.push_back(TESSERA_TRY(operand(*param)));
-    for (std::size_t i = 0; i < part.kernel->slots.size(); ++i) {
-      const std::uint32_t slot = part.kernel->slots[i];
-      if (plan_.parameters.size() <= slot) plan_.parameters.resize(slot + 1, op::Dtype::f32);
-      plan_.parameters[slot] = part.kernel->parameters[i];
-    }
+    for (const ir::ExprRef& input : part.inputs) step.inputs.push_back(TESSERA_TRY(operand(*input)));
+    for (const auto& statement : part.ops->body)
+      for (const ir::ExprRef& arg : static_cast<const ir::Call&>(*statement->value).args)
+        declare_parameters(*arg);
     const auto index = static_cast<std::uint32_t>(plan_.steps.size());
     for (const ir::ExprRef& result : part.ops->results) {
       const auto& target = static_cast<const ir::Var&>(*result);
@@ -245,17 +255,31 @@ class Lowering {
     if (const auto* var = ir::as<ir::Var>(expr))
       if (const auto known = values_.find(var); known != values_.end()) return known->second;
     if (const auto* parameter = ir::as<ir::Param>(expr)) return parameter_value(*parameter);
-    const auto* dense = ir::as<ir::Dense>(expr);
-    if (dense != nullptr) return constant(expr);
+    if (ir::is<ir::Dense>(expr)) return dense_constant(expr);
     TESSERA_TRY(check_scalar(expr));
     return expr.has_variables() ? size(expr) : constant(expr);
   }
 
-  ValueId parameter_value(const ir::Param& parameter) {
+  void declare_parameter(const ir::Param& parameter) {
     if (plan_.parameters.size() <= parameter.slot)
       plan_.parameters.resize(parameter.slot + 1, op::Dtype::f32);
     plan_.parameters[parameter.slot] = parameter.dtype;
+  }
+  void declare_parameters(const ir::Expr& expr) {
+    if (ir::is<ir::Var>(expr)) return;
+    for (const ir::Node* node : ir::post_order(expr))
+      if (const auto* parameter = ir::as<ir::Param>(*node)) declare_parameter(*parameter);
+  }
+
+  ValueId parameter_value(const ir::Param& parameter) {
+    declare_parameter(parameter);
     return add_value({.kind = ValueKind::parameter, .type = {parameter.dtype, {}}, .index = parameter.slot});
+  }
+
+  /// Large ones are not copied twice.
+  Result<ValueId> dense_constant(const ir::Expr& expr) {
+    if (const auto known = constants_.find(&expr); known != constants_.end()) return known->second;
+    return constants_[&expr] = TESSERA_TRY(constant(expr));
   }
 
   Result<ValueId> constant(const ir::Expr& expr) {
@@ -294,6 +318,7 @@ class Lowering {
   Plan plan_;
   int depth_ = 0;
   std::unordered_map<const ir::Var*, ValueId> values_;
+  std::unordered_map<const ir::Expr*, ValueId> constants_;
 };
 
 }  // namespace

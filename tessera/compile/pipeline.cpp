@@ -43,10 +43,19 @@ std::size_t statements_in(const ir::Function& function) {
   return out;
 }
 
+/// Each once: some passes run twice.
+std::string pass_names() {
+  std::vector<std::string_view> names;
+  for (const Pass& pass : passes)
+    if (std::find(names.begin(), names.end(), pass.name) == names.end()) names.push_back(pass.name);
+  return join(names, ", ");
+}
+
 Result<void> check_names(const std::vector<std::string>& names) {
   for (const std::string& name : names)
     if (std::none_of(std::begin(passes), std::end(passes), [&](const Pass& p) { return p.name == name; }))
-      return Error(ErrorCode::not_found, cat("there is no pass '", printable(name), "'"));
+      return Error(ErrorCode::not_found,
+                   cat("there is no pass '", printable(name), "'; the passes are ", pass_names()));
   return {};
 }
 

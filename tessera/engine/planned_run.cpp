@@ -34,8 +34,10 @@ class PlannedRun {
     set_inputs();
     set_parameters();
     TESSERA_TRY(set_outputs());
-    TESSERA_TRY(instance_.executable->run(
-        {.inputs = instance_.inputs, .parameters = instance_.parameters, .outputs = instance_.outputs}));
+    TESSERA_TRY(instance_.executable->run({.inputs = instance_.inputs,
+                                           .parameters = instance_.parameters,
+                                           .outputs = instance_.outputs,
+                                           .buffers = instance_.buffers}));
     for (const bool is_view : instance_.executable->binding().is_view)
       ++(is_view ? outcome_.figures.views : outcome_.figures.kernels);
     return std::move(outcome_);
@@ -78,10 +80,13 @@ class PlannedRun {
     std::size_t moved = 0;
     const bool first = instance_.inputs.size() != key_.inputs.size();
     instance_.inputs.resize(key_.inputs.size());
+    instance_.buffers.resize(key_.inputs.size());
     for (std::size_t i = 0; i < key_.inputs.size(); ++i) {
       std::byte* at = first_element(key_.inputs[i]);
       moved += instance_.inputs[i] != at;
       instance_.inputs[i] = at;
+      const runtime::Buffer& buffer = *key_.inputs[i].storage->buffer;
+      instance_.buffers[i] = buffer.tells_changes() ? &buffer : nullptr;
     }
     if (moved > 0 && !first) raise(Tier::warm, counted(moved, "buffer", "buffers"));
   }
@@ -109,7 +114,7 @@ class PlannedRun {
 
   Result<Ref<runtime::Buffer>> output_buffer(std::vector<Ref<runtime::Buffer>>& ring, std::int64_t bytes) {
     for (const Ref<runtime::Buffer>& buffer : ring)
-      if (buffer->unique()) return buffer;
+      if (buffer->unique()) return buffer->begin_write(), buffer;
     Ref<runtime::Buffer> fresh = TESSERA_TRY(pool_.allocate(static_cast<std::size_t>(bytes)));
     if (ring.size() < ring_length) ring.push_back(fresh);
     return fresh;

@@ -49,7 +49,7 @@ inline constexpr std::size_t enumerators<ir::ScalarOpcode> = ir::scalar_opcode_c
 template <>
 inline constexpr std::size_t enumerators<ValueKind> = static_cast<std::size_t>(ValueKind::computed) + 1;
 template <>
-inline constexpr std::size_t enumerators<StepKind> = static_cast<std::size_t>(StepKind::kernel) + 1;
+inline constexpr std::size_t enumerators<StepKind> = static_cast<std::size_t>(StepKind::library) + 1;
 template <>
 inline constexpr std::size_t enumerators<kernel::InstructionKind> =
     static_cast<std::size_t>(kernel::InstructionKind::reduction) + 1;
@@ -77,6 +77,7 @@ inline constexpr bool lists_all_members =
 static_assert(lists_all_members<kernel::Instruction> && lists_all_members<kernel::Start> &&
               lists_all_members<kernel::Term> && lists_all_members<kernel::Operand> &&
               lists_all_members<kernel::Store> && lists_all_members<kernel::Kernel>);
-static_assert(lists_all_members<Value> && lists_all_members<Step> && lists_all_members<Plan>);
+static_assert(lists_all_members<Value> && lists_all_members<InPlace> && lists_all_members<Step> &&
+              lists_all_members<Plan>);
 
 }  // namespace tessera::plan::archive

@@ -47,7 +47,9 @@ struct Binding {
   std::vector<std::int64_t> size_cells;     ///< the values of the cells that are sizes
   std::vector<op::Attributes> attributes;   ///< by step: with numbers for sizes
   std::vector<op::ValueTypes> input_types;  ///< by step
-  MemoryLayout memory;
+  std::vector<ValueId> temporaries;         ///< that have memory of their own in the plan's block
+  std::vector<LiveRange> ranges;            ///< of each of them, with those that lie in the same place
+  MemoryLayout memory;                      ///< of each of them
 
   [[nodiscard]] const Place& output(const Plan& plan, std::size_t i) const { return places[plan.outputs[i]]; }
 };

@@ -86,7 +86,7 @@ Result<void> check_header(const Header& header, std::string_view file) {
   if (header.form != form_version)
     return Error(ErrorCode::unsupported, cat("the file has form ", header.form, " of plans, this version (",
                                              TESSERA_VERSION, ") reads form ", form_version));
-  if (writer != writer_text(own))
+  if (std::memcmp(header.writer, own.writer, sizeof own.writer) != 0)
     return Error(ErrorCode::unsupported, cat("the plan was made by version '", writer, "', this is version '",
                                              TESSERA_VERSION, "': compile it again"));
   if (header.schema != archive::schema())

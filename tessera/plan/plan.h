@@ -44,16 +44,29 @@ enum class StepKind : std::uint8_t {
   function,  ///< a region, or a function that is called
   copy,      ///< the result is the input, in memory of its own
   kernel,    ///< a fused part of the program; `function` has its ops
+  library,   ///< ops that a library of the device computes at once; `function` has them and says which it is
+};
+
+/// A result that takes the memory of an input that nobody reads after it.
+struct InPlace {
+  std::uint32_t result = 0;  ///< by position in the step
+  std::uint32_t input = 0;
+
+  bool operator==(const InPlace&) const = default;
+  static constexpr auto fields() {
+    return std::tuple{usual("result", &InPlace::result), usual("input", &InPlace::input)};
+  }
 };
 
 struct Step {
   StepKind kind = StepKind::call;
   const op::Card* card = nullptr;  ///< of a call
   op::Attributes attributes;       ///< of a call; complete, sizes may be symbolic
-  ir::FunctionRef function;        ///< of a function; of a kernel: the ops it stands for
+  ir::FunctionRef function;        ///< of a function; of a kernel or library: the ops it stands for
   std::shared_ptr<const kernel::Kernel> kernel;
   std::vector<ValueId> inputs;
   std::vector<ValueId> results;
+  std::vector<InPlace> in_place;  ///< in_place.h says which may be
   ir::Span span;
 
   static constexpr auto fields() {
@@ -64,6 +77,7 @@ struct Step {
                       usual("kernel", &Step::kernel),
                       usual("inputs", &Step::inputs),
                       usual("results", &Step::results),
+                      usual("in_place", &Step::in_place),
                       ignore("span", &Step::span)};
   }
   /// "matmul", "while": for people.

@@ -7,6 +7,7 @@
 #include "tessera/kernel/build.h"
 #include "tessera/op/ir_builder.h"
 #include "tessera/op/validate.h"
+#include "tessera/plan/in_place.h"
 #include "tessera/plan/size_conditions.h"
 
 using namespace tessera;
@@ -36,6 +37,7 @@ class Verifier {
       if (!fine) return std::move(fine).error().note(cat("step ", s));
     }
     TESSERA_TRY(results());
+    TESSERA_TRY(in_place());
     return add_size_conditions(plan_);
   }
 
@@ -104,7 +106,7 @@ class Verifier {
       if (result >= plan_.values.size() || plan_.values[result].kind != ValueKind::computed ||
           plan_.values[result].index != s)
         return wrong("the result of a step is not its own");
-    const bool runs_function = step.kind == StepKind::function || step.kind == StepKind::kernel;
+    const bool runs_function = step.kind != StepKind::call && step.kind != StepKind::copy;
     if ((step.card != nullptr) != (step.kind == StepKind::call) ||
         (step.function != nullptr) != runs_function ||
         (step.kernel != nullptr) != (step.kind == StepKind::kernel))
@@ -175,6 +177,15 @@ class Verifier {
       TESSERA_TRY(size(a));
       TESSERA_TRY(size(b));
     }
+    return {};
+  }
+
+  Result<void> in_place() const {
+    const auto allowed = find_in_place(plan_);
+    for (StepId s = 0; s < plan_.steps.size(); ++s)
+      for (const InPlace& pair : plan_.steps[s].in_place)
+        if (std::find(allowed[s].begin(), allowed[s].end(), pair) == allowed[s].end())
+          return wrong("a result takes memory that is still read").note(cat("step ", s));
     return {};
   }
 

@@ -103,8 +103,14 @@ bool HostExecutable::set_addresses(HostWork& work, const Launch& launch) {
   return moved;
 }
 
+const Buffer* HostExecutable::buffer_of(const HostWork& work, std::size_t input) const {
+  const Place& place = binding_.places[step_of(work).inputs[input]];
+  return place.where == Where::input && place.index < buffers_.size() ? buffers_[place.index] : nullptr;
+}
+
 Result<void> HostExecutable::run(const Launch& launch) {
   set_parameters(launch);
+  buffers_ = launch.buffers;
   for (std::size_t i = 0; i < work_.size(); ++i) {
     HostWork& work = work_[i];
     const bool moved = set_addresses(work, launch);

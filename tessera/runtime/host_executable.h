@@ -41,6 +41,8 @@ class HostExecutable : public Executable {
     return {*step_of(work).card, binding_.input_types[work.step], binding_.attributes[work.step]};
   }
   [[nodiscard]] std::span<const HostWork> works() const { return work_; }
+  /// The buffer that an input of a work lies in; null if it is none, or not known.
+  [[nodiscard]] const Buffer* buffer_of(const HostWork& work, std::size_t input) const;
   /// The parameters of the launch, by slot.
   [[nodiscard]] std::span<const double> numbers() const { return numbers_; }
 
@@ -56,6 +58,7 @@ class HostExecutable : public Executable {
   std::vector<HostWork> work_;
   std::vector<std::uint64_t> cells_;
   std::vector<double> numbers_;
+  std::span<const Buffer* const> buffers_;  ///< of the launch
   Ref<Buffer> scratch_;
 };
 

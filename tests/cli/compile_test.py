@@ -57,14 +57,26 @@ class Compile(unittest.TestCase):
         self.assertNotIn("add", tessera("compile", "-", "--floats", "fast", stdin=text).stdout)
 
     def test_examples(self):
-        for name in ["attention", "branches", "mlp", "module", "sgd"]:
-            result = tessera("compile", ROOT / "examples" / "ir" / f"{name}.tsr", "--verify")
+        files = sorted((ROOT / "examples" / "ir").glob("*.tsr"))
+        self.assertGreaterEqual(len(files), 10)
+        for path in files:
+            self.assertEqual(tessera("print", "--verify", path).returncode, 0, path)
+            result = tessera("compile", path, "--verify")
             self.assertEqual(result.returncode, 0, result.stderr)
-            self.assertEqual(tessera("print", "--verify", "-", stdin=result.stdout).returncode, 0, name)
+            self.assertEqual(tessera("print", "--verify", "-", stdin=result.stdout).returncode, 0, path)
+
+    def test_sizes_are_folded_before_they_are_compared(self):
+        text = "func f(x: f32[5]) { y: f32[8 / 2] = relu(x) return y }"
+        result = tessera("compile", "-", stdin=text)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("f32[4]", result.stderr)
+        self.assertEqual(tessera("compile", "-", stdin=text.replace("8 / 2", "10 / 2")).returncode, 0)
+        wrong = "func f(x: f32[(0 - 7) / 2]) { return x }"
+        self.assertIn("dimension -3 is negative", tessera("compile", "-", stdin=wrong).stderr)
 
     def test_errors(self):
         for arguments, stdin, message in [
-            (["-", "--disable", "no_pass"], PROGRAM, "there is no pass 'no_pass'"),
+            (["-", "--disable", "no_pass"], PROGRAM, "there is no pass 'no_pass'; the passes are "),
             (["-", "--dump-after", "no_pass"], PROGRAM, "--dump-after: there is no pass 'no_pass'"),
             (["-"], "expr 1 + 2", "expected a function or a module"),
             (["-"], "func f(x: f32[2]) { a: f32[3] = exp(x) return a }", "<stdin>:1:21: exp: its result is f32[2]"),

@@ -1,9 +1,6 @@
 #include "tessera/runtime/cpu/cpu_executable.h"
 
 #include <algorithm>
-#include <mutex>
-
-#include "tessera/runtime/cpu/library_call.h"
 
 using namespace tessera;
 using namespace tessera::runtime;
@@ -23,8 +20,10 @@ CpuExecutable::CpuExecutable(std::shared_ptr<CpuDevice> device, plan::PlanRef pl
     : HostExecutable(std::move(plan), std::move(pool)),
       device_(std::move(device)),
       scratch_(device_->threads().size()) {
-  for (const plan::Step& step : this->plan().steps)
+  for (const plan::Step& step : this->plan().steps) {
     kernels_.push_back(step.kernel == nullptr ? nullptr : device_->compiled(*step.kernel));
+    libraries_.push_back(library_form(step));
+  }
 }
 
 void CpuExecutable::sizes_changed() {
@@ -37,41 +36,55 @@ void CpuExecutable::sizes_changed() {
 Result<void> CpuExecutable::run_work(std::size_t index, HostWork& work, bool moved) {
   if (CompiledKernel* kernel = kernels_[work.step].get())
     return run_kernel(*kernel, runs_[index], work, moved);
-  return step_of(work).kind == plan::StepKind::call ? run_call(runs_[index], work) : run_by_ops(work);
+  if (const auto& form = libraries_[work.step]) return run_library(*form, runs_[index], work);
+  return step_of(work).kind == plan::StepKind::call ? run_call(work) : run_by_ops(work);
 }
 
-/// By a library if one has it; which one depends on sizes and strides alone.
-Result<void> CpuExecutable::run_call(KernelRun& run, const HostWork& work) {
-  if (!run.is_ready) {
-    if (const auto spec = product_of(call_of(work), work.inputs, work.results))
-      if (auto made = device_->products().get(*spec)) run.product = *std::move(made);
-    run.is_ready = true;
-  }
-  if (run.product != nullptr) return run_product(*run.product, work);
+Result<void> CpuExecutable::run_call(const HostWork& work) {
   for (const op::Array& result : work.results) clear(result);
   return device_->run(call_of(work), work.inputs, work.results);
 }
 
-Result<void> CpuExecutable::run_product(const Matmul& product, const HostWork& work) {
-  const MatmulOperands operands = product_operands(work.inputs, work.results);
-  std::mutex mutex;
-  Result<void> first;
-  device_->threads().run(product.items(), 1, [&](std::int64_t begin, std::int64_t end, unsigned thread) {
-    auto done = product.run(operands, {begin, end}, scratch_[thread]);
-    if (done) return;
-    const std::lock_guard lock(mutex);
-    if (first) first = std::move(done);
-  });
-  return first;
+Result<void> CpuExecutable::run_library(const LibraryForm& form, KernelRun& run, const HostWork& work) {
+  if (run.library == nullptr)
+    run.library = TESSERA_TRY(make_library_call(form, work.inputs, work.results, device_->libraries()));
+  LibraryLaunch launch{.inputs = work.inputs, .results = work.results, .numbers = numbers(), .weights = {}};
+  if (form.right != no_input) {
+    const plan::ValueId weights = step_of(work).inputs[form.right];
+    launch.weights.is_constant = binding().places[weights].where == plan::Where::constant;
+    launch.weights.buffer = buffer_of(work, form.right);
+  }
+  TESSERA_TRY(run.library->begin(launch));
+  return run_items(*run.library, device_->threads(), scratch_);
+}
+
+Result<void> CpuExecutable::prepare_kernel(CompiledKernel& kernel, KernelRun& run, const HostWork& work) {
+  if (run.inputs.empty()) {
+    auto done = kernel.prepare(work.inputs, work.results, run.job);
+    const bool is_contiguous = std::all_of(work.inputs.begin(), work.inputs.end(),
+                                           [](const op::Array& a) { return a.layout.is_contiguous(); });
+    if (done || is_contiguous) return done;
+    for (const op::Array& input : work.inputs) {
+      const bool is_copied = !input.layout.is_contiguous();
+      run.copies.push_back(is_copied ? TESSERA_TRY(op::HostTensor::allocate(input.dtype, input.shape()))
+                                     : op::HostTensor());
+    }
+    run.inputs = work.inputs;
+  }
+  for (std::size_t i = 0; i < run.inputs.size(); ++i)
+    run.inputs[i] = work.inputs[i].layout.is_contiguous() ? work.inputs[i] : run.copies[i].array();
+  return kernel.prepare(run.inputs, work.results, run.job);
 }
 
 Result<void> CpuExecutable::run_kernel(CompiledKernel& kernel, KernelRun& run, const HostWork& work,
                                        bool moved) {
   if (moved || !run.is_ready) {
     run.is_ready = false;
-    TESSERA_TRY(kernel.prepare(work.inputs, work.results, run.job));
+    TESSERA_TRY(prepare_kernel(kernel, run, work));
     run.is_ready = true;
   }
+  for (std::size_t i = 0; i < run.copies.size(); ++i)
+    if (!work.inputs[i].layout.is_contiguous()) op::copy_elements(work.inputs[i], run.copies[i].array());
   // Which parameters of the plan these are is the step's affair: one kernel serves several.
   const std::vector<std::uint32_t>& slots = step_of(work).kernel->slots;
   for (std::size_t i = 0; i < slots.size(); ++i) run.parameters[i] = numbers()[slots[i]];

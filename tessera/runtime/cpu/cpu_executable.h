@@ -22,16 +22,21 @@ class CpuExecutable final : public HostExecutable {
     CompiledJob job;
     bool is_ready = false;
     std::vector<double> parameters;
-    std::shared_ptr<const Matmul> product;
+    LibraryCallRef library;
+    /// A kernel that sees an input in an order that its strides do not allow reads a copy.
+    std::vector<op::HostTensor> copies;
+    std::vector<op::Array> inputs;  ///< with the copies; empty if there are none
   };
 
-  [[nodiscard]] Result<void> run_call(KernelRun& run, const HostWork& work);
-  [[nodiscard]] Result<void> run_product(const Matmul& product, const HostWork& work);
+  [[nodiscard]] Result<void> run_call(const HostWork& work);
+  [[nodiscard]] Result<void> run_library(const LibraryForm& form, KernelRun& run, const HostWork& work);
   [[nodiscard]] Result<void> run_kernel(CompiledKernel& kernel, KernelRun& run, const HostWork& work,
                                         bool moved);
+  [[nodiscard]] Result<void> prepare_kernel(CompiledKernel& kernel, KernelRun& run, const HostWork& work);
 
   std::shared_ptr<CpuDevice> device_;
   std::vector<std::shared_ptr<CompiledKernel>> kernels_;  ///< by step; null where there is none
+  std::vector<std::optional<LibraryForm>> libraries_;     ///< by step
   std::vector<KernelRun> runs_;                           ///< by work
   std::vector<kernel::Scratch> scratch_;                  ///< by thread
 };
