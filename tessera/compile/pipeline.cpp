@@ -5,16 +5,18 @@
 
 #include "tessera/base/text.h"
 #include "tessera/compile/canonicalise.h"
-#include "tessera/compile/check_calls.h"
 #include "tessera/compile/decompose.h"
 #include "tessera/compile/drop_dead.h"
 #include "tessera/compile/duplicate_cheap.h"
 #include "tessera/compile/each_function.h"
 #include "tessera/compile/fold_batch_norm.h"
 #include "tessera/compile/fold_constants.h"
+#include "tessera/compile/inline_calls.h"
 #include "tessera/compile/merge_equal.h"
 #include "tessera/compile/simplify_algebra.h"
 #include "tessera/compile/simplify_views.h"
+#include "tessera/ir/walk.h"
+#include "tessera/op/validate.h"
 
 using namespace tessera;
 using namespace tessera::compiler;
@@ -31,6 +33,7 @@ constexpr Pass passes[] = {
     {"simplify_views",   "reshapes, transposes and broadcasts that cancel",         simplify_views},
     {"fold_constants",   "what the passes before made of constants",                fold_constants},
     {"merge_equal",      "what is computed twice is computed once",                 merge_equal},
+    {"inline_calls",     "what a function computes takes the place of its call",    inline_calls},
     {"drop_dead",        "what nothing needs goes",                                 drop_dead},
     {"duplicate_cheap",  "cheap values are computed where they are used",           duplicate_cheap},
 };
@@ -38,7 +41,7 @@ constexpr Pass passes[] = {
 
 std::size_t statements_in(const ir::Function& function) {
   std::size_t out = 0;
-  for (const ir::Function* one : functions_below(function)) out += one->body.size();
+  for (const ir::Function* one : ir::functions_below(function)) out += one->body.size();
   return out;
 }
 
@@ -66,7 +69,7 @@ Result<void> all_well(std::vector<Error> errors) {
 }
 
 Result<void> verify_after(const Pass& pass, const ir::Function& function) {
-  auto fine = all_well(validate(function));
+  auto fine = all_well(op::validate(function));
   if (fine) return {};
   return Error(ErrorCode::internal,
                cat("pass '", pass.name, "' wrote a wrong function: ", fine.error().message()))
@@ -123,7 +126,7 @@ std::span<const Pass> tessera::compiler::all_passes() { return passes; }
 Result<Outcome> tessera::compiler::run_passes(const ir::FunctionRef& function,
                                               const PipelineOptions& options) {
   TESSERA_TRY(check_names(options.disabled));
-  TESSERA_TRY(all_well(validate(*function)));
+  TESSERA_TRY(all_well(op::validate(*function)));
   Runner runner(function, options);
   for (const Pass& pass : passes) TESSERA_TRY(runner.run(pass));
   return std::move(runner).take();

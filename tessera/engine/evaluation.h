@@ -53,6 +53,17 @@ class Evaluation {
  private:
   using Part = EvaluationPart;
 
+  class ClaimGuard {
+   public:
+    explicit ClaimGuard(Evaluation& evaluation) : evaluation_(evaluation) {}
+    ~ClaimGuard();
+    ClaimGuard(const ClaimGuard&) = delete;
+    ClaimGuard& operator=(const ClaimGuard&) = delete;
+
+   private:
+    Evaluation& evaluation_;
+  };
+
   // Under the lock.
   void claim(std::span<Node* const> asked);
   void unclaim();
@@ -73,6 +84,7 @@ class Evaluation {
   Result<void> compute(Part& part);
   Result<void> stream(Part& part);
   Result<void> run_plan(Part& part);
+  void try_to_make_plan(Part& part);
   void make_plan(Part& part);
 
   [[nodiscard]] std::span<Part* const> parts() const;

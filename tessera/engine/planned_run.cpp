@@ -26,19 +26,22 @@ std::string counted(std::size_t count, std::string_view one, std::string_view ma
 
 class PlannedRun {
  public:
-  PlannedRun(const PlanEntry& entry, PlanInstance& instance, const PlanKey& key, runtime::MemoryPool& pool)
-      : entry_(entry), instance_(instance), key_(key), pool_(pool) {}
+  PlannedRun(const PlanEntry& entry, PlanInstance& instance, const PlanKey& key, runtime::MemoryPool& pool,
+             PlannedOutcome& outcome)
+      : entry_(entry), instance_(instance), key_(key), pool_(pool), outcome_(outcome) {}
 
-  Result<PlannedOutcome> run(std::span<const std::int64_t> symbols) {
+  Result<void> run(std::span<const std::int64_t> symbols) {
     TESSERA_TRY(set_sizes(symbols));
     set_inputs();
     set_parameters();
     TESSERA_TRY(set_outputs());
-    TESSERA_TRY(instance_.executable->run(
-        {.inputs = instance_.inputs, .parameters = instance_.parameters, .outputs = instance_.outputs}));
+    TESSERA_TRY(instance_.executable->run({.inputs = instance_.inputs,
+                                           .parameters = instance_.parameters,
+                                           .outputs = instance_.outputs,
+                                           .buffers = instance_.buffers}));
     for (const bool is_view : instance_.executable->binding().is_view)
       ++(is_view ? outcome_.figures.views : outcome_.figures.kernels);
-    return std::move(outcome_);
+    return {};
   }
 
   /// The storage of an output.
@@ -78,10 +81,13 @@ class PlannedRun {
     std::size_t moved = 0;
     const bool first = instance_.inputs.size() != key_.inputs.size();
     instance_.inputs.resize(key_.inputs.size());
+    instance_.buffers.resize(key_.inputs.size());
     for (std::size_t i = 0; i < key_.inputs.size(); ++i) {
       std::byte* at = first_element(key_.inputs[i]);
       moved += instance_.inputs[i] != at;
       instance_.inputs[i] = at;
+      const runtime::Buffer& buffer = *key_.inputs[i].storage->buffer;
+      instance_.buffers[i] = buffer.tells_changes() ? &buffer : nullptr;
     }
     if (moved > 0 && !first) raise(Tier::warm, counted(moved, "buffer", "buffers"));
   }
@@ -109,7 +115,7 @@ class PlannedRun {
 
   Result<Ref<runtime::Buffer>> output_buffer(std::vector<Ref<runtime::Buffer>>& ring, std::int64_t bytes) {
     for (const Ref<runtime::Buffer>& buffer : ring)
-      if (buffer->unique()) return buffer;
+      if (buffer->unique()) return buffer->begin_write(), buffer;
     Ref<runtime::Buffer> fresh = TESSERA_TRY(pool_.allocate(static_cast<std::size_t>(bytes)));
     if (ring.size() < ring_length) ring.push_back(fresh);
     return fresh;
@@ -117,26 +123,27 @@ class PlannedRun {
 
   void raise(Tier tier, std::string_view cause) {
     outcome_.tier = std::max(outcome_.tier, tier);
-    outcome_.cause += cat(outcome_.cause.empty() ? "" : ", ", cause);
+    if (!outcome_.cause.empty()) outcome_.cause += ", ";
+    outcome_.cause += cause;
   }
 
   const PlanEntry& entry_;
   PlanInstance& instance_;
   const PlanKey& key_;
   runtime::MemoryPool& pool_;
-  PlannedOutcome outcome_;
+  PlannedOutcome& outcome_;
   SmallVector<Ref<runtime::Buffer>, 4> used_;
 };
 
 }  // namespace
 
-Result<PlannedOutcome> tessera::engine::run_planned(const PlanEntry& entry, PlanInstance& instance,
-                                                    const Needed& needed,
-                                                    std::span<const std::uint32_t> steps, const PlanKey& key,
-                                                    std::span<const std::int64_t> symbols,
-                                                    runtime::MemoryPool& pool, std::vector<Computed>& out) {
-  PlannedRun run(entry, instance, key, pool);
-  PlannedOutcome outcome = TESSERA_TRY(run.run(symbols));
+Result<void> tessera::engine::run_planned(const PlanEntry& entry, PlanInstance& instance,
+                                          const Needed& needed, std::span<const std::uint32_t> steps,
+                                          const PlanKey& key, std::span<const std::int64_t> symbols,
+                                          runtime::MemoryPool& pool, std::vector<Computed>& out,
+                                          PlannedOutcome& outcome) {
+  PlannedRun run(entry, instance, key, pool, outcome);
+  TESSERA_TRY(run.run(symbols));
   for (std::size_t i = 0; i < entry.results.size(); ++i) {
     const auto [local, result] = entry.results[i];
     Node* node = &needed.node(steps.empty() ? local : steps[local]);
@@ -145,5 +152,5 @@ Result<PlannedOutcome> tessera::engine::run_planned(const PlanEntry& entry, Plan
     const bool several = node->extra != nullptr && node->extra->results.size() > 1;
     if (several) out.back().results.push_back(std::move(storage));
   }
-  return outcome;
+  return {};
 }

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "tessera/plan/binding.h"
+#include "tessera/runtime/buffer.h"
 
 namespace tessera::runtime {
 
@@ -13,6 +14,9 @@ struct Launch {
   std::span<std::byte* const> inputs;         ///< the first element of each
   std::span<const std::uint64_t> parameters;  ///< bits of a double for floats, of an i64 for the others
   std::span<std::byte* const> outputs;        ///< one per buffer of the binding
+  /// The buffers that the inputs lie in, null where a buffer is not known or may change without a word; may
+  /// be empty. What is derived from their contents is kept with them.
+  std::span<const Buffer* const> buffers = {};
 };
 
 /// One thread at a time.

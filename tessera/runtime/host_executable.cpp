@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "tessera/base/text.h"
 #include "tessera/op/interpreter.h"
 #include "tessera/op/wide.h"
 
@@ -40,7 +41,8 @@ void runtime::clear(const op::Array& array) {
 
 Result<void> HostExecutable::prepare(std::span<const std::int64_t> sizes,
                                      std::span<const op::Layout> inputs) {
-  plan::Binding binding = TESSERA_TRY(plan::bind(*plan_, sizes, inputs));
+  const plan::StepOrder order = TESSERA_TRY(order_for(sizes));
+  plan::Binding binding = TESSERA_TRY(plan::bind(*plan_, sizes, inputs, order));
   const auto bytes = static_cast<std::size_t>(binding.memory.bytes);
   if (scratch_ == nullptr || scratch_->size() < bytes) scratch_ = TESSERA_TRY(pool_->allocate(bytes));
   binding_ = std::move(binding);
@@ -88,33 +90,43 @@ void HostExecutable::set_parameters(const Launch& launch) {
   }
 }
 
-/// Whether one of them is not where it was.
-bool HostExecutable::set_addresses(HostWork& work, const Launch& launch) {
+void HostExecutable::set_addresses(HostWork& work, const Launch& launch) {
   const plan::Step& step = step_of(work);
-  bool moved = false;
+  work.moved = false;
   const auto set = [&](op::Array& array, plan::ValueId value) {
     std::byte* at = address(value, launch);
-    moved = moved || array.data != at;
+    work.moved = work.moved || array.data != at;
     array.data = at;
   };
   for (std::size_t i = 0; i < step.inputs.size(); ++i) set(work.inputs[i], step.inputs[i]);
   for (std::size_t i = 0; i < step.results.size(); ++i) set(work.results[i], step.results[i]);
-  return moved;
+}
+
+const Buffer* HostExecutable::buffer_of(const HostWork& work, std::size_t input) const {
+  const Place& place = binding_.places[step_of(work).inputs[input]];
+  return place.where == Where::input && place.index < buffers_.size() ? buffers_[place.index] : nullptr;
 }
 
 Result<void> HostExecutable::run(const Launch& launch) {
   set_parameters(launch);
+  buffers_ = launch.buffers;
+  for (HostWork& work : work_) set_addresses(work, launch);
+  return run_works();
+}
+
+Result<void> HostExecutable::run_works() {
   for (std::size_t i = 0; i < work_.size(); ++i) {
     HostWork& work = work_[i];
-    const bool moved = set_addresses(work, launch);
-    if (step_of(work).kind == StepKind::copy) {
-      op::copy_elements(work.inputs[0], work.results[0]);
-      continue;
-    }
-    auto done = run_work(i, work, moved);
-    if (!done) return std::move(done).error().at(step_of(work).span.resolve());
+    if (step_of(work).kind == StepKind::copy)
+      copy(work);
+    else
+      TESSERA_TRY(finished(work, run_work(i, work)));
   }
   return {};
+}
+
+Result<void> HostExecutable::finished(const HostWork& work, Result<void> done) const {
+  return done ? std::move(done) : std::move(done).error().at(step_of(work).span.resolve());
 }
 
 Result<void> HostExecutable::run_by_ops(const HostWork& work) const {
@@ -125,6 +137,12 @@ Result<void> HostExecutable::run_by_ops(const HostWork& work) const {
   }
   const auto values =
       TESSERA_TRY(op::interpret(*step_of(work).function, inputs, {.parameters = numbers_}, binding_.sizes));
-  for (std::size_t i = 0; i < work.results.size(); ++i) op::copy_elements(values[i].array(), work.results[i]);
+  for (std::size_t i = 0; i < work.results.size(); ++i) {
+    if (values[i].shape() != work.results[i].shape())
+      return Error(ErrorCode::shape, cat("result ", i, " of '", step_of(work).name(), "' has shape [",
+                                         join(values[i].shape(), ", "), "], expected [",
+                                         join(work.results[i].shape(), ", "), "]"));
+    op::copy_elements(values[i].array(), work.results[i]);
+  }
   return {};
 }
