@@ -48,10 +48,14 @@ std::string processor_name() {
   return out;
 }
 
-/// Whether the lanes of a run are one loop of the generated function.
-bool has_one_loop(const kernel::Kernel& kernel, const Job& job) {
+/// Whether generated code has the loops of a run: along the lanes, and over the rows of columns.
+bool has_one_loop(const kernel::Interpreter& interpreter, const Job& job) {
   if (job.lanes == Lanes::reduced) return job.binding.reduced.size() == 1;
-  return !kernel.reduces() && !job.binding.outer.empty();
+  if (job.binding.outer.empty()) return false;
+  if (!interpreter.kernel().reduces()) return true;
+  // What columns keep for later passes has no room in registers.
+  return job.binding.reduced.size() == 1 && job.binding.reduced[0].size > 0 &&
+         interpreter.passes().kept.empty();
 }
 
 std::size_t lane_axis(const Job& job) {
@@ -65,6 +69,7 @@ CodeShape shape_of(const kernel::Kernel& kernel, const Job& job, const KernelOpt
                 {},
                 vector_width(),
                 options.is_precise};
+  if (job.lanes == Lanes::outer && kernel.reduces()) out.row_axis = binding.reduced.back().number;
   for (std::size_t i = 0; i < kernel.operands.size(); ++i) {
     const std::int64_t stride = binding.stride(i, lane_axis(job));
     out.operands.push_back(stride == 0   ? LanePattern::repeated
@@ -82,7 +87,7 @@ class Run {
       : kernel_(interpreter.kernel()), job_(job.job), bind_(job.job.binding), code_(job.code) {
     const kernel::Passes& passes = interpreter.passes();
     const auto lanes = static_cast<std::size_t>(job_.lanes == Lanes::reduced ? bind_.reduced.back().size : 0);
-    std::size_t bytes = rounded_up(kernel_.operands.size() * 8) * 2 + rounded_up(kernel_.body.size() * 8) +
+    std::size_t bytes = rounded_up(kernel_.operands.size() * 8) * 3 + rounded_up(kernel_.body.size() * 8) +
                         rounded_up(passes.kept.size() * 8) + rounded_up(kernel_.axis_count() * 8) + line;
     for (kernel::ValueId value : passes.kept)
       bytes += rounded_up(lanes * kernel::register_size(kernel_.body[value].dtype));
@@ -90,6 +95,7 @@ class Run {
     const auto take = [&](std::size_t size) { return std::exchange(at, at + rounded_up(size)); };
     data_ = reinterpret_cast<std::byte**>(take(kernel_.operands.size() * 8));
     auto* strides = reinterpret_cast<std::int64_t*>(take(kernel_.operands.size() * 8));
+    auto* row_strides = reinterpret_cast<std::int64_t*>(take(kernel_.operands.size() * 8));
     auto* scalars = reinterpret_cast<std::uint64_t*>(take(kernel_.body.size() * 8));
     auto** kept = reinterpret_cast<std::byte**>(take(passes.kept.size() * 8));
     places_ = reinterpret_cast<std::int64_t*>(take(kernel_.axis_count() * 8));
@@ -97,9 +103,12 @@ class Run {
       kept[i] = take(lanes * kernel::register_size(kernel_.body[passes.kept[i]].dtype));
     for (std::size_t i = 0; i < kernel_.operands.size(); ++i)
       strides[i] = bind_.stride(i, lane_axis(job_)) * size_of(i);
+    const bool has_columns = job_.lanes == Lanes::outer && !bind_.reduced.empty();
+    for (std::size_t i = 0; has_columns && i < kernel_.operands.size(); ++i)
+      row_strides[i] = bind_.stride(i, bind_.axis_count() - 1) * size_of(i);
     std::fill_n(places_, kernel_.axis_count(), 0);
     kernel::hold_scalars(kernel_, bind_, parameters, scalars);
-    frame_ = {data_, strides, scalars, kept, places_, 0, &failed_};
+    frame_ = {data_, strides, scalars, kept, places_, 0, &failed_, bind_.reduced_points(), row_strides};
   }
 
   /// The items that the code had no right result for are given to `again`.
@@ -177,7 +186,7 @@ Result<void> CompiledKernel::prepare(std::span<const op::Array> inputs, std::spa
 }
 
 RowFunction CompiledKernel::code_for(const Job& job) {
-  if (!options_.compiles || !has_one_loop(kernel(), job)) return nullptr;
+  if (!options_.compiles || !has_one_loop(interpreter_, job)) return nullptr;
   const CodeShape shape = shape_of(kernel(), job, options_);
   const std::lock_guard lock(mutex_);
   auto at =
