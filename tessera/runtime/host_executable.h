@@ -12,6 +12,8 @@ namespace tessera::runtime {
 /// A step that computes, with its arrays.
 struct HostWork {
   plan::StepId step = 0;
+  bool is_copy = false;
+  bool moved = true;  ///< an address is not what it was when this last ran
   std::vector<op::Array> inputs;
   std::vector<op::Array> results;
 };
@@ -51,11 +53,13 @@ class HostExecutable : public Executable {
   void set_parameters(const Launch& launch);
   [[nodiscard]] std::byte* address(plan::ValueId value, const Launch& launch);
   [[nodiscard]] bool set_addresses(HostWork& work, const Launch& launch);
+  void follow_addresses(const Launch& launch);
 
   plan::PlanRef plan_;
   std::shared_ptr<MemoryPool> pool_;
   plan::Binding binding_;
   std::vector<HostWork> work_;
+  std::vector<std::byte*> addresses_;  ///< of the launch that the works' arrays are of: inputs, then outputs
   std::vector<std::uint64_t> cells_;
   std::vector<double> numbers_;
   std::span<const Buffer* const> buffers_;  ///< of the launch

@@ -86,12 +86,11 @@ Result<void> CpuExecutable::run_kernel(CompiledKernel& kernel, KernelRun& run, c
   for (std::size_t i = 0; i < run.copies.size(); ++i)
     if (!work.inputs[i].layout.is_contiguous()) op::copy_elements(work.inputs[i], run.copies[i].array());
   // Which parameters of the plan these are is the step's affair: one kernel serves several.
-  const std::vector<std::uint32_t>& slots = step_of(work).kernel->slots;
-  for (std::size_t i = 0; i < slots.size(); ++i) run.parameters[i] = numbers()[slots[i]];
+  for (std::size_t i = 0; i < run.parameters.size(); ++i)
+    run.parameters[i] = numbers()[step_of(work).kernel->slots[i]];
   const kernel::Job& job = run.job.job;
-  const std::int64_t points = job.binding.outer_points() * job.binding.reduced_points();
   const auto threads = static_cast<std::int64_t>(device_->threads().size());
-  if (points < points_for_threads || threads == 1) {
+  if (run.job.points < points_for_threads || threads == 1) {
     kernel.run(run.job, run.parameters, {0, job.items}, scratch_[0]);
     return {};
   }
