@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <utility>
 
 #include "tessera/op/interpreter.h"
 #include "tessera/op/wide.h"
@@ -41,7 +40,8 @@ void runtime::clear(const op::Array& array) {
 
 Result<void> HostExecutable::prepare(std::span<const std::int64_t> sizes,
                                      std::span<const op::Layout> inputs) {
-  plan::Binding binding = TESSERA_TRY(plan::bind(*plan_, sizes, inputs));
+  const plan::StepOrder order = TESSERA_TRY(order_for(sizes));
+  plan::Binding binding = TESSERA_TRY(plan::bind(*plan_, sizes, inputs, order));
   const auto bytes = static_cast<std::size_t>(binding.memory.bytes);
   if (scratch_ == nullptr || scratch_->size() < bytes) scratch_ = TESSERA_TRY(pool_->allocate(bytes));
   binding_ = std::move(binding);
@@ -90,18 +90,15 @@ void HostExecutable::set_parameters(const Launch& launch) {
   }
 }
 
-/// Whether one of them is not where it was.
-bool HostExecutable::set_addresses(HostWork& work, const Launch& launch) {
+void HostExecutable::set_addresses(HostWork& work, const Launch& launch) {
   const plan::Step& step = step_of(work);
-  bool moved = false;
   const auto set = [&](op::Array& array, plan::ValueId value) {
     std::byte* at = address(value, launch);
-    moved = moved || array.data != at;
+    work.moved = work.moved || array.data != at;
     array.data = at;
   };
   for (std::size_t i = 0; i < step.inputs.size(); ++i) set(work.inputs[i], step.inputs[i]);
   for (std::size_t i = 0; i < step.results.size(); ++i) set(work.results[i], step.results[i]);
-  return moved;
 }
 
 /// A steady loop sees the same addresses again and again: then nothing is to be done.
@@ -112,7 +109,8 @@ void HostExecutable::follow_addresses(const Launch& launch) {
                         std::equal(launch.outputs.begin(), launch.outputs.end(),
                                    addresses_.begin() + static_cast<std::ptrdiff_t>(inputs));
   if (is_known && !addresses_.empty()) return;
-  for (HostWork& work : work_) work.moved = set_addresses(work, launch) || work.moved;
+  for (HostWork& work : work_) set_addresses(work, launch);
+  has_moved_ = true;
   addresses_.assign(launch.inputs.begin(), launch.inputs.end());
   addresses_.insert(addresses_.end(), launch.outputs.begin(), launch.outputs.end());
 }
@@ -126,16 +124,26 @@ Result<void> HostExecutable::run(const Launch& launch) {
   set_parameters(launch);
   buffers_ = launch.buffers;
   follow_addresses(launch);
+  TESSERA_TRY(run_works());
+  // After an error some have not seen where their arrays are now.
+  for (std::size_t i = 0; has_moved_ && i < work_.size(); ++i) work_[i].moved = false;
+  has_moved_ = false;
+  return {};
+}
+
+Result<void> HostExecutable::run_works() {
   for (std::size_t i = 0; i < work_.size(); ++i) {
     HostWork& work = work_[i];
-    if (work.is_copy) {
-      op::copy_elements(work.inputs[0], work.results[0]);
-      continue;
-    }
-    auto done = run_work(i, work, std::exchange(work.moved, false));
-    if (!done) return std::move(done).error().at(step_of(work).span.resolve());
+    if (work.is_copy)
+      copy(work);
+    else
+      TESSERA_TRY(finished(work, run_work(i, work)));
   }
   return {};
+}
+
+Result<void> HostExecutable::finished(const HostWork& work, Result<void> done) const {
+  return done ? std::move(done) : std::move(done).error().at(step_of(work).span.resolve());
 }
 
 Result<void> HostExecutable::run_by_ops(const HostWork& work) const {

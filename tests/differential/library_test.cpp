@@ -181,7 +181,7 @@ const LibraryCase cases[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Library, testing::ValuesIn(cases),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& test) { return std::string(test.param.name); });
 
 /// Who wants to know where the largest elements are gets it from the card's own kernel.
 TEST(Library, indices_of_windows_are_not_lost) {

@@ -1,5 +1,6 @@
 #include "tessera/runtime/cpu/kernel_code.h"
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 
@@ -8,6 +9,28 @@
 using namespace tessera;
 using namespace tessera::kernel;
 using namespace tessera::runtime::cpu;
+
+namespace {
+
+/// Whether some value jumps where another moves by a rounding: then a quotient is rounded as it should be.
+bool has_jumps(const Kernel& kernel) {
+  return std::any_of(kernel.body.begin(), kernel.body.end(), [](const Instruction& instruction) {
+    switch (instruction.opcode) {
+      case ScalarOpcode::floor:
+      case ScalarOpcode::ceil:
+      case ScalarOpcode::round:
+      case ScalarOpcode::trunc:
+      case ScalarOpcode::fmod:
+        return instruction.kind == InstructionKind::operation;
+      case ScalarOpcode::cast:
+        return instruction.kind == InstructionKind::operation && ir::is_integer(instruction.dtype);
+      default:
+        return false;
+    }
+  });
+}
+
+}  // namespace
 
 std::uint64_t tessera::runtime::cpu::neutral_bits(ScalarOpcode opcode, Dtype wide) {
   const bool is_float = ir::is_float(wide);
@@ -35,6 +58,7 @@ KernelCode::KernelCode(const Kernel& kernel, const Passes& passes, const CodeSha
       shape_(shape),
       code_(shape.width, shape.is_precise),
       values_(kernel.body.size()),
+      has_jumps_(has_jumps(kernel)),
       repeated_(kernel.body.size()),
       reciprocals_(kernel.body.size()) {
   code_.set_width(1);
@@ -148,7 +172,7 @@ std::string KernelCode::use(ValueId value) {
 bool KernelCode::is_by_reciprocal(const Instruction& instruction) const {
   return instruction.kind == InstructionKind::operation && instruction.opcode == ScalarOpcode::div &&
          wide_dtype(instruction.dtype) == Dtype::f32 && !shape_.is_precise && shape_.can_repeat &&
-         is_vector(instruction.operands[0]) && !is_vector(instruction.operands[1]);
+         !has_jumps_ && is_vector(instruction.operands[0]) && !is_vector(instruction.operands[1]);
 }
 
 /// 1 / value, for all lanes. Divisors near the ends of the range have none that is good enough.

@@ -97,6 +97,7 @@ class KernelCode {
   std::string load(std::uint32_t operand, const Point& point);
   std::string pointer_at(const std::string& base, std::string_view type, const Point& point);
 
+  const bool has_jumps_;
   std::vector<std::string> repeated_;     ///< by value: the same as a whole vector
   std::vector<std::string> reciprocals_;  ///< by value: 1 / value as a whole vector
   std::vector<std::string> strides_, row_strides_;
