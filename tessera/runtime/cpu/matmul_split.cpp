@@ -69,8 +69,8 @@ Result<MatmulSpec> tessera::runtime::cpu::normalised(const MatmulSpec& spec) {
   TESSERA_TRY(check_sizes(spec));
   MatmulSpec out = spec;
   if (out.batch == 0 || out.rows == 0 || out.columns == 0) return out;
-  out.a = with_plain_strides(out.a, out.rows, out.depth);
-  out.b = with_plain_strides(out.b, out.depth, out.columns);
+  // A single row has any stride: the one by which the batch goes on.
+  if (out.rows == 1 && out.batch > 1) out.a.row_stride = out.a.batch_stride;
   const auto result_form = [&](const MatrixForm& form) {
     MatrixForm dense = form;
     if (out.columns == 1) dense.column_stride = 1;
@@ -80,6 +80,8 @@ Result<MatmulSpec> tessera::runtime::cpu::normalised(const MatmulSpec& spec) {
   out.c = result_form(out.c);
   out.residual = result_form(out.residual);
   join_batch(out);
+  out.a = with_plain_strides(out.a, out.rows, out.depth);
+  out.b = with_plain_strides(out.b, out.depth, out.columns);
   return out;
 }
 
