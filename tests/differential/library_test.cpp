@@ -160,6 +160,15 @@ const LibraryCase cases[] = {
      "func f(x: f32[1, 8, 6, 6], w: f32[8, 1, 3, 3], b: f32[8]) { a: f32[1, 8, 6, 6] = conv(x, w, b) {groups "
      "= 8, pads = [1, 1, 1, 1]} c: f32[1, 8, 6, 6] = relu(a) return c }",
      "conv+relu"},
+    {"one_element",
+     "func f(x: f32[2, 24, 20, 17], w: f32[40, 24, 1, 1], b: f32[40], r: f32[2, 40, 20, 17]) { "
+     "a: f32[2, 40, 20, 17] = conv(x, w, b) c: f32[2, 40, 20, 17] = add(a, r) d: f32[2, 40, 20, 17] = relu(c) "
+     "return d }",
+     "conv+add+relu"},
+    {"one_element_of_many_places",
+     "func f(x: f32[1, 24, 128, 128], w: f32[24, 24, 1, 1], b: f32[24]) { "
+     "a: f32[1, 24, 128, 128] = conv(x, w, b) return a }",
+     "conv"},
     {"one_axis",
      "func f[T](x: f32[1, 3, T], w: f32[4, 3, 5], b: f32[4]) { a: f32[1, 4, T - 4] = conv(x, w, b) "
      "c: f32[1, 4, T - 4] = tanh(a) return c }",

@@ -80,6 +80,12 @@ using LibraryCallRef = std::unique_ptr<LibraryCall>;
                                                            std::span<const op::Array> inputs,
                                                            std::span<const op::Array> results,
                                                            Libraries& libraries);
+[[nodiscard]] Result<LibraryCallRef> make_pointwise_call(const LibraryForm& form,
+                                                         std::span<const op::Array> inputs,
+                                                         std::span<const op::Array> results,
+                                                         Libraries& libraries);
+/// Whether a convolution sees one element at a time, each once.
+[[nodiscard]] bool is_pointwise(const LibraryForm& form, std::span<const op::Array> inputs);
 [[nodiscard]] Result<LibraryCallRef> make_pooling_call(const LibraryForm& form,
                                                        std::span<const op::Array> inputs,
                                                        std::span<const op::Array> results);
