@@ -161,10 +161,10 @@ const LibraryCase cases[] = {
      "= 8, pads = [1, 1, 1, 1]} c: f32[1, 8, 6, 6] = relu(a) return c }",
      "conv+relu"},
     {"depthwise_with_strides_and_several_filters",
-     "func f(x: f32[2, 3, 40, 75], w: f32[6, 1, 3, 5], b: f32[6], r: f32[2, 6, 19, 37]) { "
-     "a: f32[2, 6, 19, 37] = conv(x, w, b) {groups = 3, strides = [2, 2], dilations = [2, 1], pads = [1, 2, "
+     "func f(x: f32[2, 3, 40, 75], w: f32[6, 1, 3, 5], b: f32[6], r: f32[2, 6, 19, 73]) { "
+     "a: f32[2, 6, 19, 73] = conv(x, w, b) {groups = 3, strides = [2, 2], dilations = [2, 1], pads = [1, 2, "
      "1, 0]} "
-     "c: f32[2, 6, 19, 37] = relu(a) d: f32[2, 6, 19, 37] = add(c, r) return d }",
+     "c: f32[2, 6, 19, 73] = relu(a) d: f32[2, 6, 19, 73] = add(c, r) return d }",
      "conv+relu+add"},
     {"depthwise_along_one_axis",
      "func f(x: f32[1, 5, 100], w: f32[5, 1, 7]) { a: f32[1, 5, 98] = conv(x, w) {groups = 5, pads = [2, 2]} "

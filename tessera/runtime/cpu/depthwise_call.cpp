@@ -15,6 +15,8 @@ namespace {
 
 /// Windows with more elements are left to others.
 constexpr std::int64_t most_taps = 64;
+/// So are rows that are shorter, and steps along them: beginning a row takes as long as computing these.
+constexpr std::int64_t least_width = 32;
 
 class DepthwiseCall final : public LibraryCall {
  public:
@@ -101,7 +103,9 @@ bool runtime::cpu::is_depthwise(const LibraryForm& form, std::span<const op::Arr
   const op::Extents &x = inputs[form.left].shape(), &w = inputs[form.right].shape();
   std::int64_t taps = 1;
   for (std::size_t axis = 2; axis < w.size(); ++axis) taps *= std::min(w[axis], most_taps + 1);
-  return call.integer("groups") == x[1] && x[1] > 1 && taps <= most_taps;
+  const auto& strides = call.integers("strides");
+  return call.integer("groups") == x[1] && x[1] > 1 && taps <= most_taps && x.back() >= least_width &&
+         (strides.empty() || strides.back() == 1);
 }
 
 Result<LibraryCallRef> runtime::cpu::make_depthwise_call(const LibraryForm& form,
