@@ -54,6 +54,7 @@ class PieceSolver {
     std::vector<std::pair<std::uint32_t, Search>> searches;
     for (std::uint32_t shape : wide_) {
       if (deadline_.passed()) break;
+      if (answers_[shape].is_optimal()) continue;
       const Piece& piece = pieces_.pieces[solved_[shape]];
       searches.emplace_back(shape, Search(model_, pieces_, piece, answers_[shape], deadline_));
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "tessera/base/text.h"
 #include "tessera/op/interpreter.h"
 #include "tessera/op/wide.h"
 
@@ -136,6 +137,12 @@ Result<void> HostExecutable::run_by_ops(const HostWork& work) const {
   }
   const auto values =
       TESSERA_TRY(op::interpret(*step_of(work).function, inputs, {.parameters = numbers_}, binding_.sizes));
-  for (std::size_t i = 0; i < work.results.size(); ++i) op::copy_elements(values[i].array(), work.results[i]);
+  for (std::size_t i = 0; i < work.results.size(); ++i) {
+    if (values[i].shape() != work.results[i].shape())
+      return Error(ErrorCode::shape, cat("result ", i, " of '", step_of(work).name(), "' has shape [",
+                                         join(values[i].shape(), ", "), "], expected [",
+                                         join(work.results[i].shape(), ", "), "]"));
+    op::copy_elements(values[i].array(), work.results[i]);
+  }
   return {};
 }

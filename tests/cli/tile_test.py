@@ -45,7 +45,7 @@ class Answers(Files):
         self.assertEqual(found, {
             "nodes": 4, "coverage": 4, "cost": 2.0,
             "tiles": [{"pattern": "mm_relu", "map": {"a": "1", "b": "2"}}, {"pattern": "mm_relu", "map": {"a": "3", "b": "4"}}],
-            "order": [0, 1], "uncovered": [], "optimal": True, "bound": 2.0, "gap": 0.0, "candidates": 6})
+            "order": [0, 1], "uncovered": [], "optimal": True, "bound": 2.0, "gap": 0.0, "candidates": 6, "complete": True})
 
     def test_inputs_that_take_anything_are_not_permuted(self):
         graph = self.file("wide.json", {"nodes": [{"id": "a", "op": "add", "inputs": [f"x{i}" for i in range(40)]}]})
