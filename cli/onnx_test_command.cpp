@@ -67,13 +67,13 @@ Result<Answer> run_tests(const Options& options) {
   const auto device = TESSERA_TRY(engine::find_device(options.device));
   onnx::RunOptions how;
   how.call = [&](const op::CallInfo& call, auto in, auto out) { return device->run(call, in, out); };
-  onnx::Skips skips;
-  if (!options.skips.empty())
-    skips = TESSERA_TRY(onnx::read_skips(TESSERA_TRY(read_text(options.skips)), shown(options.skips)));
   if (options.device != "reference")
     how.function = [&](const ir::FunctionRef& function, std::span<const op::HostTensor> inputs) {
       return run_function(function, inputs, *device);
     };
+  onnx::Skips skips;
+  if (!options.skips.empty())
+    skips = TESSERA_TRY(onnx::read_skips(TESSERA_TRY(read_text(options.skips)), shown(options.skips)));
   JsonWriter json(JsonWriter::Style::indented);
   json.begin_object().key("tests").begin_array();
   const auto tests = TESSERA_TRY(chosen_tests(options));

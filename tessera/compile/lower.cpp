@@ -122,8 +122,6 @@ class Lowering {
     if (ir::is<ir::Tuple>(value) || ir::is<ir::Item>(value))
       return Error(ErrorCode::unsupported, "a plan has no tuples");
     if (const auto* call = ir::as<ir::Call>(value)) return add_call(*call, statement);
-    if (const auto* invoke = ir::as<ir::Invoke>(value); invoke != nullptr && can_inline(*invoke))
-      return add_inlined(*invoke, statement);
     if (region_name(value) != "call" || ir::is<ir::Invoke>(value)) return add_region(value, statement);
     values_[statement.targets[0].get()] = TESSERA_TRY(operand(value));
     return {};
@@ -159,19 +157,7 @@ class Lowering {
     return {};
   }
 
-  /// Calls nest as deep as traces do; those that nest deeper, or are many, stay calls.
-  [[nodiscard]] bool can_inline(const ir::Invoke& invoke) const {
-    return invoke.callee->dims.empty() && invoke.dims.empty() && depth_ < max_depth &&
-           plan_.steps.size() < max_inlined_steps && has_known_sizes(*invoke.callee);
-  }
-
-  /// Whether no size inside depends on data: a plan knows all sizes before it runs.
-  [[nodiscard]] bool has_known_sizes(const ir::Function& callee) const {
-    for (const auto& statement : callee.body)
-      for (const auto& target : statement->targets)
-        if (!has_known_sizes(*target->type)) return false;
-    return true;
-  }
+  /// Whether no size depends on data: a plan knows all sizes before it runs.
   [[nodiscard]] bool has_known_sizes(const ir::Type& type) const {
     const auto* tensor = ir::as<ir::TensorType>(type);
     if (tensor == nullptr) return ir::is<ir::ScalarType>(type);
@@ -183,23 +169,6 @@ class Lowering {
         return var == nullptr || is_size(*var);
       });
     });
-  }
-
-  /// The statements of the callee in the place of the call.
-  Result<void> add_inlined(const ir::Invoke& invoke, const ir::Assign& statement) {
-    std::vector<ValueId> arguments, results;
-    for (const ir::ExprRef& arg : invoke.args) arguments.push_back(TESSERA_TRY(operand(*arg)));
-    const ir::Function& callee = *invoke.callee;
-    for (std::size_t i = 0; i < arguments.size(); ++i) values_[callee.params[i].get()] = arguments[i];
-    ++depth_;
-    for (const auto& inner : callee.body) {
-      auto done = add_statement(*inner);
-      if (!done) return std::move(done).error().at(inner->span().resolve());
-    }
-    --depth_;
-    for (const ir::ExprRef& result : callee.results) results.push_back(TESSERA_TRY(operand(*result)));
-    for (std::size_t i = 0; i < results.size(); ++i) values_[statement.targets[i].get()] = results[i];
-    return {};
   }
 
   /// A region becomes a function of the variables it reads, so that the step can run on its own.
@@ -311,12 +280,8 @@ class Lowering {
                       .size = op::Dim(ir::ExprRef(const_cast<ir::Expr*>(&expr)))});
   }
 
-  static constexpr int max_depth = 100;
-  static constexpr std::size_t max_inlined_steps = 100'000;
-
   const ir::Function& function_;
   Plan plan_;
-  int depth_ = 0;
   std::unordered_map<const ir::Var*, ValueId> values_;
   std::unordered_map<const ir::Expr*, ValueId> constants_;
 };

@@ -11,6 +11,7 @@
 #include "tessera/compile/each_function.h"
 #include "tessera/compile/fold_batch_norm.h"
 #include "tessera/compile/fold_constants.h"
+#include "tessera/compile/inline_calls.h"
 #include "tessera/compile/merge_equal.h"
 #include "tessera/compile/simplify_algebra.h"
 #include "tessera/compile/simplify_views.h"
@@ -32,6 +33,7 @@ constexpr Pass passes[] = {
     {"simplify_views",   "reshapes, transposes and broadcasts that cancel",         simplify_views},
     {"fold_constants",   "what the passes before made of constants",                fold_constants},
     {"merge_equal",      "what is computed twice is computed once",                 merge_equal},
+    {"inline_calls",     "what a function computes takes the place of its call",    inline_calls},
     {"drop_dead",        "what nothing needs goes",                                 drop_dead},
     {"duplicate_cheap",  "cheap values are computed where they are used",           duplicate_cheap},
 };

@@ -10,12 +10,13 @@ using namespace tessera::compiler;
 
 namespace {
 
-/// Composites on half floats compute wide inside; their parts would round in between.
+/// What is one kernel; and what would lose too much if each of its parts were rounded to 16 bits.
 bool stays_whole(const op::CallInfo& call) {
-  const bool is_half = std::any_of(call.inputs().begin(), call.inputs().end(), [](const op::ValueType& type) {
+  const auto is_short = [](const op::ValueType& type) {
     return type.dtype == op::Dtype::f16 || type.dtype == op::Dtype::bf16;
-  });
-  return is_half || kernel::can_fuse(call.card(), call.inputs(), call.attributes());
+  };
+  return std::any_of(call.inputs().begin(), call.inputs().end(), is_short) ||
+         kernel::can_fuse(call.card(), call.inputs(), call.attributes());
 }
 
 }  // namespace
@@ -24,7 +25,8 @@ Result<Planned> compiler::plan_function(const ir::FunctionRef& function, const p
                                         const PlanOptions& options) {
   PipelineOptions pipeline = options.pipeline;
   // A device with tiles has none for composites that are no kernel: their parts are tiled.
-  if (!pipeline.passes.takes && !target.sources.empty()) pipeline.passes.takes = stays_whole;
+  const bool may_round = pipeline.passes.floats != FloatRules::exact;
+  if (!pipeline.passes.takes && !target.sources.empty() && may_round) pipeline.passes.takes = stays_whole;
   Outcome outcome = TESSERA_TRY(run_passes(function, pipeline));
   const TiledFunction tiled = TESSERA_TRY(tile(*outcome.function, target, options.tiling));
   Planned out{.plan = TESSERA_TRY(lower(*outcome.function, tiled)),

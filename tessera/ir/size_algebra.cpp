@@ -14,7 +14,7 @@ using namespace tessera::ir;
 
 namespace {
 
-constexpr std::size_t max_terms = 4096;  // a product of sums that would have more stays a product
+constexpr std::size_t max_terms = 1024;  // a sum or product of sums that would have more stays what it is
 // How far comparing and bounding look into nested // % min max: the cost doubles per level.
 constexpr int max_atom_depth = 12;
 
@@ -250,12 +250,17 @@ std::strong_ordering SizeAlgebra::compare_terms(const Term& a, const Term& b) co
 std::optional<Sum> SizeAlgebra::normalised(Sum terms) const {
   std::stable_sort(terms.begin(), terms.end(),
                    [&](const Term& a, const Term& b) { return compare_terms(a, b) < 0; });
+  return joined(std::move(terms));
+}
+
+/// The same for terms that are sorted.
+std::optional<Sum> SizeAlgebra::joined(Sum terms) {
   Sum out;
   for (Term& term : terms) {
     if (!out.empty() && same_factors(out.back(), term)) {
-      const auto joined = checked_add(out.back().coefficient, term.coefficient);
-      if (!joined) return std::nullopt;
-      out.back().coefficient = *joined;
+      const auto sum = checked_add(out.back().coefficient, term.coefficient);
+      if (!sum) return std::nullopt;
+      out.back().coefficient = *sum;
     } else {
       if (!out.empty() && out.back().coefficient == 0) out.pop_back();
       out.push_back(std::move(term));
@@ -266,12 +271,16 @@ std::optional<Sum> SizeAlgebra::normalised(Sum terms) const {
 }
 
 std::optional<Sum> SizeAlgebra::add(Sum a, const Sum& b, std::int64_t sign) const {
+  if (a.size() + b.size() > max_terms) return std::nullopt;
+  const auto middle = static_cast<std::ptrdiff_t>(a.size());
   for (const Term& term : b) {
     const auto coefficient = checked_mul(term.coefficient, sign);
     if (!coefficient) return std::nullopt;
     a.push_back({*coefficient, term.factors});
   }
-  return normalised(std::move(a));
+  std::inplace_merge(a.begin(), a.begin() + middle, a.end(),
+                     [&](const Term& x, const Term& y) { return compare_terms(x, y) < 0; });
+  return joined(std::move(a));
 }
 
 std::optional<Sum> SizeAlgebra::multiply(const Sum& a, const Sum& b) const {

@@ -31,6 +31,7 @@ class SizeAlgebra {
   [[nodiscard]] std::strong_ordering compare_atoms(const Expr& a, const Expr& b, int depth = 0) const;
   [[nodiscard]] std::strong_ordering compare_terms(const Term& a, const Term& b) const;
   [[nodiscard]] std::optional<Sum> normalised(Sum terms) const;
+  [[nodiscard]] static std::optional<Sum> joined(Sum terms);
   [[nodiscard]] std::optional<Sum> add(Sum a, const Sum& b, std::int64_t sign) const;
   [[nodiscard]] std::optional<Sum> multiply(const Sum& a, const Sum& b) const;
   [[nodiscard]] std::optional<Sum> divide(const Sum& a, std::int64_t c) const;

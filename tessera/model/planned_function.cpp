@@ -1,75 +1,15 @@
 #include "tessera/model/planned_function.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "tessera/base/text.h"
 
-#include "tessera/op/catalogue.h"
 #include "tessera/op/interpreter.h"
-#include "tessera/op/ir_builder.h"
-#include "tessera/op/work.h"
+#include "tessera/plan/work.h"
 
 using namespace tessera;
 using op::HostTensor;
-
-namespace {
-
-/// The type of an operand with numbers for its sizes.
-Result<op::ValueType> sized(const plan::Plan& plan, std::span<const std::int64_t> sizes,
-                            const op::ValueType& type) {
-  op::ValueType out{type.dtype, {}};
-  for (const op::Dim& dim : type.shape) out.shape.push_back(TESSERA_TRY(plan::size_of(plan, sizes, dim)));
-  return out;
-}
-
-/// Adds up the work of the calls of a plan.
-class WorkEstimate {
- public:
-  WorkEstimate(const plan::Plan& plan, std::span<const std::int64_t> sizes) : plan_(plan), sizes_(sizes) {}
-
-  Result<double> run() {
-    for (const plan::Step& step : plan_.steps) {
-      if (step.kind == plan::StepKind::call) TESSERA_TRY(add_step(step));
-      if (step.kind == plan::StepKind::kernel || step.kind == plan::StepKind::library)
-        for (const auto& statement : step.function->body) TESSERA_TRY(add_statement(*statement));
-    }
-    return work_;
-  }
-
- private:
-  Result<void> add_step(const plan::Step& step) {
-    op::ValueTypes inputs, results;
-    for (const plan::ValueId v : step.inputs)
-      inputs.push_back(TESSERA_TRY(sized(plan_, sizes_, plan_.values[v].type)));
-    for (const plan::ValueId v : step.results)
-      results.push_back(TESSERA_TRY(sized(plan_, sizes_, plan_.values[v].type)));
-    work_ += op::work_of({*step.card, inputs, step.attributes}, results);
-    return {};
-  }
-
-  Result<void> add_statement(const ir::Assign& statement) {
-    const auto* call = ir::as<ir::Call>(statement.value);
-    const op::Card* card = call == nullptr ? nullptr : op::find_card(call->op);
-    if (card == nullptr) return {};
-    op::ValueTypes inputs, results;
-    for (const ir::ExprRef& arg : call->args) {
-      const auto* var = ir::as<ir::Var>(*arg);
-      const auto type = var == nullptr ? std::nullopt : op::value_type(*var->type);
-      inputs.push_back(type ? TESSERA_TRY(sized(plan_, sizes_, *type)) : op::ValueType{});
-    }
-    for (const auto& target : statement.targets)
-      results.push_back(TESSERA_TRY(sized(plan_, sizes_, *op::value_type(*target->type))));
-    const auto attributes = TESSERA_TRY(op::complete_attributes(*card, call->attrs));
-    work_ += op::work_of({*card, inputs, attributes}, results);
-    return {};
-  }
-
-  const plan::Plan& plan_;
-  std::span<const std::int64_t> sizes_;
-  double work_ = 0;
-};
-
-}  // namespace
 
 Result<PlannedFunction> PlannedFunction::create(const ir::FunctionRef& function, runtime::Device& device,
                                                 const compiler::PlanOptions& options, PlanLimits limits) {
@@ -133,7 +73,8 @@ Result<void> PlannedFunction::prepare(std::span<const HostTensor> inputs) {
 }
 
 Result<void> PlannedFunction::check_work(std::span<const std::int64_t> sizes) const {
-  const double work = TESSERA_TRY(WorkEstimate(*plan_, sizes).run());
+  const auto by_step = TESSERA_TRY(plan::work_by_step(*plan_, sizes));
+  const double work = std::accumulate(by_step.begin(), by_step.end(), 0.0);
   if (work <= limits_.work) return {};
   return Error(ErrorCode::limit,
                cat("takes about ", work, " multiply-adds, more than the limit of ", limits_.work));

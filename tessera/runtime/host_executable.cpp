@@ -41,7 +41,8 @@ void runtime::clear(const op::Array& array) {
 
 Result<void> HostExecutable::prepare(std::span<const std::int64_t> sizes,
                                      std::span<const op::Layout> inputs) {
-  plan::Binding binding = TESSERA_TRY(plan::bind(*plan_, sizes, inputs));
+  const plan::Running running = TESSERA_TRY(order_for(sizes));
+  plan::Binding binding = TESSERA_TRY(plan::bind(*plan_, sizes, inputs, running));
   const auto bytes = static_cast<std::size_t>(binding.memory.bytes);
   if (scratch_ == nullptr || scratch_->size() < bytes) scratch_ = TESSERA_TRY(pool_->allocate(bytes));
   binding_ = std::move(binding);
@@ -89,18 +90,16 @@ void HostExecutable::set_parameters(const Launch& launch) {
   }
 }
 
-/// Whether one of them is not where it was.
-bool HostExecutable::set_addresses(HostWork& work, const Launch& launch) {
+void HostExecutable::set_addresses(HostWork& work, const Launch& launch) {
   const plan::Step& step = step_of(work);
-  bool moved = false;
+  work.moved = false;
   const auto set = [&](op::Array& array, plan::ValueId value) {
     std::byte* at = address(value, launch);
-    moved = moved || array.data != at;
+    work.moved = work.moved || array.data != at;
     array.data = at;
   };
   for (std::size_t i = 0; i < step.inputs.size(); ++i) set(work.inputs[i], step.inputs[i]);
   for (std::size_t i = 0; i < step.results.size(); ++i) set(work.results[i], step.results[i]);
-  return moved;
 }
 
 const Buffer* HostExecutable::buffer_of(const HostWork& work, std::size_t input) const {
@@ -111,17 +110,23 @@ const Buffer* HostExecutable::buffer_of(const HostWork& work, std::size_t input)
 Result<void> HostExecutable::run(const Launch& launch) {
   set_parameters(launch);
   buffers_ = launch.buffers;
+  for (HostWork& work : work_) set_addresses(work, launch);
+  return run_works();
+}
+
+Result<void> HostExecutable::run_works() {
   for (std::size_t i = 0; i < work_.size(); ++i) {
     HostWork& work = work_[i];
-    const bool moved = set_addresses(work, launch);
-    if (step_of(work).kind == StepKind::copy) {
-      op::copy_elements(work.inputs[0], work.results[0]);
-      continue;
-    }
-    auto done = run_work(i, work, moved);
-    if (!done) return std::move(done).error().at(step_of(work).span.resolve());
+    if (step_of(work).kind == StepKind::copy)
+      copy(work);
+    else
+      TESSERA_TRY(finished(work, run_work(i, work)));
   }
   return {};
+}
+
+Result<void> HostExecutable::finished(const HostWork& work, Result<void> done) const {
+  return done ? std::move(done) : std::move(done).error().at(step_of(work).span.resolve());
 }
 
 Result<void> HostExecutable::run_by_ops(const HostWork& work) const {

@@ -78,8 +78,6 @@ class Check {
     const pattern::Target& target = variant_.seed % 2 == 0 ? device.target() : fused;
     compiler::PlanOptions options;
     options.pipeline = {.passes = pass_options(variant_), .disabled = variant_.disabled};
-    // The parts of a composite round in between.
-    if (variant_.exact) options.pipeline.passes.takes = [](const op::CallInfo&) { return true; };
     const auto got = run_planned(program_, options, device, target, program_.first_parameters);
     if (!got && got.error().code() == ErrorCode::unsupported) return std::nullopt;
     if (!got) return cat("planned: ", got.error().to_text());

@@ -1,6 +1,10 @@
 #include "tessera/runtime/cpu/cpu_executable.h"
 
 #include <algorithm>
+#include <mutex>
+
+#include "tessera/op/catalogue.h"
+#include "tessera/plan/work.h"
 
 using namespace tessera;
 using namespace tessera::runtime;
@@ -12,6 +16,28 @@ namespace {
 constexpr std::int64_t points_for_threads = 32'768;
 /// Pieces per thread: some threads are late.
 constexpr std::int64_t pieces_per_thread = 4;
+/// Memory that may be used at the same time cannot be shared, and finding out which takes the square of it.
+constexpr std::size_t most_scheduled_steps = 4096;
+
+/// Nanoseconds on one thread: to begin a step, and for a multiply-add or an element.
+constexpr double begin_ns = 300, product_ns = 0.02, element_ns = 0.2, reference_ns = 5;
+
+constexpr std::uint32_t no_work = 0xffffffff;
+
+/// The first error of several threads.
+class FirstError {
+ public:
+  void add(Result<void> done) {
+    if (done) return;
+    const std::lock_guard lock(mutex_);
+    if (first_) first_ = std::move(done);
+  }
+  Result<void> take() { return std::move(first_); }
+
+ private:
+  std::mutex mutex_;
+  Result<void> first_;
+};
 
 }  // namespace
 
@@ -29,14 +55,89 @@ CpuExecutable::CpuExecutable(std::shared_ptr<CpuDevice> device, plan::PlanRef pl
 void CpuExecutable::sizes_changed() {
   runs_.clear();
   runs_.resize(works().size());
-  for (std::size_t i = 0; i < runs_.size(); ++i)
-    if (const auto& kernel = step_of(works()[i]).kernel) runs_[i].parameters.resize(kernel->slots.size());
+  work_of_.assign(plan().steps.size(), no_work);
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    const HostWork& work = works()[i];
+    work_of_[work.step] = static_cast<std::uint32_t>(i);
+    if (const auto& kernel = step_of(work).kernel) runs_[i].parameters.resize(kernel->slots.size());
+  }
 }
 
-Result<void> CpuExecutable::run_work(std::size_t index, HostWork& work, bool moved) {
+// ---- which steps run side by side
+
+/// Functions of the caller may not be ready for several threads.
+StepTime CpuExecutable::time_of(const plan::Step& step, double work) const {
+  switch (step.kind) {
+    case plan::StepKind::kernel:
+      return {begin_ns + element_ns * work, true};
+    case plan::StepKind::library:
+      return {begin_ns + product_ns * work, true};
+    case plan::StepKind::copy:
+      return {begin_ns, true};
+    case plan::StepKind::call:
+      return {step.card->view != nullptr ? 0 : begin_ns + reference_ns * work,
+              op::find_card(step.card->name) == step.card};
+    case plan::StepKind::function:
+      break;
+  }
+  return {};
+}
+
+Result<plan::Running> CpuExecutable::order_for(std::span<const std::int64_t> sizes) {
+  waves_.clear();
+  if (device_->threads().size() == 1 || plan().steps.size() > most_scheduled_steps)
+    return plan::Running::one_by_one;
+  const auto work = TESSERA_TRY(plan::work_by_step(plan(), sizes));
+  std::vector<StepTime> times;
+  for (std::size_t s = 0; s < work.size(); ++s) times.push_back(time_of(plan().steps[s], work[s]));
+  auto waves = schedule(plan(), times, device_->threads().size());
+  if (std::none_of(waves.begin(), waves.end(), [](const Wave& wave) { return wave.is_side_by_side; }))
+    return plan::Running::one_by_one;
+  waves_ = std::move(waves);
+  return plan::Running::side_by_side;
+}
+
+Result<void> CpuExecutable::run_works() {
+  if (waves_.empty()) return HostExecutable::run_works();
+  for (const Wave& wave : waves_) TESSERA_TRY(run_wave(wave));
+  return {};
+}
+
+Result<void> CpuExecutable::run_wave(const Wave& wave) {
+  if (!wave.is_side_by_side) {
+    for (const Task& task : wave.tasks) TESSERA_TRY(run_task(task, {}));
+    return {};
+  }
+  FirstError error;
+  device_->threads().run(static_cast<std::int64_t>(wave.tasks.size()), 1,
+                         [&](std::int64_t begin, std::int64_t end, unsigned thread) {
+                           for (std::int64_t t = begin; t < end; ++t)
+                             error.add(run_task(wave.tasks[static_cast<std::size_t>(t)], {true, thread}));
+                         });
+  return error.take();
+}
+
+Result<void> CpuExecutable::run_task(const Task& task, Place place) {
+  for (const plan::StepId step : task) {
+    if (work_of_[step] == no_work) continue;
+    const HostWork& work = works()[work_of_[step]];
+    if (plan().steps[step].kind == plan::StepKind::copy)
+      copy(work);
+    else
+      TESSERA_TRY(finished(work, run_step(work_of_[step], place)));
+  }
+  return {};
+}
+
+// ---- one step
+
+Result<void> CpuExecutable::run_work(std::size_t index, HostWork&) { return run_step(index, {}); }
+
+Result<void> CpuExecutable::run_step(std::size_t index, Place place) {
+  const HostWork& work = works()[index];
   if (CompiledKernel* kernel = kernels_[work.step].get())
-    return run_kernel(*kernel, runs_[index], work, moved);
-  if (const auto& form = libraries_[work.step]) return run_library(*form, runs_[index], work);
+    return run_kernel(*kernel, runs_[index], work, place);
+  if (const auto& form = libraries_[work.step]) return run_library(*form, runs_[index], work, place);
   return step_of(work).kind == plan::StepKind::call ? run_call(work) : run_by_ops(work);
 }
 
@@ -45,7 +146,8 @@ Result<void> CpuExecutable::run_call(const HostWork& work) {
   return device_->run(call_of(work), work.inputs, work.results);
 }
 
-Result<void> CpuExecutable::run_library(const LibraryForm& form, KernelRun& run, const HostWork& work) {
+Result<void> CpuExecutable::run_library(const LibraryForm& form, StepRun& run, const HostWork& work,
+                                        Place place) {
   if (run.library == nullptr)
     run.library = TESSERA_TRY(make_library_call(form, work.inputs, work.results, device_->libraries()));
   LibraryLaunch launch{.inputs = work.inputs, .results = work.results, .numbers = numbers(), .weights = {}};
@@ -55,10 +157,11 @@ Result<void> CpuExecutable::run_library(const LibraryForm& form, KernelRun& run,
     launch.weights.buffer = buffer_of(work, form.right);
   }
   TESSERA_TRY(run.library->begin(launch));
+  if (place.is_one_thread) return run.library->run({0, run.library->items()}, scratch_[place.thread]);
   return run_items(*run.library, device_->threads(), scratch_);
 }
 
-Result<void> CpuExecutable::prepare_kernel(CompiledKernel& kernel, KernelRun& run, const HostWork& work) {
+Result<void> CpuExecutable::prepare_kernel(CompiledKernel& kernel, StepRun& run, const HostWork& work) {
   if (run.inputs.empty()) {
     auto done = kernel.prepare(work.inputs, work.results, run.job);
     const bool is_contiguous = std::all_of(work.inputs.begin(), work.inputs.end(),
@@ -76,9 +179,9 @@ Result<void> CpuExecutable::prepare_kernel(CompiledKernel& kernel, KernelRun& ru
   return kernel.prepare(run.inputs, work.results, run.job);
 }
 
-Result<void> CpuExecutable::run_kernel(CompiledKernel& kernel, KernelRun& run, const HostWork& work,
-                                       bool moved) {
-  if (moved || !run.is_ready) {
+Result<void> CpuExecutable::run_kernel(CompiledKernel& kernel, StepRun& run, const HostWork& work,
+                                       Place place) {
+  if (work.moved || !run.is_ready) {
     run.is_ready = false;
     TESSERA_TRY(prepare_kernel(kernel, run, work));
     run.is_ready = true;
@@ -91,8 +194,8 @@ Result<void> CpuExecutable::run_kernel(CompiledKernel& kernel, KernelRun& run, c
   const kernel::Job& job = run.job.job;
   const std::int64_t points = job.binding.outer_points() * job.binding.reduced_points();
   const auto threads = static_cast<std::int64_t>(device_->threads().size());
-  if (points < points_for_threads || threads == 1) {
-    kernel.run(run.job, run.parameters, {0, job.items}, scratch_[0]);
+  if (place.is_one_thread || points < points_for_threads || threads == 1) {
+    kernel.run(run.job, run.parameters, {0, job.items}, scratch_[place.thread]);
     return {};
   }
   const std::int64_t piece = std::max<std::int64_t>(1, job.items / (threads * pieces_per_thread));
