@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "tessera/base/text.h"
 #include "tessera/op/interpreter.h"
 #include "tessera/op/wide.h"
 
@@ -40,8 +41,8 @@ void runtime::clear(const op::Array& array) {
 
 Result<void> HostExecutable::prepare(std::span<const std::int64_t> sizes,
                                      std::span<const op::Layout> inputs) {
-  const plan::StepOrder order = TESSERA_TRY(order_for(sizes));
-  plan::Binding binding = TESSERA_TRY(plan::bind(*plan_, sizes, inputs, order));
+  const plan::Running running = TESSERA_TRY(running_for(sizes));
+  plan::Binding binding = TESSERA_TRY(plan::bind(*plan_, sizes, inputs, running));
   const auto bytes = static_cast<std::size_t>(binding.memory.bytes);
   if (scratch_ == nullptr || scratch_->size() < bytes) scratch_ = TESSERA_TRY(pool_->allocate(bytes));
   binding_ = std::move(binding);
@@ -154,6 +155,12 @@ Result<void> HostExecutable::run_by_ops(const HostWork& work) const {
   }
   const auto values =
       TESSERA_TRY(op::interpret(*step_of(work).function, inputs, {.parameters = numbers_}, binding_.sizes));
-  for (std::size_t i = 0; i < work.results.size(); ++i) op::copy_elements(values[i].array(), work.results[i]);
+  for (std::size_t i = 0; i < work.results.size(); ++i) {
+    if (values[i].shape() != work.results[i].shape())
+      return Error(ErrorCode::shape, cat("result ", i, " of '", step_of(work).name(), "' has shape [",
+                                         join(values[i].shape(), ", "), "], expected [",
+                                         join(work.results[i].shape(), ", "), "]"));
+    op::copy_elements(values[i].array(), work.results[i]);
+  }
   return {};
 }

@@ -34,8 +34,8 @@ class HostExecutable : public Executable {
   /// Runs all works, whose addresses are set; one after the other if a device does not know better.
   [[nodiscard]] virtual Result<void> run_works();
   /// Which steps may run side by side with these sizes: their values must not share memory.
-  [[nodiscard]] virtual Result<plan::StepOrder> order_for(std::span<const std::int64_t>) {
-    return plan::StepOrder::listed;
+  [[nodiscard]] virtual Result<plan::Running> running_for(std::span<const std::int64_t>) {
+    return plan::Running::one_by_one;
   }
   /// There are new sizes.
   virtual void sizes_changed() {}

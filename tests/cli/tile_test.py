@@ -123,6 +123,9 @@ class Answers(Files):
     def test_what_was_not_listed_is_said(self):
         found = answer("--dsl", "1:relu->2:exp", "--regions")
         self.assertEqual(found["incomplete"], ["regions: the iteration space of 2 ops is not known"])
+        self.assertEqual((found["complete"], found["optimal"]), (False, False))
+        text = tile("--dsl", "1:relu->2:exp", "--regions", "--pattern", "r=1:relu").stdout.splitlines()[0]
+        self.assertIn("best of the listed candidates, which are not all", text)
 
     def test_text(self):
         result = tile("--dsl", "1:mm->2:relu->3:foo", "--pattern", "mm_relu=a:mm->b:relu", "--uncovered", "7")

@@ -83,18 +83,18 @@ StepTime CpuExecutable::time_of(const plan::Step& step, double work) const {
   return {};
 }
 
-Result<plan::StepOrder> CpuExecutable::order_for(std::span<const std::int64_t> sizes) {
+Result<plan::Running> CpuExecutable::running_for(std::span<const std::int64_t> sizes) {
   waves_.clear();
   if (device_->threads().size() == 1 || plan().steps.size() > most_scheduled_steps)
-    return plan::StepOrder::listed;
+    return plan::Running::one_by_one;
   const auto work = TESSERA_TRY(plan::work_by_step(plan(), sizes));
   std::vector<StepTime> times;
   for (std::size_t s = 0; s < work.size(); ++s) times.push_back(time_of(plan().steps[s], work[s]));
   auto waves = schedule(plan(), times, device_->threads().size());
   if (std::none_of(waves.begin(), waves.end(), [](const Wave& wave) { return wave.is_side_by_side; }))
-    return plan::StepOrder::listed;
+    return plan::Running::one_by_one;
   waves_ = std::move(waves);
-  return plan::StepOrder::by_path;
+  return plan::Running::side_by_side;
 }
 
 Result<void> CpuExecutable::run_works() {
