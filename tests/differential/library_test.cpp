@@ -160,6 +160,26 @@ const LibraryCase cases[] = {
      "func f(x: f32[1, 8, 6, 6], w: f32[8, 1, 3, 3], b: f32[8]) { a: f32[1, 8, 6, 6] = conv(x, w, b) {groups "
      "= 8, pads = [1, 1, 1, 1]} c: f32[1, 8, 6, 6] = relu(a) return c }",
      "conv+relu"},
+    {"depthwise_with_strides_and_several_filters",
+     "func f(x: f32[2, 3, 40, 75], w: f32[6, 1, 3, 5], b: f32[6], r: f32[2, 6, 19, 73]) { "
+     "a: f32[2, 6, 19, 73] = conv(x, w, b) {groups = 3, strides = [2, 2], dilations = [2, 1], pads = [1, 2, "
+     "1, 0]} "
+     "c: f32[2, 6, 19, 73] = relu(a) d: f32[2, 6, 19, 73] = add(c, r) return d }",
+     "conv+relu+add"},
+    {"depthwise_along_one_axis",
+     "func f(x: f32[1, 5, 100], w: f32[5, 1, 7]) { a: f32[1, 5, 98] = conv(x, w) {groups = 5, pads = [2, 2]} "
+     "c: f32[1, 5, 98] = sigmoid(a) return c }",
+     "conv+sigmoid"},
+    {"one_element",
+     "func f(x: f32[2, 24, 20, 17], w: f32[40, 24, 1, 1], b: f32[40], r: f32[2, 40, 20, 17]) { "
+     "a: f32[2, 40, 20, 17] = conv(x, w, b) c: f32[2, 40, 20, 17] = add(a, r) d: f32[2, 40, 20, 17] = "
+     "relu(c) "
+     "return d }",
+     "conv+add+relu"},
+    {"one_element_of_many_places",
+     "func f(x: f32[1, 24, 128, 128], w: f32[24, 24, 1, 1], b: f32[24]) { "
+     "a: f32[1, 24, 128, 128] = conv(x, w, b) return a }",
+     "conv"},
     {"one_axis",
      "func f[T](x: f32[1, 3, T], w: f32[4, 3, 5], b: f32[4]) { a: f32[1, 4, T - 4] = conv(x, w, b) "
      "c: f32[1, 4, T - 4] = tanh(a) return c }",

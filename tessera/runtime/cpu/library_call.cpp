@@ -29,6 +29,8 @@ Result<LibraryCallRef> runtime::cpu::make_library_call(const LibraryForm& form,
     case LibraryOp::integer_matmul:
       return make_integer_matmul_call(form, inputs, results, libraries);
     case LibraryOp::convolution:
+      if (is_pointwise(form, inputs)) return make_pointwise_call(form, inputs, results, libraries);
+      if (is_depthwise(form, inputs)) return make_depthwise_call(form, inputs, results);
       return make_convolution_call(form, inputs, results, libraries);
     case LibraryOp::max_pool:
     case LibraryOp::avg_pool:

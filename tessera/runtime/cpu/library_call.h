@@ -67,6 +67,11 @@ using LibraryCallRef = std::unique_ptr<LibraryCall>;
                                                        std::span<const op::Array> results,
                                                        Libraries& libraries);
 
+/// The geometry of a convolution over one or two axes.
+[[nodiscard]] Result<ConvolutionSpec> convolution_spec(const LibraryForm& form,
+                                                       std::span<const op::Array> inputs,
+                                                       const op::Array& result);
+
 // One per library op, each in a file of its own.
 [[nodiscard]] Result<LibraryCallRef> make_matmul_call(const LibraryForm& form,
                                                       std::span<const op::Array> inputs,
@@ -80,6 +85,17 @@ using LibraryCallRef = std::unique_ptr<LibraryCall>;
                                                            std::span<const op::Array> inputs,
                                                            std::span<const op::Array> results,
                                                            Libraries& libraries);
+[[nodiscard]] Result<LibraryCallRef> make_pointwise_call(const LibraryForm& form,
+                                                         std::span<const op::Array> inputs,
+                                                         std::span<const op::Array> results,
+                                                         Libraries& libraries);
+[[nodiscard]] Result<LibraryCallRef> make_depthwise_call(const LibraryForm& form,
+                                                         std::span<const op::Array> inputs,
+                                                         std::span<const op::Array> results);
+/// Whether each filter of a convolution sees one channel.
+[[nodiscard]] bool is_depthwise(const LibraryForm& form, std::span<const op::Array> inputs);
+/// Whether a convolution sees one element at a time, each once.
+[[nodiscard]] bool is_pointwise(const LibraryForm& form, std::span<const op::Array> inputs);
 [[nodiscard]] Result<LibraryCallRef> make_pooling_call(const LibraryForm& form,
                                                        std::span<const op::Array> inputs,
                                                        std::span<const op::Array> results);

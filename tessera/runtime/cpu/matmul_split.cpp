@@ -42,8 +42,9 @@ bool goes_on(const MatrixForm& form, std::int64_t rows) {
 /// A batch that shares b and whose rows go on from matrix to matrix is one matrix.
 void join_batch(MatmulSpec& spec) {
   const bool has_separate = spec.epilogue.residual == Residual::separate;
-  if (spec.batch == 1 || spec.b.batch_stride != 0 || !goes_on(spec.a, spec.rows) ||
-      !goes_on(spec.c, spec.rows) || (has_separate && !goes_on(spec.residual, spec.rows)))
+  if (spec.batch == 1 || spec.b.batch_stride != 0 || spec.epilogue.bias_of_rows ||
+      !goes_on(spec.a, spec.rows) || !goes_on(spec.c, spec.rows) ||
+      (has_separate && !goes_on(spec.residual, spec.rows)))
     return;
   spec.rows *= spec.batch;
   spec.batch = 1;
