@@ -162,7 +162,7 @@ const LibraryCase cases[] = {
      "conv+relu"},
     {"depthwise_with_strides_and_several_filters",
      "func f(x: f32[2, 3, 40, 75], w: f32[6, 1, 3, 5], b: f32[6], r: f32[2, 6, 19, 73]) { "
-     "a: f32[2, 6, 19, 73] = conv(x, w, b) {groups = 3, strides = [2, 2], dilations = [2, 1], pads = [1, 2, "
+     "a: f32[2, 6, 19, 73] = conv(x, w, b) {groups = 3, strides = [2, 1], dilations = [2, 1], pads = [1, 2, "
      "1, 0]} "
      "c: f32[2, 6, 19, 73] = relu(a) d: f32[2, 6, 19, 73] = add(c, r) return d }",
      "conv+relu+add"},
