@@ -33,7 +33,7 @@ Result<std::vector<std::int64_t>> sizes_of(const ir::Function& function, const O
         is_known = true;
       }
     if (!is_known)
-      return Error(ErrorCode::invalid_argument, cat("--dim: the program has no size ", quoted(name)));
+      return Error(ErrorCode::invalid_argument, cat("--dim: the program has no size ", in_quotes(name)));
   }
   return out;
 }

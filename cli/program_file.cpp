@@ -4,6 +4,7 @@
 #include "tessera/ir/parse.h"
 
 using namespace tessera;
+using namespace tessera::cli;
 
 bool tessera::cli::is_onnx_name(const std::string& path) {
   constexpr std::string_view onnx = ".onnx";

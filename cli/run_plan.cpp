@@ -42,7 +42,7 @@ Result<std::vector<double>> parameters_of(const plan::Package& package, const Ru
     if (equals == std::string::npos || equals == 0 ||
         std::from_chars(begin, begin + equals, slot).ptr != begin + equals ||
         std::from_chars(begin + equals + 1, end, value).ptr != end || equals + 1 == given.size())
-      return wrong("--parameter: ", quoted(given), " is not of the form SLOT=VALUE");
+      return wrong("--parameter: ", in_quotes(given), " is not of the form SLOT=VALUE");
     if (slot >= out.size())
       return wrong("--parameter: there is no slot ", slot, ", the plan has ", out.size(), " parameters");
     out[slot] = value;
@@ -79,14 +79,14 @@ class PlanInputs {
           sizes_[d] = size;
           is_known = true;
         }
-      if (!is_known) return wrong("--dim: no input has an open size ", quoted(name));
+      if (!is_known) return wrong("--dim: no input has an open size ", in_quotes(name));
     }
     return {};
   }
 
   Result<HostTensor> read_one(const std::string& source, std::size_t i) {
     auto tensor = TESSERA_TRY(read_tensor(source, package_.inputs[i]));
-    if (!tensor) return wrong("--input: ", quoted(source), " is neither .npy nor .npz nor raw:…");
+    if (!tensor) return wrong("--input: ", in_quotes(source), " is neither .npy nor .npz nor raw:…");
     for (std::size_t axis = 0; axis < type(i).rank() && axis < tensor->shape().size(); ++axis)
       for (std::size_t d = 0; d < plan_.dims.size(); ++d)
         if (const op::Dim& dim = type(i).shape[axis]; !dim.is_constant() && dim.expr() == plan_.dims[d])
@@ -96,11 +96,11 @@ class PlanInputs {
 
   Result<HostTensor> random_one(std::size_t i, std::mt19937_64& random) const {
     if (!options_.random)
-      return wrong("there is no --input for ", quoted(package_.inputs[i]), "; --random SEED makes one up");
+      return wrong("there is no --input for ", in_quotes(package_.inputs[i]), "; --random SEED makes one up");
     for (std::size_t d = 0; d < plan_.dims.size(); ++d)
       if (sizes_[d] < 0)
-        return wrong("--random: the size ", quoted(plan_.dims[d]->name), " of input ",
-                     quoted(package_.inputs[i]), " (", type(i), ") is open: give --dim ",
+        return wrong("--random: the size ", in_quotes(plan_.dims[d]->name), " of input ",
+                     in_quotes(package_.inputs[i]), " (", type(i), ") is open: give --dim ",
                      printable(plan_.dims[d]->name), "=SIZE");
     op::Extents shape;
     for (const op::Dim& dim : type(i).shape) shape.push_back(TESSERA_TRY(plan::size_of(plan_, sizes_, dim)));

@@ -8,6 +8,7 @@
 #include "tessera/base/checked.h"
 #include "tessera/base/file.h"
 #include "tessera/base/text.h"
+#include "tessera/op/value_type.h"
 #include "tessera/tensor/io.h"
 
 using namespace tessera;
@@ -29,7 +30,7 @@ Result<std::int64_t> size_from(std::string_view text, std::string_view option) {
   std::int64_t out = 0;
   const auto end = std::from_chars(text.data(), text.data() + text.size(), out);
   if (end.ec != std::errc() || end.ptr != text.data() + text.size() || out < 0)
-    return wrong(option, ": ", quoted(text), " is no size");
+    return wrong(option, ": ", in_quotes(text), " is no size");
   return out;
 }
 
@@ -47,7 +48,7 @@ Result<HostTensor> read_raw(const std::string& text) {
   if (second == std::string::npos)
     return wrong("--input: raw:", printable(text), " is not of the form raw:DTYPE:SIZExSIZE:FILE");
   const auto dtype = ir::parse_dtype(text.substr(0, first));
-  if (!dtype) return wrong("--input: ", quoted(text.substr(0, first)), " is no dtype");
+  if (!dtype) return wrong("--input: ", in_quotes(text.substr(0, first)), " is no dtype");
   op::Extents shape;
   for (std::size_t at = first + 1; at < second;) {
     const std::size_t end = std::min(text.find_first_of("x,", at), second);
@@ -81,12 +82,12 @@ class Sources {
     const std::size_t equals = given.find('=');
     if (equals == std::string::npos || index_of(given.substr(0, equals)) == inputs_.size()) {
       if (equals != std::string::npos && given.find('/') > equals && given.find(':') > equals)
-        return wrong("--input: the program has no input ", quoted(given.substr(0, equals)));
+        return wrong("--input: the program has no input ", in_quotes(given.substr(0, equals)));
       unnamed_.push_back(given);
       return {};
     }
     std::string& at = found_[index_of(given.substr(0, equals))];
-    if (!at.empty()) return wrong("--input: ", quoted(given.substr(0, equals)), " is given twice");
+    if (!at.empty()) return wrong("--input: ", in_quotes(given.substr(0, equals)), " is given twice");
     at = given.substr(equals + 1);
     return {};
   }
@@ -140,7 +141,7 @@ void tessera::cli::add_tensor_source_options(CLI::App& command, TensorSourceOpti
   command.add_option("--dim", options.dims, "sizes of random inputs: NAME=SIZE, or INPUT:AXIS=SIZE");
 }
 
-std::string tessera::cli::quoted(std::string_view name) {
+std::string tessera::cli::in_quotes(std::string_view name) {
   return cat("'", shortened(printable(name), 120), "'");
 }
 
@@ -160,7 +161,7 @@ Result<std::optional<HostTensor>> tessera::cli::read_tensor(const std::string& s
   const auto at = all.find(input);
   if (at != all.end()) return elements_of(at->second);
   if (all.size() == 1) return elements_of(all.begin()->second);
-  return Error(ErrorCode::invalid_argument, cat("the archive has no array ", quoted(input)),
+  return Error(ErrorCode::invalid_argument, cat("the archive has no array ", in_quotes(input)),
                {printable(source), 0, 0});
 }
 
@@ -181,7 +182,7 @@ Result<GivenSizes> tessera::cli::sizes_from(const std::vector<std::string>& dims
   for (const std::string& dim : dims) {
     const std::size_t equals = dim.rfind('=');
     if (equals == std::string::npos || equals == 0)
-      return wrong("--dim: ", quoted(dim), " is not of the form NAME=SIZE or INPUT:AXIS=SIZE");
+      return wrong("--dim: ", in_quotes(dim), " is not of the form NAME=SIZE or INPUT:AXIS=SIZE");
     out[dim.substr(0, equals)] = TESSERA_TRY(size_from(std::string_view(dim).substr(equals + 1), "--dim"));
   }
   return out;

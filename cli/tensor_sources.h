@@ -22,7 +22,7 @@ struct TensorSourceOptions {
 void add_tensor_source_options(CLI::App& command, TensorSourceOptions& options);
 
 /// A name as messages show it.
-[[nodiscard]] std::string quoted(std::string_view name);
+[[nodiscard]] std::string in_quotes(std::string_view name);
 
 /// The sources in the order of the inputs, empty where there is none. What has no name goes to the next input
 /// that has nothing; an archive to all inputs whose names it has.

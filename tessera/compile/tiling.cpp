@@ -5,8 +5,11 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "tessera/ir/walk.h"
+#include "tessera/kernel/binding.h"
 #include "tessera/kernel/build.h"
 #include "tessera/op/catalogue.h"
+#include "tessera/op/ir_builder.h"
 #include "tessera/pattern/graph_function.h"
 #include "tessera/pattern/region_grower.h"
 #include "tessera/pattern/tiler.h"
@@ -20,6 +23,13 @@ namespace {
 
 /// The kernel of a tile that is a region: code is generated for it. Any other names what the device has.
 constexpr std::string_view generated = "region";
+
+/// Points of a kernel for each of its largest op's.
+constexpr double most_repeats = 4;
+/// What a size symbol is in such a comparison.
+constexpr std::int64_t example_size = 4096;
+/// More do not fit in a number.
+constexpr double most_points = 1e17;
 
 /// Some statements as a function of their own. Constants become parameters: they belong to the plan.
 class RegionWriter {
@@ -74,11 +84,13 @@ class RegionWriter {
 class PartBuilder {
  public:
   explicit PartBuilder(const ir::Function& function) : function_(function) {
-    for (std::uint32_t i = 0; i < function.body.size(); ++i)
+    for (std::uint32_t i = 0; i < function.body.size(); ++i) {
+      if (!ir::is<ir::Call>(*function.body[i]->value)) add_needed(*function.body[i]->value);
       for (const ir::ExprRef& argument : arguments(i))
         if (const auto* var = ir::as<ir::Var>(*argument)) readers_[var].push_back(i);
+    }
     for (const ir::ExprRef& result : function.results)
-      if (const auto* var = ir::as<ir::Var>(*result)) is_result_.insert(var);
+      if (const auto* var = ir::as<ir::Var>(*result)) is_needed_.insert(var);
   }
 
   /// The statements as one kernel, or as few as can be.
@@ -113,6 +125,11 @@ class PartBuilder {
     return card != nullptr && card->view == nullptr;
   }
 
+  void add_needed(const ir::Expr& value) {
+    for (const ir::Node* node : ir::post_order(value))
+      if (const auto* var = ir::as<ir::Var>(*node)) is_needed_.insert(var);
+  }
+
   [[nodiscard]] std::span<const ir::ExprRef> arguments(std::uint32_t statement) const {
     const auto* call = ir::as<ir::Call>(*function_.body[statement]->value);
     return call == nullptr ? std::span<const ir::ExprRef>() : std::span<const ir::ExprRef>(call->args);
@@ -124,9 +141,44 @@ class PartBuilder {
     TiledPart fused = part;
     write_region(fused, "kernel");
     auto built = kernel::build(*fused.ops);
-    if (!built) return part;
+    if (!built || repeats_much(*built, *fused.ops)) return part;
     fused.kernel = std::make_shared<const kernel::Kernel>(*std::move(built));
     return fused;
+  }
+
+  /// Whether the kernel goes over many more points than any of its ops: a mean over everything, say, that it
+  /// would compute again for each element.
+  [[nodiscard]] static bool repeats_much(const kernel::Kernel& kernel, const ir::Function& ops) {
+    if (!kernel.reduces() || kernel.outer_axes == 0) return false;
+    std::vector<op::Array> inputs, results;
+    for (const auto& param : ops.params) inputs.push_back(example_of(*param));
+    for (const ir::ExprRef& result : ops.results)
+      results.push_back(example_of(static_cast<const ir::Var&>(*result)));
+    double most = 1;
+    const auto see = [&](const op::Array& array) { most = std::max(most, points_of(array.shape())); };
+    std::for_each(inputs.begin(), inputs.end(), see);
+    for (const auto& statement : ops.body)
+      for (const auto& target : statement->targets) see(example_of(*target));
+    kernel::Binding bound;
+    if (!kernel::bind(kernel, inputs, results, bound)) return false;
+    return static_cast<double>(bound.outer_points()) * static_cast<double>(bound.reduced_points()) >
+           most_repeats * most;
+  }
+  [[nodiscard]] static double points_of(const op::Extents& shape) {
+    double out = 1;
+    for (const std::int64_t size : shape) out *= static_cast<double>(size);
+    return out;
+  }
+  /// An array of the type, with a number for each size symbol, and without elements.
+  [[nodiscard]] static op::Array example_of(const ir::Var& var) {
+    const auto type = op::value_type(*var.type);
+    op::Extents shape;
+    for (const ir::Dim& dim : type->shape) {
+      const auto size = ir::evaluate(dim, [](const ir::Var&) { return std::optional(example_size); });
+      shape.push_back(std::max<std::int64_t>(size.value_or(example_size), 1));
+    }
+    if (points_of(shape) > most_points) std::fill(shape.begin(), shape.end(), 1);  // which fits nothing
+    return {type->dtype, op::contiguous(shape), nullptr};
   }
 
   /// The statements as a function of what they read from outside, giving what others read.
@@ -142,7 +194,7 @@ class PartBuilder {
   }
 
   [[nodiscard]] bool escapes(const ir::Var& var, const std::unordered_set<std::uint32_t>& inside) const {
-    if (is_result_.count(&var) != 0) return true;
+    if (is_needed_.count(&var) != 0) return true;
     const auto found = readers_.find(&var);
     return found != readers_.end() &&
            std::any_of(found->second.begin(), found->second.end(),
@@ -151,7 +203,7 @@ class PartBuilder {
 
   const ir::Function& function_;
   std::unordered_map<const ir::Var*, std::vector<std::uint32_t>> readers_;  ///< calls alone
-  std::unordered_set<const ir::Var*> is_result_;
+  std::unordered_set<const ir::Var*> is_needed_;  ///< as results, or by regions, which are in no tile
 };
 
 TiledFunction one_by_one(const ir::Function& function) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/base/result.h"
+#include "tessera/base/small_vector.h"
 #include "tessera/kernel/passes.h"
 #include "tessera/kernel/program.h"
 
@@ -18,11 +19,11 @@ enum class LanePattern : std::uint8_t { repeated, contiguous, strided };
 /// What of a run is part of the code. Sizes are not.
 struct CodeShape {
   kernel::Lanes lanes = kernel::Lanes::outer;
-  std::uint32_t lane_axis = 0;        ///< of the kernel
-  std::vector<LanePattern> operands;  ///< by operand
-  unsigned width = 16;                ///< of vectors, in numbers
-  bool is_precise = false;            ///< every operation is rounded as a single op rounds it
-  bool can_repeat = true;             ///< inputs are still there after a run: the code may fail
+  std::uint32_t lane_axis = 0;           ///< of the kernel
+  SmallVector<LanePattern, 8> operands;  ///< by operand
+  unsigned width = 16;                   ///< of vectors, in numbers
+  bool is_precise = false;               ///< every operation is rounded as a single op rounds it
+  bool can_repeat = true;                ///< inputs are still there after a run: the code may fail
 
   bool operator==(const CodeShape&) const = default;
 };

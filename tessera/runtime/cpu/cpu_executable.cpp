@@ -157,8 +157,10 @@ Result<void> CpuExecutable::run_library(const LibraryForm& form, StepRun& run, c
     launch.weights.buffer = buffer_of(work, form.right);
   }
   TESSERA_TRY(run.library->begin(launch));
-  if (place.is_one_thread) return run.library->run({0, run.library->items()}, scratch_[place.thread]);
-  return run_items(*run.library, device_->threads(), scratch_);
+  if (!place.is_one_thread) return run_items(*run.library, device_->threads(), scratch_);
+  TESSERA_TRY(run.library->run({0, run.library->items()}, scratch_[place.thread]));
+  run.library->end();
+  return {};
 }
 
 Result<void> CpuExecutable::prepare_kernel(CompiledKernel& kernel, StepRun& run, const HostWork& work) {
