@@ -41,8 +41,8 @@ void runtime::clear(const op::Array& array) {
 
 Result<void> HostExecutable::prepare(std::span<const std::int64_t> sizes,
                                      std::span<const op::Layout> inputs) {
-  const plan::Running order = TESSERA_TRY(order_for(sizes));
-  plan::Binding binding = TESSERA_TRY(plan::bind(*plan_, sizes, inputs, order));
+  const plan::Running running = TESSERA_TRY(running_for(sizes));
+  plan::Binding binding = TESSERA_TRY(plan::bind(*plan_, sizes, inputs, running));
   const auto bytes = static_cast<std::size_t>(binding.memory.bytes);
   if (scratch_ == nullptr || scratch_->size() < bytes) scratch_ = TESSERA_TRY(pool_->allocate(bytes));
   binding_ = std::move(binding);
@@ -50,6 +50,7 @@ Result<void> HostExecutable::prepare(std::span<const std::int64_t> sizes,
   for (const std::int64_t size : binding_.size_cells) cells_.push_back(static_cast<std::uint64_t>(size));
   numbers_.assign(plan_->parameters.size(), 0);
   work_.clear();
+  addresses_.clear();
   for (plan::StepId s = 0; s < plan_->steps.size(); ++s)
     if (!binding_.is_view[s]) add_work(s);
   sizes_changed();
@@ -57,7 +58,7 @@ Result<void> HostExecutable::prepare(std::span<const std::int64_t> sizes,
 }
 
 void HostExecutable::add_work(plan::StepId s) {
-  HostWork work{.step = s};
+  HostWork work{.step = s, .is_copy = plan_->steps[s].kind == StepKind::copy};
   const plan::Step& step = plan_->steps[s];
   for (const plan::ValueId v : step.inputs)
     work.inputs.push_back({plan_->values[v].type.dtype, binding_.places[v].layout, nullptr});
@@ -92,7 +93,6 @@ void HostExecutable::set_parameters(const Launch& launch) {
 
 void HostExecutable::set_addresses(HostWork& work, const Launch& launch) {
   const plan::Step& step = step_of(work);
-  work.moved = false;
   const auto set = [&](op::Array& array, plan::ValueId value) {
     std::byte* at = address(value, launch);
     work.moved = work.moved || array.data != at;
@@ -100,6 +100,20 @@ void HostExecutable::set_addresses(HostWork& work, const Launch& launch) {
   };
   for (std::size_t i = 0; i < step.inputs.size(); ++i) set(work.inputs[i], step.inputs[i]);
   for (std::size_t i = 0; i < step.results.size(); ++i) set(work.results[i], step.results[i]);
+}
+
+/// A steady loop sees the same addresses again and again: then nothing is to be done.
+void HostExecutable::follow_addresses(const Launch& launch) {
+  const std::size_t inputs = launch.inputs.size();
+  const bool is_known = addresses_.size() == inputs + launch.outputs.size() &&
+                        std::equal(launch.inputs.begin(), launch.inputs.end(), addresses_.begin()) &&
+                        std::equal(launch.outputs.begin(), launch.outputs.end(),
+                                   addresses_.begin() + static_cast<std::ptrdiff_t>(inputs));
+  if (is_known && !addresses_.empty()) return;
+  for (HostWork& work : work_) set_addresses(work, launch);
+  has_moved_ = true;
+  addresses_.assign(launch.inputs.begin(), launch.inputs.end());
+  addresses_.insert(addresses_.end(), launch.outputs.begin(), launch.outputs.end());
 }
 
 const Buffer* HostExecutable::buffer_of(const HostWork& work, std::size_t input) const {
@@ -110,14 +124,18 @@ const Buffer* HostExecutable::buffer_of(const HostWork& work, std::size_t input)
 Result<void> HostExecutable::run(const Launch& launch) {
   set_parameters(launch);
   buffers_ = launch.buffers;
-  for (HostWork& work : work_) set_addresses(work, launch);
-  return run_works();
+  follow_addresses(launch);
+  TESSERA_TRY(run_works());
+  // After an error some have not seen where their arrays are now.
+  for (std::size_t i = 0; has_moved_ && i < work_.size(); ++i) work_[i].moved = false;
+  has_moved_ = false;
+  return {};
 }
 
 Result<void> HostExecutable::run_works() {
   for (std::size_t i = 0; i < work_.size(); ++i) {
     HostWork& work = work_[i];
-    if (step_of(work).kind == StepKind::copy)
+    if (work.is_copy)
       copy(work);
     else
       TESSERA_TRY(finished(work, run_work(i, work)));

@@ -83,7 +83,7 @@ StepTime CpuExecutable::time_of(const plan::Step& step, double work) const {
   return {};
 }
 
-Result<plan::Running> CpuExecutable::order_for(std::span<const std::int64_t> sizes) {
+Result<plan::Running> CpuExecutable::running_for(std::span<const std::int64_t> sizes) {
   waves_.clear();
   if (device_->threads().size() == 1 || plan().steps.size() > most_scheduled_steps)
     return plan::Running::one_by_one;
@@ -121,7 +121,7 @@ Result<void> CpuExecutable::run_task(const Task& task, Place place) {
   for (const plan::StepId step : task) {
     if (work_of_[step] == no_work) continue;
     const HostWork& work = works()[work_of_[step]];
-    if (plan().steps[step].kind == plan::StepKind::copy)
+    if (work.is_copy)
       copy(work);
     else
       TESSERA_TRY(finished(work, run_step(work_of_[step], place)));
@@ -191,12 +191,11 @@ Result<void> CpuExecutable::run_kernel(CompiledKernel& kernel, StepRun& run, con
   for (std::size_t i = 0; i < run.copies.size(); ++i)
     if (!work.inputs[i].layout.is_contiguous()) op::copy_elements(work.inputs[i], run.copies[i].array());
   // Which parameters of the plan these are is the step's affair: one kernel serves several.
-  const std::vector<std::uint32_t>& slots = step_of(work).kernel->slots;
-  for (std::size_t i = 0; i < slots.size(); ++i) run.parameters[i] = numbers()[slots[i]];
+  for (std::size_t i = 0; i < run.parameters.size(); ++i)
+    run.parameters[i] = numbers()[step_of(work).kernel->slots[i]];
   const kernel::Job& job = run.job.job;
-  const std::int64_t points = job.binding.outer_points() * job.binding.reduced_points();
   const auto threads = static_cast<std::int64_t>(device_->threads().size());
-  if (place.is_one_thread || points < points_for_threads || threads == 1) {
+  if (place.is_one_thread || run.job.points < points_for_threads || threads == 1) {
     kernel.run(run.job, run.parameters, {0, job.items}, scratch_[place.thread]);
     return {};
   }
