@@ -13,7 +13,7 @@ PROGRAM = """func f[N, M](x: f32[N, M], w: f32[M, 4]) {
   scaled: f32[N, M] = mul(x, $0:f32)
   soft: f32[N, M] = softmax(scaled) {axis = -1}
   product: f32[N, 4] = matmul(soft, w)
-  looped: f32[N, 4] = for 3 (product) with [N, M]() func[N, M](i: i64, c: f32[N, 4]) {
+  looped: f32[N, 4] = for 3 (product) with [N, M]() [N, M](i: i64[], c: f32[N, 4]) {
     next: f32[N, 4] = mul(c, 0.5)
     return next
   }
