@@ -202,7 +202,14 @@ class Lowering {
     parts.body = {Ref<ir::Assign>(const_cast<ir::Assign*>(&statement))};
     for (const auto& target : statement.targets) parts.results.push_back(target);
     step.function = ir::function(std::move(parts), statement.span());
+    add_parameters_below(*step.function);
     return add_step(std::move(step), statement);
+  }
+
+  /// Numbers that bodies read are given at each launch too.
+  void add_parameters_below(const ir::Function& function) {
+    for (const ir::Node* node : ir::post_order(function))
+      if (const auto* parameter = ir::as<ir::Param>(*node)) add_parameter(*parameter);
   }
 
   Result<void> add_step(Step step, const ir::Assign& statement) {
@@ -249,10 +256,14 @@ class Lowering {
     return expr.has_variables() ? size(expr) : constant(expr);
   }
 
-  ValueId parameter_value(const ir::Param& parameter) {
+  void add_parameter(const ir::Param& parameter) {
     if (plan_.parameters.size() <= parameter.slot)
       plan_.parameters.resize(parameter.slot + 1, op::Dtype::f32);
     plan_.parameters[parameter.slot] = parameter.dtype;
+  }
+
+  ValueId parameter_value(const ir::Param& parameter) {
+    add_parameter(parameter);
     return add_value({.kind = ValueKind::parameter, .type = {parameter.dtype, {}}, .index = parameter.slot});
   }
 
