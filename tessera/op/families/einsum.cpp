@@ -48,6 +48,8 @@ struct Loop {
   std::vector<WideBuffer<W>> operands;
   WideBuffer<W> result;
   std::vector<Layout> layouts;
+  bool sums =
+      false;  ///< else every product is an element: no zero is added, which would lose the sign of one
 
   void run(const Extents& sizes) {
     std::vector<std::int64_t> offsets(layouts.size(), 0);
@@ -71,7 +73,7 @@ struct Loop {
       for (std::size_t k = 1; k < operands.size(); ++k)
         product = product * operands[k][offsets[k] + i * stride(k)];
       W& to = result[offsets.back() + i * stride(layouts.size() - 1)];
-      to = to + product;
+      to = sums ? to + product : product;
     }
   }
 };
@@ -82,6 +84,7 @@ Result<void> run_einsum(const CallInfo& call, std::span<const Array> inputs, std
   const Extents sizes = extents_of(equation.shape_of(labels));
   return visit_wide(inputs[0].dtype, [&]<class W>(W*) -> Result<void> {
     Loop<W> loop;
+    loop.sums = labels.size() > equation.result.size();
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       loop.operands.push_back(TESSERA_TRY(WideBuffer<W>::load(inputs[k])));
       loop.layouts.push_back(layout_in_loop(inputs[k].shape(), equation.operands[k], labels, sizes));
