@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "cli/command.h"
+#include "cli/compile_description.h"
 #include "cli/compile_options.h"
 #include "cli/files.h"
 #include "cli/pass_report.h"
@@ -14,6 +15,7 @@ using namespace tessera::cli;
 namespace {
 
 struct Options : CompileOptions {
+  std::string device = "reference";
   std::vector<std::string> dump_after;
 };
 
@@ -28,6 +30,7 @@ Result<void> check_passes(const std::vector<std::string>& names) {
 }
 
 Result<Answer> run_compile(const Options& options) {
+  if (is_description(options.file)) return compile_description(options, options.device);
   TESSERA_TRY(check_passes(options.dump_after));
   const ir::FunctionRef function = TESSERA_TRY(read_program(options.file));
   compiler::PipelineOptions pipeline = pipeline_options(options);
@@ -84,13 +87,15 @@ compiler::PipelineOptions tessera::cli::pipeline_options(const CompileOptions& o
 
 void tessera::cli::add_compile(Commands& commands) {
   auto options = std::make_shared<Options>();
-  CLI::App& command =
-      commands.add("compile", "run the passes of the compiler over a function and print what they make of it",
-                   "  tessera compile examples/ir/mlp.tsr\n"
-                   "  tessera compile model.onnx --disable fold_batch_norm --dump-after canonicalise\n"
-                   "  tessera compile F.tsr --floats exact --verify --json",
-                   [options] { return run_compile(*options); });
+  CLI::App& command = commands.add(
+      "compile", "run the passes of the compiler over a function and print what they make of it",
+      "  tessera compile examples/ir/mlp.tsr\n"
+      "  tessera compile model.onnx --disable fold_batch_norm --dump-after canonicalise\n"
+      "  tessera compile F.tsr --floats exact --verify --json\n"
+      "  tessera compile examples/describe/particles.json --device cpu    what runs, with its plans",
+      [options] { return run_compile(*options); });
   add_options(command, *options);
+  command.add_option("--device", options->device, "of a graph description: whose plans are made");
   command.add_option("--dump-after", options->dump_after, "print the function after this pass too")
       ->allow_extra_args(false);
 }

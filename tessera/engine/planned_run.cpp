@@ -29,13 +29,15 @@ class PlannedRun {
   PlannedRun(const PlanEntry& entry, PlanInstance& instance, const PlanKey& key, runtime::MemoryPool& pool)
       : entry_(entry), instance_(instance), key_(key), pool_(pool) {}
 
-  Result<PlannedOutcome> run(std::span<const std::int64_t> symbols) {
+  Result<PlannedOutcome> run(std::span<const std::int64_t> symbols, std::vector<runtime::StepTime>* times) {
     TESSERA_TRY(set_sizes(symbols));
     set_inputs();
     set_parameters();
     TESSERA_TRY(set_outputs());
-    TESSERA_TRY(instance_.executable->run(
-        {.inputs = instance_.inputs, .parameters = instance_.parameters, .outputs = instance_.outputs}));
+    TESSERA_TRY(instance_.executable->run({.inputs = instance_.inputs,
+                                           .parameters = instance_.parameters,
+                                           .outputs = instance_.outputs,
+                                           .times = times}));
     for (const bool is_view : instance_.executable->binding().is_view)
       ++(is_view ? outcome_.figures.views : outcome_.figures.kernels);
     return std::move(outcome_);
@@ -134,9 +136,10 @@ Result<PlannedOutcome> tessera::engine::run_planned(const PlanEntry& entry, Plan
                                                     const Needed& needed,
                                                     std::span<const std::uint32_t> steps, const PlanKey& key,
                                                     std::span<const std::int64_t> symbols,
-                                                    runtime::MemoryPool& pool, std::vector<Computed>& out) {
+                                                    runtime::MemoryPool& pool, std::vector<Computed>& out,
+                                                    std::vector<runtime::StepTime>* times) {
   PlannedRun run(entry, instance, key, pool);
-  PlannedOutcome outcome = TESSERA_TRY(run.run(symbols));
+  PlannedOutcome outcome = TESSERA_TRY(run.run(symbols, times));
   for (std::size_t i = 0; i < entry.results.size(); ++i) {
     const auto [local, result] = entry.results[i];
     Node* node = &needed.node(steps.empty() ? local : steps[local]);

@@ -1,18 +1,27 @@
 // A plan on a device, ready to run again and again.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "tessera/plan/binding.h"
 
 namespace tessera::runtime {
+
+/// When one step ran.
+struct StepTime {
+  std::uint32_t step = 0;
+  std::chrono::steady_clock::time_point begin, end;
+};
 
 /// What changes from launch to launch.
 struct Launch {
   std::span<std::byte* const> inputs;         ///< the first element of each
   std::span<const std::uint64_t> parameters;  ///< bits of a double for floats, of an i64 for the others
   std::span<std::byte* const> outputs;        ///< one per buffer of the binding
+  std::vector<StepTime>* times = nullptr;     ///< given: gets when each step ran that is no view
 };
 
 /// One thread at a time.

@@ -105,15 +105,27 @@ bool HostExecutable::set_addresses(HostWork& work, const Launch& launch) {
 Result<void> HostExecutable::run(const Launch& launch) {
   set_parameters(launch);
   for (std::size_t i = 0; i < work_.size(); ++i) {
-    HostWork& work = work_[i];
-    const bool moved = set_addresses(work, launch);
-    if (step_of(work).kind == StepKind::copy) {
-      op::copy_elements(work.inputs[0], work.results[0]);
+    if (launch.times == nullptr) {
+      TESSERA_TRY(run_one(i, launch));
       continue;
     }
-    auto done = run_work(i, work, moved);
-    if (!done) return std::move(done).error().at(step_of(work).span.resolve());
+    StepTime time{.step = work_[i].step, .begin = std::chrono::steady_clock::now()};
+    TESSERA_TRY(run_one(i, launch));
+    time.end = std::chrono::steady_clock::now();
+    launch.times->push_back(time);
   }
+  return {};
+}
+
+Result<void> HostExecutable::run_one(std::size_t index, const Launch& launch) {
+  HostWork& work = work_[index];
+  const bool moved = set_addresses(work, launch);
+  if (step_of(work).kind == StepKind::copy) {
+    op::copy_elements(work.inputs[0], work.results[0]);
+    return {};
+  }
+  auto done = run_work(index, work, moved);
+  if (!done) return std::move(done).error().at(step_of(work).span.resolve());
   return {};
 }
 

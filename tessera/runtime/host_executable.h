@@ -46,6 +46,7 @@ class HostExecutable : public Executable {
 
  private:
   void add_work(plan::StepId step);
+  [[nodiscard]] Result<void> run_one(std::size_t index, const Launch& launch);
   void set_parameters(const Launch& launch);
   [[nodiscard]] std::byte* address(plan::ValueId value, const Launch& launch);
   [[nodiscard]] bool set_addresses(HostWork& work, const Launch& launch);
