@@ -19,12 +19,21 @@ struct Options : CompileOptions {
   std::vector<std::string> dump_after;
 };
 
+/// Each once: some passes run twice.
+std::string pass_names() {
+  std::vector<std::string_view> names;
+  for (const compiler::Pass& pass : compiler::all_passes())
+    if (std::find(names.begin(), names.end(), pass.name) == names.end()) names.push_back(pass.name);
+  return join(names, ", ");
+}
+
 Result<void> check_passes(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     bool is_known = false;
     for (const compiler::Pass& pass : compiler::all_passes()) is_known = is_known || pass.name == name;
     if (!is_known)
-      return Error(ErrorCode::not_found, cat("--dump-after: there is no pass '", printable(name), "'"));
+      return Error(ErrorCode::not_found, cat("--dump-after: there is no pass '", printable(name),
+                                             "'; the passes are ", pass_names()));
   }
   return {};
 }
@@ -59,12 +68,9 @@ Result<Answer> run_compile(const Options& options) {
 }  // namespace
 
 void tessera::cli::add_options(CLI::App& command, CompileOptions& options) {
-  std::string passes;
-  for (const compiler::Pass& pass : compiler::all_passes())
-    if (passes.find(pass.name) == std::string::npos) passes += cat(passes.empty() ? "" : ", ", pass.name);
   command.add_option("FILE", options.file, "a function as IR text (- for standard input), or a model.onnx")
       ->required();
-  command.add_option("--disable", options.disabled, cat("leave a pass out: ", passes))
+  command.add_option("--disable", options.disabled, cat("leave a pass out: ", pass_names()))
       ->allow_extra_args(false);
   command
       .add_option("--floats", options.floats,

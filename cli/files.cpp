@@ -11,6 +11,13 @@
 
 using namespace tessera;
 
+namespace {
+
+constexpr std::size_t largest_file = std::size_t{4} << 30;
+constexpr std::size_t largest_stream = std::size_t{256} << 20;  // a pipe or a device may have no end
+
+}  // namespace
+
 std::string tessera::cli::shown(const std::string& path) { return path == "-" ? "<stdin>" : printable(path); }
 
 Result<std::string> tessera::cli::read_text(const std::string& path) {
@@ -28,8 +35,11 @@ Result<std::string> tessera::cli::read_text(const std::string& path) {
   if (fstat(fileno(file.get()), &info) == 0 && S_ISDIR(info.st_mode)) return fail("it is a directory");
   std::string text;
   char buffer[1 << 16];
-  while (const std::size_t count = std::fread(buffer, 1, sizeof buffer, file.get()))
+  while (const std::size_t count = std::fread(buffer, 1, sizeof buffer, file.get())) {
     text.append(buffer, count);
+    if (text.size() > (S_ISREG(info.st_mode) ? largest_file : largest_stream))
+      return fail(S_ISREG(info.st_mode) ? "it is larger than 4 GiB" : "it gives more than 256 MiB");
+  }
   if (std::ferror(file.get()) != 0) return fail(std::strerror(errno));
   return text;
 }

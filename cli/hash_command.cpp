@@ -31,7 +31,7 @@ void tessera::cli::add_hash(Commands& commands) {
   CLI::App& command = commands.add(
       "hash", "print the structural hash of an IR text",
       "  tessera hash examples/ir/mlp.tsr\n"
-      "  tessera hash --mapping examples/ir/gelu.tsr     the same for any names of free variables",
+      "  echo 'free x expr x + 1' | tessera hash --mapping -     the same for any names of free variables",
       run);
   command.add_option("FILE", options->file, "the text, - for standard input")->required();
   command.add_flag("--mapping", options->mapping, "number free variables in the order they are met");

@@ -49,6 +49,15 @@ Error wrong_command(const CLI::App& app, std::string_view given) {
   return error;
 }
 
+/// What to say of an argument that a command does not take.
+Error unknown_argument(const CLI::App& command, std::string_view given) {
+  const bool is_option = given.size() > 1 && given.front() == '-';
+  return Error(ErrorCode::invalid_argument,
+               cat(command.get_name(), is_option ? ": unknown option '" : ": unexpected argument '",
+                   printable(shortened(given, 40)), "'; `tessera ", command.get_name(),
+                   " --help` lists what there is"));
+}
+
 /// The first argument that is no option, empty if there is none.
 std::string_view first_word(int argc, char** argv) {
   for (int i = 1; i < argc; ++i)
@@ -84,8 +93,17 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::RequiredError& e) {
-    if (!app.get_subcommands().empty()) return app.exit(e) == 0 ? 0 : exit_error;
-    return report(wrong_command(app, first_word(argc, argv)));
+    if (app.get_subcommands().empty()) return report(wrong_command(app, first_word(argc, argv)));
+    const CLI::App& command = *app.get_subcommands().front();
+    // What is missing may be missing because an option is misspelt: that is what to say first.
+    if (const auto unknown = command.remaining(); !unknown.empty())
+      return report(unknown_argument(command, unknown.front()));
+    return app.exit(e) == 0 ? 0 : exit_error;
+  } catch (const CLI::ExtrasError& e) {
+    if (app.get_subcommands().empty()) return app.exit(e) == 0 ? 0 : exit_error;
+    const CLI::App& command = *app.get_subcommands().front();
+    const auto unknown = command.remaining();
+    return unknown.empty() ? (app.exit(e), exit_error) : report(unknown_argument(command, unknown.front()));
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : exit_error;  // CLI11 has its own numbers; ours has one for errors
   }

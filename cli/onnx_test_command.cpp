@@ -3,9 +3,11 @@
 #include <regex>
 
 #include "cli/command.h"
+#include "cli/files.h"
 #include "cli/progress.h"
 #include "tessera/base/json.h"
 #include "tessera/engine/devices.h"
+#include "tessera/model/planned_function.h"
 #include "tessera/onnx/conformance.h"
 
 using namespace tessera;
@@ -16,6 +18,7 @@ namespace {
 struct Options {
   std::vector<std::string> folders;
   std::string filter;
+  std::string skips;
   std::string device = "reference";
   bool json = false;
   bool quiet = false;
@@ -48,11 +51,29 @@ Result<std::vector<std::string>> chosen_tests(const Options& options) {
   return out;
 }
 
+/// One test; a test in the list that does not pass is skipped for the reason that is given there.
+onnx::TestOutcome outcome_of(const std::string& folder, const std::string& name, const onnx::RunOptions& how,
+                             const onnx::Skips& skips) {
+  using Kind = onnx::TestOutcome::Kind;
+  onnx::TestOutcome out = onnx::run_test(folder, how);
+  const auto skip = skips.find(name);
+  if (skip == skips.end()) return out;
+  if (out.kind == Kind::passed) return {Kind::failed, "passes, and is in the list of skips", false};
+  return {Kind::unsupported, skip->second, false};
+}
+
 Result<Answer> run_tests(const Options& options) {
   Totals totals;
   const auto device = TESSERA_TRY(engine::find_device(options.device));
   onnx::RunOptions how;
   how.call = [&](const op::CallInfo& call, auto in, auto out) { return device->run(call, in, out); };
+  if (options.device != "reference")
+    how.function = [&](const ir::FunctionRef& function, std::span<const op::HostTensor> inputs) {
+      return run_function(function, inputs, *device);
+    };
+  onnx::Skips skips;
+  if (!options.skips.empty())
+    skips = TESSERA_TRY(onnx::read_skips(TESSERA_TRY(read_text(options.skips)), shown(options.skips)));
   JsonWriter json(JsonWriter::Style::indented);
   json.begin_object().key("tests").begin_array();
   const auto tests = TESSERA_TRY(chosen_tests(options));
@@ -63,7 +84,7 @@ Result<Answer> run_tests(const Options& options) {
     const int done = totals.passed + totals.failed + totals.skipped;
     if (!options.quiet)
       progress.draw(static_cast<double>(done) / static_cast<double>(tests.size()), printable(name));
-    const onnx::TestOutcome outcome = onnx::run_test(test, how);
+    const onnx::TestOutcome outcome = outcome_of(test, name, how, skips);
     count(totals, outcome.kind);
     json.begin_object().member("name", name).member("outcome", word(outcome.kind));
     json.member("message", outcome.message).end_object();
@@ -89,11 +110,14 @@ void tessera::cli::add_onnx_test(Commands& commands) {
   CLI::App& command =
       commands.add("onnx-test", "run tests in the layout of the ONNX backend tests",
                    "  tessera onnx-test /usr/share/libonnx-testdata/data/node\n"
+                   "  tessera onnx-test --skips tests/onnx/skips.txt /usr/share/libonnx-testdata/data/node\n"
                    "  tessera onnx-test --filter conv --json /usr/share/libonnx-testdata/data/node",
                    [options] { return run_tests(*options); });
   command.add_option("DIR", options->folders, "folders with tests, at any depth")->required();
   command.add_option("--filter", options->filter,
                      "run only tests whose path matches this regular expression");
+  command.add_option("--skips", options->skips,
+                     "a file of lines 'test: reason': these count as skipped when they do not pass");
   command.add_option("--device", options->device, cat("one of ", join(engine::device_names(), ", ")));
   command.add_flag("--json", options->json, "print all outcomes as JSON");
   command.add_flag("--quiet", options->quiet, "print the totals only");

@@ -9,6 +9,7 @@
 #include "cli/progress.h"
 #include "tessera/base/json.h"
 #include "tessera/engine/devices.h"
+#include "tessera/model/planned_model.h"
 #include "tessera/model/tensor_target.h"
 #include "tessera/tensor/io.h"
 
@@ -34,30 +35,55 @@ struct Outcome {
   std::vector<double> seconds;  ///< of each run
 };
 
-Result<Outcome> run_repeatedly(const onnx::Model& model, const std::vector<onnx::DataValue>& inputs,
-                               const Options& options) {
-  const auto device = TESSERA_TRY(engine::find_device(options.device));
-  Progress progress(stderr);
-  onnx::RunOptions how;
-  how.limits.seconds = options.seconds;
-  how.limits.work = static_cast<std::int64_t>(options.work);
-  how.call = [&](const op::CallInfo& call, auto in, auto out) { return device->run(call, in, out); };
+/// Calls `run` as often as is asked for and takes the time.
+template <class F>
+Result<Outcome> repeated(const Options& options, F&& run) {
   Outcome out;
   for (int i = 0; i < options.repeat; ++i) {
-    how.observer = [&](const onnx::Node& node, std::size_t position) {
+    const auto begin = std::chrono::steady_clock::now();
+    out.outputs = TESSERA_TRY(run(i));
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
+    out.seconds.push_back(passed.count());
+  }
+  return out;
+}
+
+Result<Outcome> run_node_by_node(const onnx::Model& model, const std::vector<onnx::DataValue>& inputs,
+                                 runtime::Device& device, const onnx::Limits& limits,
+                                 const Options& options) {
+  Progress progress(stderr);
+  onnx::RunOptions how;
+  how.limits = limits;
+  how.call = [&](const op::CallInfo& call, auto in, auto out) { return device.run(call, in, out); };
+  auto out = repeated(options, [&](int i) {
+    how.observer = [&, i](const onnx::Node& node, std::size_t position) {
       if (options.quiet) return;
       const double nodes =
           static_cast<double>(model.graph.nodes.size() * static_cast<std::size_t>(options.repeat));
       const double before = static_cast<double>(model.graph.nodes.size() * static_cast<std::size_t>(i));
       progress.draw((before + static_cast<double>(position)) / nodes, onnx::describe(node));
     };
-    const auto begin = std::chrono::steady_clock::now();
-    out.outputs = TESSERA_TRY(onnx::run(model, inputs, how));
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
-    out.seconds.push_back(passed.count());
-  }
+    return onnx::run(model, inputs, how);
+  });
   progress.clear();
   return out;
+}
+
+/// As one plan where that can be; the reference is the meaning of the model and goes node by node.
+Result<Outcome> run_repeatedly(const onnx::Model& model, const std::vector<onnx::DataValue>& inputs,
+                               const Options& options) {
+  const auto device = TESSERA_TRY(engine::find_device(options.device));
+  onnx::Limits limits;
+  limits.seconds = options.seconds;
+  limits.work = static_cast<std::int64_t>(options.work);
+  if (options.device != "reference") {
+    auto planned = PlannedModel::create(model, *device, limits);
+    if (planned) return repeated(options, [&](int) { return planned->run(inputs); });
+    if (planned.error().code() != ErrorCode::unsupported) return std::move(planned).error();
+    if (!options.quiet)
+      std::fprintf(stderr, "tessera: runs node by node: %s\n", planned.error().message().c_str());
+  }
+  return run_node_by_node(model, inputs, *device, limits, options);
 }
 
 // ---- what is shown

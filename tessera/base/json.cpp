@@ -378,7 +378,8 @@ JsonWriter& JsonWriter::value(std::string_view text) {
 
 JsonWriter& JsonWriter::value(double number) {
   if (std::isfinite(number)) return raw(cat(number));
-  return value(std::string_view(cat(number)));
+  // A NaN has a sign, which means nothing to a reader.
+  return value(std::string_view(cat(std::isnan(number) ? std::fabs(number) : number)));
 }
 
 JsonWriter& JsonWriter::raw(std::string_view json) {

@@ -84,7 +84,7 @@ class Lowering {
     for (const auto& param : function_.params) TESSERA_TRY(add_input(*param));
     for (const TiledPart& part : tiled.parts) {
       const ir::Assign& first = *function_.body[part.statements[0]];
-      auto done = part.kernel != nullptr ? add_kernel(part) : add_statement(first);
+      auto done = part.ops != nullptr ? add_fused(part) : add_statement(first);
       if (!done) return std::move(done).error().at(first.span().resolve());
     }
     for (const ir::ExprRef& result : function_.results) TESSERA_TRY(add_output(*result));
@@ -111,8 +111,6 @@ class Lowering {
     if (ir::is<ir::Tuple>(value) || ir::is<ir::Item>(value))
       return Error(ErrorCode::unsupported, "a plan has no tuples");
     if (const auto* call = ir::as<ir::Call>(value)) return add_call(*call, statement);
-    if (const auto* invoke = ir::as<ir::Invoke>(value); invoke != nullptr && can_inline(*invoke))
-      return add_inlined(*invoke, statement);
     if (region_name(value) != "call" || ir::is<ir::Invoke>(value)) return add_region(value, statement);
     values_[statement.targets[0].get()] = TESSERA_TRY(operand(value));
     return {};
@@ -127,15 +125,16 @@ class Lowering {
     return add_step(std::move(step), statement);
   }
 
-  Result<void> add_kernel(const TiledPart& part) {
-    Step step{.kind = StepKind::kernel, .function = part.ops, .kernel = part.kernel};
+  /// A kernel, or what the device has a library for.
+  Result<void> add_fused(const TiledPart& part) {
+    Step step{.kind = part.kernel == nullptr ? StepKind::library : StepKind::kernel,
+              .function = part.ops,
+              .kernel = part.kernel};
     step.span = function_.body[part.statements[0]]->span();
-    for (const auto& param : part.ops->params) step.inputs.push_back(TESSERA_TRY(operand(*param)));
-    for (std::size_t i = 0; i < part.kernel->slots.size(); ++i) {
-      const std::uint32_t slot = part.kernel->slots[i];
-      if (plan_.parameters.size() <= slot) plan_.parameters.resize(slot + 1, op::Dtype::f32);
-      plan_.parameters[slot] = part.kernel->parameters[i];
-    }
+    for (const ir::ExprRef& input : part.inputs) step.inputs.push_back(TESSERA_TRY(operand(*input)));
+    for (const auto& statement : part.ops->body)
+      for (const ir::ExprRef& arg : static_cast<const ir::Call&>(*statement->value).args)
+        declare_parameters(*arg);
     const auto index = static_cast<std::uint32_t>(plan_.steps.size());
     for (const ir::ExprRef& result : part.ops->results) {
       const auto& target = static_cast<const ir::Var&>(*result);
@@ -147,19 +146,7 @@ class Lowering {
     return {};
   }
 
-  /// Calls nest as deep as traces do; those that nest deeper, or are many, stay calls.
-  [[nodiscard]] bool can_inline(const ir::Invoke& invoke) const {
-    return invoke.callee->dims.empty() && invoke.dims.empty() && depth_ < max_depth &&
-           plan_.steps.size() < max_inlined_steps && has_known_sizes(*invoke.callee);
-  }
-
-  /// Whether no size inside depends on data: a plan knows all sizes before it runs.
-  [[nodiscard]] bool has_known_sizes(const ir::Function& callee) const {
-    for (const auto& statement : callee.body)
-      for (const auto& target : statement->targets)
-        if (!has_known_sizes(*target->type)) return false;
-    return true;
-  }
+  /// Whether no size depends on data: a plan knows all sizes before it runs.
   [[nodiscard]] bool has_known_sizes(const ir::Type& type) const {
     const auto* tensor = ir::as<ir::TensorType>(type);
     if (tensor == nullptr) return ir::is<ir::ScalarType>(type);
@@ -171,23 +158,6 @@ class Lowering {
         return var == nullptr || is_size(*var);
       });
     });
-  }
-
-  /// The statements of the callee in the place of the call.
-  Result<void> add_inlined(const ir::Invoke& invoke, const ir::Assign& statement) {
-    std::vector<ValueId> arguments, results;
-    for (const ir::ExprRef& arg : invoke.args) arguments.push_back(TESSERA_TRY(operand(*arg)));
-    const ir::Function& callee = *invoke.callee;
-    for (std::size_t i = 0; i < arguments.size(); ++i) values_[callee.params[i].get()] = arguments[i];
-    ++depth_;
-    for (const auto& inner : callee.body) {
-      auto done = add_statement(*inner);
-      if (!done) return std::move(done).error().at(inner->span().resolve());
-    }
-    --depth_;
-    for (const ir::ExprRef& result : callee.results) results.push_back(TESSERA_TRY(operand(*result)));
-    for (std::size_t i = 0; i < results.size(); ++i) values_[statement.targets[i].get()] = results[i];
-    return {};
   }
 
   /// A region becomes a function of the variables it reads, so that the step can run on its own.
@@ -202,14 +172,7 @@ class Lowering {
     parts.body = {Ref<ir::Assign>(const_cast<ir::Assign*>(&statement))};
     for (const auto& target : statement.targets) parts.results.push_back(target);
     step.function = ir::function(std::move(parts), statement.span());
-    add_parameters_below(*step.function);
     return add_step(std::move(step), statement);
-  }
-
-  /// Numbers that bodies read are given at each launch too.
-  void add_parameters_below(const ir::Function& function) {
-    for (const ir::Node* node : ir::post_order(function))
-      if (const auto* parameter = ir::as<ir::Param>(*node)) add_parameter(*parameter);
   }
 
   Result<void> add_step(Step step, const ir::Assign& statement) {
@@ -250,21 +213,31 @@ class Lowering {
     if (const auto* var = ir::as<ir::Var>(expr))
       if (const auto known = values_.find(var); known != values_.end()) return known->second;
     if (const auto* parameter = ir::as<ir::Param>(expr)) return parameter_value(*parameter);
-    const auto* dense = ir::as<ir::Dense>(expr);
-    if (dense != nullptr) return constant(expr);
+    if (ir::is<ir::Dense>(expr)) return dense_constant(expr);
     TESSERA_TRY(check_scalar(expr));
     return expr.has_variables() ? size(expr) : constant(expr);
   }
 
-  void add_parameter(const ir::Param& parameter) {
+  void declare_parameter(const ir::Param& parameter) {
     if (plan_.parameters.size() <= parameter.slot)
       plan_.parameters.resize(parameter.slot + 1, op::Dtype::f32);
     plan_.parameters[parameter.slot] = parameter.dtype;
   }
+  void declare_parameters(const ir::Expr& expr) {
+    if (ir::is<ir::Var>(expr)) return;
+    for (const ir::Node* node : ir::post_order(expr))
+      if (const auto* parameter = ir::as<ir::Param>(*node)) declare_parameter(*parameter);
+  }
 
   ValueId parameter_value(const ir::Param& parameter) {
-    add_parameter(parameter);
+    declare_parameter(parameter);
     return add_value({.kind = ValueKind::parameter, .type = {parameter.dtype, {}}, .index = parameter.slot});
+  }
+
+  /// Large ones are not copied twice.
+  Result<ValueId> dense_constant(const ir::Expr& expr) {
+    if (const auto known = constants_.find(&expr); known != constants_.end()) return known->second;
+    return constants_[&expr] = TESSERA_TRY(constant(expr));
   }
 
   Result<ValueId> constant(const ir::Expr& expr) {
@@ -296,13 +269,10 @@ class Lowering {
                       .size = op::Dim(ir::ExprRef(const_cast<ir::Expr*>(&expr)))});
   }
 
-  static constexpr int max_depth = 100;
-  static constexpr std::size_t max_inlined_steps = 100'000;
-
   const ir::Function& function_;
   Plan plan_;
-  int depth_ = 0;
   std::unordered_map<const ir::Var*, ValueId> values_;
+  std::unordered_map<const ir::Expr*, ValueId> constants_;
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "tessera/compile/each_function.h"
 #include "tessera/compile/fold_batch_norm.h"
 #include "tessera/compile/fold_constants.h"
+#include "tessera/compile/inline_calls.h"
 #include "tessera/compile/merge_equal.h"
 #include "tessera/compile/simplify_algebra.h"
 #include "tessera/compile/simplify_views.h"
@@ -31,6 +32,7 @@ constexpr Pass passes[] = {
     {"simplify_views",   "reshapes, transposes and broadcasts that cancel",         simplify_views},
     {"fold_constants",   "what the passes before made of constants",                fold_constants},
     {"merge_equal",      "what is computed twice is computed once",                 merge_equal},
+    {"inline_calls",     "what a function computes takes the place of its call",    inline_calls},
     {"drop_dead",        "what nothing needs goes",                                 drop_dead},
     {"duplicate_cheap",  "cheap values are computed where they are used",           duplicate_cheap},
 };
@@ -42,10 +44,19 @@ std::size_t statements_in(const ir::Function& function) {
   return out;
 }
 
+/// Each once: some passes run twice.
+std::string pass_names() {
+  std::vector<std::string_view> names;
+  for (const Pass& pass : passes)
+    if (std::find(names.begin(), names.end(), pass.name) == names.end()) names.push_back(pass.name);
+  return join(names, ", ");
+}
+
 Result<void> check_names(const std::vector<std::string>& names) {
   for (const std::string& name : names)
     if (std::none_of(std::begin(passes), std::end(passes), [&](const Pass& p) { return p.name == name; }))
-      return Error(ErrorCode::not_found, cat("there is no pass '", printable(name), "'"));
+      return Error(ErrorCode::not_found,
+                   cat("there is no pass '", printable(name), "'; the passes are ", pass_names()));
   return {};
 }
 

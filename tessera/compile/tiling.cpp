@@ -18,32 +18,57 @@ using pattern::NodeId;
 
 namespace {
 
-/// What one step costs besides its memory traffic, and a byte of it, in nanoseconds.
-constexpr double step_cost = 200;
-constexpr double byte_cost = 0.05;
+/// The kernel of a tile that is a region: code is generated for it. Any other names what the device has.
+constexpr std::string_view generated = "region";
 
-double bytes_of(const Graph& graph, pattern::ValueId value, std::int64_t usual_size) {
-  const pattern::ValueType& type = graph.type(value);
-  if (type.shape == pattern::none) return 0;
-  double bytes = type.dtype ? static_cast<double>(ir::size_of(*type.dtype)) : 4;
-  for (const ir::Dim& dim : graph.shape(type.shape)) {
-    const auto size = ir::evaluate(dim, [&](const ir::Var&) { return std::optional(usual_size); });
-    bytes *= static_cast<double>(std::max<std::int64_t>(size.value_or(usual_size), 0));
+/// Some statements as a function of their own. Constants become parameters: they belong to the plan.
+class RegionWriter {
+ public:
+  RegionWriter(const ir::Function& function, std::string name) {
+    parts_.name = std::move(name);
+    parts_.dims = function.dims;
+    for (const auto& dim : function.dims) known_.insert(dim.get());
   }
-  return bytes;
-}
 
-/// Of some nodes as one step: what comes in and what goes out.
-double cost_of(const Graph& graph, std::span<const NodeId> nodes, std::int64_t usual_size) {
-  pattern::Tile tile;
-  tile.nodes = pattern::Tile().nodes;
-  for (const NodeId node : nodes) tile.nodes.push_back(node);
-  pattern::find_boundary(graph, tile);
-  double bytes = 0;
-  for (const pattern::ValueId value : tile.inputs) bytes += bytes_of(graph, value, usual_size);
-  for (const pattern::ValueId value : tile.outputs) bytes += bytes_of(graph, value, usual_size);
-  return step_cost + byte_cost * bytes;
-}
+  void add(const ir::Assign& statement) {
+    const auto* call = ir::as<ir::Call>(*statement.value);
+    std::vector<ir::ExprRef> args;
+    for (const ir::ExprRef& arg : call->args) args.push_back(operand(arg));
+    for (const auto& target : statement.targets) known_.insert(target.get());
+    parts_.body.push_back(args == call->args ? Ref<ir::Assign>(const_cast<ir::Assign*>(&statement))
+                                             : ir::assign(statement.targets,
+                                                          ir::call(call->op, std::move(args), call->attrs),
+                                                          statement.span()));
+  }
+  void add_result(const Ref<ir::Var>& var) { parts_.results.push_back(var); }
+
+  void finish(TiledPart& out) && {
+    out.ops = ir::function(std::move(parts_));
+    out.inputs = std::move(inputs_);
+  }
+
+ private:
+  ir::ExprRef operand(const ir::ExprRef& arg) {
+    if (const auto* dense = ir::as<ir::Dense>(*arg)) {
+      auto& var = constants_[dense];
+      if (var == nullptr) add_parameter(var = ir::variable("c", dense->type), arg);
+      return var;
+    }
+    const auto* var = ir::as<ir::Var>(*arg);
+    if (var != nullptr && known_.insert(var).second)
+      add_parameter(Ref<ir::Var>(const_cast<ir::Var*>(var)), arg);
+    return arg;
+  }
+  void add_parameter(Ref<ir::Var> var, const ir::ExprRef& value) {
+    parts_.params.push_back(std::move(var));
+    inputs_.push_back(value);
+  }
+
+  ir::FunctionParts parts_;
+  std::vector<ir::ExprRef> inputs_;
+  std::unordered_set<const ir::Var*> known_;
+  std::unordered_map<const ir::Dense*, Ref<ir::Var>> constants_;
+};
 
 /// Makes parts out of statements of a function.
 class PartBuilder {
@@ -72,6 +97,15 @@ class PartBuilder {
     }
   }
 
+  /// The statements as one step that the device has a library for.
+  void add_library(std::vector<std::uint32_t> statements, const std::string& name,
+                   std::vector<TiledPart>& out) const {
+    TiledPart part{.statements = std::move(statements)};
+    write_region(part, name);
+    out.push_back(std::move(part));
+  }
+
+ private:
   /// Whether a statement may be part of a kernel at all.
   [[nodiscard]] bool can_fuse(std::uint32_t statement) const {
     const auto* call = ir::as<ir::Call>(*function_.body[statement]->value);
@@ -79,7 +113,6 @@ class PartBuilder {
     return card != nullptr && card->view == nullptr;
   }
 
- private:
   [[nodiscard]] std::span<const ir::ExprRef> arguments(std::uint32_t statement) const {
     const auto* call = ir::as<ir::Call>(*function_.body[statement]->value);
     return call == nullptr ? std::span<const ir::ExprRef>() : std::span<const ir::ExprRef>(call->args);
@@ -88,33 +121,24 @@ class PartBuilder {
   [[nodiscard]] TiledPart kernel_of(std::vector<std::uint32_t> statements) const {
     TiledPart part{.statements = std::move(statements)};
     if (part.statements.size() == 1 && !can_fuse(part.statements[0])) return part;
-    ir::FunctionRef ops = region(part.statements);
-    auto built = kernel::build(*ops);
+    TiledPart fused = part;
+    write_region(fused, "kernel");
+    auto built = kernel::build(*fused.ops);
     if (!built) return part;
-    part.kernel = std::make_shared<const kernel::Kernel>(*std::move(built));
-    part.ops = std::move(ops);
-    return part;
+    fused.kernel = std::make_shared<const kernel::Kernel>(*std::move(built));
+    return fused;
   }
 
   /// The statements as a function of what they read from outside, giving what others read.
-  [[nodiscard]] ir::FunctionRef region(const std::vector<std::uint32_t>& statements) const {
-    const std::unordered_set<std::uint32_t> inside(statements.begin(), statements.end());
-    ir::FunctionParts parts{.name = "kernel", .dims = function_.dims};
-    std::unordered_set<const ir::Var*> known;
-    for (const auto& dim : function_.dims) known.insert(dim.get());
-    for (const std::uint32_t s : statements)
-      for (const auto& target : function_.body[s]->targets) known.insert(target.get());
-    for (const std::uint32_t s : statements) {
-      for (const ir::ExprRef& argument : arguments(s)) {
-        const auto* var = ir::as<ir::Var>(*argument);
-        if (var != nullptr && known.insert(var).second)
-          parts.params.push_back(Ref<ir::Var>(const_cast<ir::Var*>(var)));
-      }
-      parts.body.push_back(function_.body[s]);
+  void write_region(TiledPart& part, std::string name) const {
+    const std::unordered_set<std::uint32_t> inside(part.statements.begin(), part.statements.end());
+    RegionWriter writer(function_, std::move(name));
+    for (const std::uint32_t s : part.statements) {
+      writer.add(*function_.body[s]);
       for (const auto& target : function_.body[s]->targets)
-        if (escapes(*target, inside)) parts.results.push_back(target);
+        if (escapes(*target, inside)) writer.add_result(target);
     }
-    return ir::function(std::move(parts));
+    std::move(writer).finish(part);
   }
 
   [[nodiscard]] bool escapes(const ir::Var& var, const std::unordered_set<std::uint32_t>& inside) const {
@@ -138,11 +162,9 @@ TiledFunction one_by_one(const ir::Function& function) {
 
 }  // namespace
 
-std::shared_ptr<const pattern::TileSource> compiler::fused_regions(std::int64_t usual_size) {
-  return std::make_shared<pattern::RegionGrower>(
-      pattern::RegionOptions{.cost = [usual_size](const Graph& graph, std::span<const NodeId> nodes) {
-        return cost_of(graph, nodes, usual_size);
-      }});
+std::shared_ptr<const pattern::TileSource> compiler::fused_regions(pattern::StepCosts costs) {
+  return std::make_shared<pattern::RegionGrower>(pattern::RegionOptions{
+      .cost = [costs](const Graph& graph, std::span<const NodeId> nodes) { return costs.of(graph, nodes); }});
 }
 
 Result<TiledFunction> compiler::tile(const ir::Function& function, const pattern::Target& target,
@@ -151,7 +173,7 @@ Result<TiledFunction> compiler::tile(const ir::Function& function, const pattern
   const Graph graph = TESSERA_TRY(pattern::graph_of(function));
   pattern::Target priced = target;
   priced.uncovered_cost = [&](const Graph& of, NodeId node) {
-    return cost_of(of, std::span(&node, 1), options.usual_size);
+    return options.costs.of(of, std::span(&node, 1));
   };
   const pattern::Tiling tiling = TESSERA_TRY(pattern::tile(graph, priced, {.budget = options.budget}));
   TiledFunction out{
@@ -163,7 +185,11 @@ Result<TiledFunction> compiler::tile(const ir::Function& function, const pattern
       continue;
     }
     const pattern::Tile& tile = tiling.tiles[step.index];
-    builder.add({tile.nodes.begin(), tile.nodes.end()}, out.parts);
+    std::vector<std::uint32_t> statements(tile.nodes.begin(), tile.nodes.end());
+    if (tile.kernel == generated)
+      builder.add(std::move(statements), out.parts);
+    else
+      builder.add_library(std::move(statements), tile.kernel, out.parts);
   }
   return out;
 }

@@ -1,6 +1,6 @@
-// Covers a function with steps: fused kernels where the target has them, single ops elsewhere. The tiler
-// (pattern/) chooses the regions, the kernel builder has the last word: a region that is no kernel is
-// divided.
+// Covers a function with steps: fused kernels and the device's own tiles where the target has them, single
+// ops elsewhere. The tiler (pattern/) chooses the regions, the kernel builder has the last word: a region
+// that is no kernel is divided.
 #pragma once
 
 #include <chrono>
@@ -13,21 +13,23 @@
 #include "tessera/base/result.h"
 #include "tessera/ir/function.h"
 #include "tessera/kernel/kernel.h"
+#include "tessera/pattern/step_cost.h"
 #include "tessera/pattern/target.h"
 
 namespace tessera::compiler {
 
 struct TilingOptions {
-  /// What a size symbol is like, for comparing costs.
-  std::int64_t usual_size = 64;
+  /// Of ops that are in no tile.
+  pattern::StepCosts costs = {};
   std::chrono::milliseconds budget{200};
 };
 
-/// One step: a statement, or several that one kernel computes.
+/// One step: a statement, or several that one kernel or a library of the device computes.
 struct TiledPart {
-  std::vector<std::uint32_t> statements;  ///< ascending
-  std::shared_ptr<const kernel::Kernel> kernel;
-  ir::FunctionRef ops;  ///< of a kernel: the statements as a function
+  std::vector<std::uint32_t> statements = {};  ///< ascending
+  std::shared_ptr<const kernel::Kernel> kernel = {};
+  ir::FunctionRef ops = {};              ///< the statements as a function; null: the one statement as it is
+  std::vector<ir::ExprRef> inputs = {};  ///< what its parameters are: variables and constants
 };
 
 struct TiledFunction {
@@ -44,6 +46,6 @@ struct TiledFunction {
 
 /// A source of tiles for devices that run kernels: regions of element-wise ops, broadcasts and reductions
 /// over one iteration space, at the price of their memory traffic.
-[[nodiscard]] std::shared_ptr<const pattern::TileSource> fused_regions(std::int64_t usual_size = 64);
+[[nodiscard]] std::shared_ptr<const pattern::TileSource> fused_regions(pattern::StepCosts costs = {});
 
 }  // namespace tessera::compiler

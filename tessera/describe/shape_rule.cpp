@@ -143,7 +143,8 @@ class RuleParser {
       return {};
     }
     accept('(');
-    SizeCode code{.kind = SizeCode::Kind::dim, .input = TESSERA_TRY(input())};
+    SizeCode code{.kind = SizeCode::Kind::dim};
+    code.input = TESSERA_TRY(input());
     TESSERA_TRY(expect(','));
     code.number = TESSERA_TRY(number());
     out.push_back(std::move(code));

@@ -25,7 +25,7 @@ void CompileQueue::wait() {
 }
 
 void CompileQueue::stop() {
-  std::deque<Job> dropped;
+  std::vector<Job> dropped;
   {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
@@ -41,7 +41,7 @@ void CompileQueue::work() {
     changed_.wait(lock, [&] { return stopped_ || !jobs_.empty(); });
     if (stopped_) return;
     Job job = std::move(jobs_.front());
-    jobs_.pop_front();
+    jobs_.erase(jobs_.begin());
     busy_ = true;
     lock.unlock();
     job();

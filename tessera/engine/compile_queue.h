@@ -2,10 +2,10 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 namespace tessera::engine {
 
@@ -29,7 +29,7 @@ class CompileQueue {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Job> jobs_;
+  std::vector<Job> jobs_;  ///< few; the first is the next
   bool busy_ = false;
   bool stopped_ = false;
   std::thread thread_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 
 #include "tessera/base/text.h"
 #include "tessera/engine/devices.h"
@@ -19,6 +20,7 @@ Engine::Engine(EngineOptions options)
       random_{options_.seed, 0},
       plans_(options_.plans) {
   pool_->set_limit(options_.memory_limit);
+  idle_memory_.reserve(max_idle_memory);  // destructors give memory back here and must not fail
   const char* log = std::getenv("TESSERA_LOG");
   log_plans_ = log != nullptr && std::string_view(log) == "plan";
 }
@@ -46,31 +48,40 @@ EngineStatistics Engine::statistics() const {
 }
 
 /// Runs beside the program or in the evaluation that waits for it.
-void Engine::make_plan(PlanJob& job) {
-  Result<plan::PlanRef> made = Error(ErrorCode::memory, "no memory for a plan");
+void Engine::make_plan(PlanJob& job) noexcept {
   try {
     auto planned = compiler::plan_function(job.lifted.function, device_->target(), options_.compile);
-    if (planned)
-      made = planned->plan;
-    else
-      made = std::move(planned).error();
-  } catch (const std::exception& exception) {
-    made = Error(ErrorCode::internal, exception.what());
+    planned ? publish_plan(job, std::move(planned->plan)) : refuse_plan(job, planned.error());
+  } catch (const std::bad_alloc&) {
+    forget_plan(job.entry);
+  } catch (const std::exception&) {
+    refuse_plan(job, Error(ErrorCode::internal, "an exception while the plan was made"));
   }
+}
+
+void Engine::publish_plan(PlanJob& job, plan::PlanRef plan) {
   std::vector<PlanEntryRef> dropped;
   const std::lock_guard lock(mutex_);
-  if (!made) {
-    job.entry->state = PlanEntry::State::failed;
-    job.entry->error = made.error().message();
-    return;
-  }
-  job.entry->plan = *std::move(made);
+  job.entry->plan = std::move(plan);
   job.entry->results = std::move(job.lifted.results);
   job.entry->state = PlanEntry::State::ready;
   ++statistics_.plans_made;
   for (const PlanEntryRef& replaced : job.replaced) plans_.remove(replaced);
   dropped = plans_.shrink();
   statistics_.evictions += dropped.size();
+}
+
+void Engine::refuse_plan(PlanJob& job, const Error& error) {
+  if (error.code() == ErrorCode::memory) return forget_plan(job.entry);
+  const std::lock_guard lock(mutex_);
+  job.entry->error = error.message();
+  job.entry->state = PlanEntry::State::failed;
+}
+
+/// For want of memory: the structure may have a plan when there is more.
+void Engine::forget_plan(const PlanEntryRef& entry) noexcept {
+  const std::lock_guard lock(mutex_);
+  plans_.remove(entry);
 }
 
 EvaluationReport Engine::report() const {
@@ -162,9 +173,22 @@ Result<void> Engine::evaluate(std::span<Node* const> nodes) {
   if (thread_state.trace_depth > 0 && !all_stored)
     return Error(ErrorCode::invalid_argument,
                  "a value was asked for while a region is traced: it has none yet");
-  auto done = Evaluation(*this).run(nodes);
+  auto done = evaluate_once(nodes);
   if (done || done.error().code() != ErrorCode::memory || !drop_idle_instances()) return done;
-  return Evaluation(*this).run(nodes);
+  return evaluate_once(nodes);
+}
+
+/// What an evaluation returns, or what it throws as an error.
+Result<void> Engine::evaluate_once(std::span<Node* const> nodes) {
+  try {
+    return Evaluation(*this).run(nodes);
+  } catch (const Exception& exception) {
+    return exception.error();
+  } catch (const std::bad_alloc&) {
+    return Error(ErrorCode::memory, "no memory for an evaluation");
+  } catch (const std::exception& exception) {
+    return Error(ErrorCode::internal, exception.what());
+  }
 }
 
 /// What plans keep for their next launch; false if there is nothing.

@@ -123,7 +123,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
     Lifted lifted;
     std::vector<PlanEntryRef> replaced;
   };
-  void make_plan(PlanJob& job);
+  void make_plan(PlanJob& job) noexcept;
+  void publish_plan(PlanJob& job, plan::PlanRef plan);
+  void refuse_plan(PlanJob& job, const Error& error);
+  void forget_plan(const PlanEntryRef& entry) noexcept;
+  [[nodiscard]] Result<void> evaluate_once(std::span<Node* const> nodes);
   [[nodiscard]] bool drop_idle_instances();
   [[nodiscard]] std::string difference_to_nearest(const ComponentReport& component) const;
   void log_report();

@@ -26,20 +26,6 @@ std::uint64_t nanoseconds_since(Clock::time_point began) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - began).count());
 }
 
-/// What `work` returns, or what it throws as an error: what was claimed must be given back in any case.
-template <class F>
-Result<void> contained(F&& work) {
-  try {
-    return work();
-  } catch (const Exception& exception) {
-    return exception.error();
-  } catch (const std::bad_alloc&) {
-    return Error(ErrorCode::memory, "no memory for an evaluation");
-  } catch (const std::exception& exception) {
-    return Error(ErrorCode::internal, exception.what());
-  }
-}
-
 bool equal(std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end());
 }
@@ -75,44 +61,52 @@ Evaluation::~Evaluation() {
 }
 
 Result<void> Evaluation::run(std::span<Node* const> asked) {
+  const ClaimGuard guard(*this);
   {
     std::unique_lock lock(engine_.mutex_);
-    auto claimed = contained([&]() -> Result<void> {
-      do claim(asked);
-      while (wait_for_others(lock));
-      divide();
-      return {};
-    });
-    if (!claimed) unclaim();
-    if (!claimed || memory_->needed.size() == 0) return claimed;
+    do claim(asked);
+    while (wait_for_others(lock));
+    divide();
+    if (memory_->needed.size() == 0) return {};
   }
-  auto computed = contained([&]() -> Result<void> {
-    TESSERA_TRY(compute());
-    reserve_for_publishing();
-    return {};
-  });
+  TESSERA_TRY(compute());
+  reserve_for_publishing();
   const std::lock_guard lock(engine_.mutex_);
-  if (computed) publish();
-  unclaim();
-  engine_.evaluated_.notify_all();
-  return computed;
+  publish();
+  return {};
 }
 
 // ---- what is needed
 
-void Evaluation::claim(std::span<Node* const> asked) {
-  memory_->needed.collect(asked, engine_.next_epoch());
-  for (Node* node : memory_->needed.steps()) node->claimed = true;
+/// Whatever happens, what was claimed is given back, and who waits for it looks again.
+Evaluation::ClaimGuard::~ClaimGuard() {
+  const std::lock_guard lock(evaluation_.engine_.mutex_);
+  evaluation_.unclaim();
+  evaluation_.engine_.evaluated_.notify_all();
 }
 
+void Evaluation::claim(std::span<Node* const> asked) {
+  Needed& needed = memory_->needed;
+  try {
+    needed.collect(asked, engine_.next_epoch());
+  } catch (...) {
+    needed.clear();  // nothing is claimed
+    throw;
+  }
+  for (Node* node : needed.steps()) node->claimed = true;
+}
+
+/// REQUIRES the lock. Others may claim the nodes from now on, so they are forgotten here.
 void Evaluation::unclaim() {
   for (Node* node : memory_->needed.steps()) node->claimed = false;
+  memory_->needed.clear();
 }
 
 /// True if something was waited for: what is needed may be different now.
 bool Evaluation::wait_for_others(std::unique_lock<std::mutex>& lock) {
-  auto& others = memory_->needed.others;
-  if (others.empty()) return false;
+  if (memory_->needed.others.empty()) return false;
+  memory_->given_up.reserve(memory_->given_up.size() + memory_->needed.others.size());
+  std::vector<NodeRef> others = std::move(memory_->needed.others);
   // Our own claims are given back first: the others may fail, and then somebody must be free to take over.
   unclaim();
   engine_.evaluated_.notify_all();
@@ -121,7 +115,6 @@ bool Evaluation::wait_for_others(std::unique_lock<std::mutex>& lock) {
                         [](const NodeRef& node) { return node->claimed && !node->is_stored(); });
   });
   for (NodeRef& other : others) memory_->given_up.push_back(other.detach());
-  others.clear();
   return true;
 }
 
@@ -261,7 +254,7 @@ Result<void> Evaluation::compute() {
   return {};
 }
 
-std::vector<runtime::StepTime>* Evaluation::step_times() {
+std::vector<runtime::TimedStep>* Evaluation::step_times() {
   step_times_.clear();
   return times_ != nullptr && times_->wants_kernels() ? &step_times_ : nullptr;
 }
@@ -271,14 +264,14 @@ void Evaluation::keep_times(const Part& part, const plan::Plan* plan) {
   if (step_times_.empty()) return;
   const std::vector<std::string> blocks = engine_.block_names();
   const SourceLookup sources(memory_->needed, part.steps, blocks);
-  for (const runtime::StepTime& time : step_times_)
+  for (const runtime::TimedStep& time : step_times_)
     times_->kernels.push_back({plan != nullptr ? sources.of_step(plan->steps[time.step])
                                                : sources.of_node(memory_->needed.node(time.step)),
                                time});
 }
 
 Result<void> Evaluation::compute(Part& part) {
-  if (part.way == Part::Way::compiled) make_plan(part);
+  if (part.way == Part::Way::compiled) try_to_make_plan(part);
   if (part.way != Part::Way::planned) return stream(part);
   const std::size_t before = memory_->computed.size();
   auto done = run_plan(part);
@@ -288,6 +281,7 @@ Result<void> Evaluation::compute(Part& part) {
   TESSERA_TRY(stream(part));
   part.report.tier = Tier::streamed;
   part.report.cause = cat("its plan failed: ", done.error().message());
+  if (done.error().code() == ErrorCode::memory) return {};  // there may be more the next time
   const std::lock_guard lock(engine_.mutex_);
   part.entry->state = PlanEntry::State::failed;
   part.entry->error = done.error().message();
@@ -319,6 +313,16 @@ Result<void> Evaluation::run_plan(Part& part) {
   part.report.kernels = outcome.figures.kernels;
   part.report.views = outcome.figures.views;
   return {};
+}
+
+/// Without memory for it there is no plan this time.
+void Evaluation::try_to_make_plan(Part& part) {
+  try {
+    make_plan(part);
+  } catch (const std::bad_alloc&) {
+    engine_.forget_plan(part.entry);
+    part.way = Part::Way::streamed;
+  }
 }
 
 /// Makes the plan now, or lets it be made beside the program and streams meanwhile.
@@ -377,11 +381,11 @@ void Evaluation::publish() {
     const bool way_back = node.is(Node::tracks_gradient) && !node.is(Node::needs_gradient);
     if (!way_back && !watched) take_inputs(node, memory_->given_up);
   }
-  // Values count, the report on them may be lost.
-  (void)contained([&]() -> Result<void> {
+  try {
     report();
-    return {};
-  });
+  } catch (const std::exception&) {
+    // Values count, the report on them may be lost.
+  }
 }
 
 void Evaluation::report() {

@@ -53,6 +53,17 @@ class Evaluation {
  private:
   using Part = EvaluationPart;
 
+  class ClaimGuard {
+   public:
+    explicit ClaimGuard(Evaluation& evaluation) : evaluation_(evaluation) {}
+    ~ClaimGuard();
+    ClaimGuard(const ClaimGuard&) = delete;
+    ClaimGuard& operator=(const ClaimGuard&) = delete;
+
+   private:
+    Evaluation& evaluation_;
+  };
+
   // Under the lock.
   void claim(std::span<Node* const> asked);
   void unclaim();
@@ -73,18 +84,19 @@ class Evaluation {
   Result<void> compute(Part& part);
   Result<void> stream(Part& part);
   Result<void> run_plan(Part& part);
+  void try_to_make_plan(Part& part);
   void make_plan(Part& part);
 
   [[nodiscard]] std::span<Part* const> parts() const;
 
   /// Where the times of a part go while it runs; null: nobody asks.
-  [[nodiscard]] std::vector<runtime::StepTime>* step_times();
+  [[nodiscard]] std::vector<runtime::TimedStep>* step_times();
   void keep_times(const Part& part, const plan::Plan* plan);
 
   Engine& engine_;
   std::unique_ptr<EvaluationMemory> memory_;
   std::unique_ptr<EvaluationTimes> times_;  ///< while profiling is on
-  std::vector<runtime::StepTime> step_times_;
+  std::vector<runtime::TimedStep> step_times_;
 };
 
 }  // namespace tessera::engine

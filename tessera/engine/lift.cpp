@@ -3,8 +3,8 @@
 #include <unordered_map>
 
 #include "tessera/base/text.h"
+#include "tessera/engine/node_to_ir.h"
 #include "tessera/engine/record.h"
-#include "tessera/ir/seal.h"
 #include "tessera/op/ir_builder.h"
 
 using namespace tessera;
@@ -117,26 +117,12 @@ class Lifting {
   Result<Values> value_of(std::uint32_t step, const Values& inputs, op::Attributes attributes) {
     const Node& node = needed_.node(step);
     if (node.is(Node::is_result)) return Values{values_.at(needed_.from(step)[0])[node.extra->result]};
-    if (node.extra != nullptr && node.extra->function) return invoke(node, inputs);
+    if (node.extra != nullptr && node.extra->function)
+      return append_invoke(builder_, node, node.extra->function, inputs);
     if (node.extra != nullptr && node.extra->custom) return Values{inputs[0]};
     Values out = builder_.call_all(node.card->name, inputs, std::move(attributes));
     TESSERA_TRY(builder_.status());
     return out;
-  }
-
-  Values invoke(const Node& node, const Values& inputs) {
-    auto draft = std::make_unique<ir::Invoke>();
-    draft->callee = node.extra->function;
-    for (const Value input : inputs) draft->args.push_back(builder_.expr(input));
-    const auto& results = node.extra->results;
-    return builder_.append(ir::seal(std::move(draft)), results.empty()
-                                                           ? op::ValueTypes{node.type()}
-                                                           : op::ValueTypes(results.begin(), results.end()));
-  }
-
-  static ir::Span span_of(const Node& node) {
-    if (node.file == nullptr) return {};
-    return {ir::SourceFile::create(node.file), node.line, 0};
   }
 
   const Needed& needed_;

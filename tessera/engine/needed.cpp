@@ -22,6 +22,7 @@ void Needed::clear() {
   keep_.clear();
   asked_.clear();
   components_.clear();
+  stack_.clear();
   others.clear();
 }
 

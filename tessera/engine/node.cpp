@@ -66,14 +66,13 @@ void Node::set_shape(std::span<const std::int64_t> shape) {
 
 void tessera::engine::release(Node* node) {
   if (!last_reference(node)) return;
-  SmallVector<Node*, 16> dead{node};
-  while (!dead.empty()) {
-    Node* next = dead.back();
-    dead.pop_back();
-    for_each_input(*next, [&](Node* input) {
-      if (last_reference(input)) dead.push_back(input);
+  node->next_dead = nullptr;
+  for (Node* dead = node; dead != nullptr;) {
+    Node* const at = std::exchange(dead, dead->next_dead);
+    for_each_input(*at, [&](Node* input) {
+      if (last_reference(input)) input->next_dead = std::exchange(dead, input);
     });
-    destroy(next);
+    destroy(at);
   }
 }
 

@@ -95,7 +95,10 @@ struct Node {
   Extra* extra = nullptr;
   std::atomic<Storage*> storage{nullptr};
   Component* component = nullptr;
-  std::uint64_t id = 0;  ///< distinct per node of the process
+  union {
+    std::uint64_t id = 0;  ///< distinct per node of the process
+    Node* next_dead;       ///< of a node that is being freed: freeing must not allocate
+  };
   // Scratch of walks over the graph, under the engine's lock.
   std::uint32_t epoch = 0;
   std::uint32_t index = 0;

@@ -33,6 +33,7 @@ struct PlanInstance {
   std::unique_ptr<runtime::Executable> executable;
   std::vector<std::int64_t> sizes;  ///< of the key; empty before the first launch
   std::vector<std::byte*> inputs;
+  std::vector<const runtime::Buffer*> buffers;  ///< of the inputs
   std::vector<std::uint64_t> parameters;
   std::vector<std::byte*> outputs;
   /// Per output buffer the memory used in turn: what nobody else holds any more is written again.

@@ -29,7 +29,7 @@ class PlannedRun {
   PlannedRun(const PlanEntry& entry, PlanInstance& instance, const PlanKey& key, runtime::MemoryPool& pool)
       : entry_(entry), instance_(instance), key_(key), pool_(pool) {}
 
-  Result<PlannedOutcome> run(std::span<const std::int64_t> symbols, std::vector<runtime::StepTime>* times) {
+  Result<PlannedOutcome> run(std::span<const std::int64_t> symbols, std::vector<runtime::TimedStep>* times) {
     TESSERA_TRY(set_sizes(symbols));
     set_inputs();
     set_parameters();
@@ -37,6 +37,7 @@ class PlannedRun {
     TESSERA_TRY(instance_.executable->run({.inputs = instance_.inputs,
                                            .parameters = instance_.parameters,
                                            .outputs = instance_.outputs,
+                                           .buffers = instance_.buffers,
                                            .times = times}));
     for (const bool is_view : instance_.executable->binding().is_view)
       ++(is_view ? outcome_.figures.views : outcome_.figures.kernels);
@@ -80,10 +81,13 @@ class PlannedRun {
     std::size_t moved = 0;
     const bool first = instance_.inputs.size() != key_.inputs.size();
     instance_.inputs.resize(key_.inputs.size());
+    instance_.buffers.resize(key_.inputs.size());
     for (std::size_t i = 0; i < key_.inputs.size(); ++i) {
       std::byte* at = first_element(key_.inputs[i]);
       moved += instance_.inputs[i] != at;
       instance_.inputs[i] = at;
+      const runtime::Buffer& buffer = *key_.inputs[i].storage->buffer;
+      instance_.buffers[i] = buffer.tells_changes() ? &buffer : nullptr;
     }
     if (moved > 0 && !first) raise(Tier::warm, counted(moved, "buffer", "buffers"));
   }
@@ -111,7 +115,7 @@ class PlannedRun {
 
   Result<Ref<runtime::Buffer>> output_buffer(std::vector<Ref<runtime::Buffer>>& ring, std::int64_t bytes) {
     for (const Ref<runtime::Buffer>& buffer : ring)
-      if (buffer->unique()) return buffer;
+      if (buffer->unique()) return buffer->begin_write(), buffer;
     Ref<runtime::Buffer> fresh = TESSERA_TRY(pool_.allocate(static_cast<std::size_t>(bytes)));
     if (ring.size() < ring_length) ring.push_back(fresh);
     return fresh;
@@ -137,7 +141,7 @@ Result<PlannedOutcome> tessera::engine::run_planned(const PlanEntry& entry, Plan
                                                     std::span<const std::uint32_t> steps, const PlanKey& key,
                                                     std::span<const std::int64_t> symbols,
                                                     runtime::MemoryPool& pool, std::vector<Computed>& out,
-                                                    std::vector<runtime::StepTime>* times) {
+                                                    std::vector<runtime::TimedStep>* times) {
   PlannedRun run(entry, instance, key, pool);
   PlannedOutcome outcome = TESSERA_TRY(run.run(symbols, times));
   for (std::size_t i = 0; i < entry.results.size(); ++i) {

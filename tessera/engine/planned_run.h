@@ -21,6 +21,6 @@ struct PlannedOutcome {
                                                  const Needed& needed, std::span<const std::uint32_t> steps,
                                                  const PlanKey& key, std::span<const std::int64_t> symbols,
                                                  runtime::MemoryPool& pool, std::vector<Computed>& out,
-                                                 std::vector<runtime::StepTime>* times);
+                                                 std::vector<runtime::TimedStep>* times);
 
 }  // namespace tessera::engine

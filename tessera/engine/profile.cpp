@@ -75,7 +75,7 @@ std::string Profile::to_json() const {
     json.begin_object().member("name", kernel == nullptr ? std::string("evaluation") : kernel->name);
     json.member("cat", kernel == nullptr ? "evaluation" : "kernel").member("ph", "X");
     json.member("ts", microseconds(event.begin)).member("dur", microseconds(event.time));
-    json.member("pid", 1).member("tid", event.thread);
+    json.member("pid", 1).member("tid", 256 * event.thread + event.device_thread);
     if (kernel != nullptr) {
       json.key("args").begin_object();
       if (!kernel->block.empty()) json.member("block", kernel->block);

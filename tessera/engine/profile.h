@@ -43,7 +43,8 @@ struct KernelTime {
 /// One run of a kernel, or one evaluation.
 struct ProfileEvent {
   std::uint32_t kernel = 0;          ///< of Profile::kernels; none for an evaluation
-  std::uint32_t thread = 0;          ///< numbered in the order they were first seen
+  std::uint32_t thread = 0;          ///< that evaluated; numbered in the order they were first seen
+  std::uint32_t device_thread = 0;   ///< that ran it
   std::chrono::nanoseconds begin{};  ///< since profiling began
   std::chrono::nanoseconds time{};
 

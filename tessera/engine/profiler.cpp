@@ -56,7 +56,7 @@ KernelSource SourceLookup::of_node(const Node& node) const {
 
 KernelSource SourceLookup::of_step(const plan::Step& step) const {
   KernelSource out;
-  if (step.kind == plan::StepKind::kernel)
+  if (step.kind == plan::StepKind::kernel || step.kind == plan::StepKind::library)
     for (const auto& statement : step.function->body) {
       const auto* call = ir::as<ir::Call>(*statement->value);
       add_op(call == nullptr ? step.name() : std::string_view(call->op), statement->span(), out.ops);
@@ -88,12 +88,12 @@ void Profiler::add(const EvaluationTimes& times) {
   if (times.level != profile_.level || times.begin < began_) return;
   ++profile_.evaluations;
   profile_.time += times.end - times.begin;
-  add_event(ProfileEvent::none, times.begin, times.end);
+  add_event(ProfileEvent::none, {.begin = times.begin, .end = times.end});
   for (const KernelRun& run : times.kernels) {
     const std::uint32_t number = kernel_number(run.source);
     ++profile_.kernels[number].runs;
     profile_.kernels[number].time += run.time.end - run.time.begin;
-    add_event(number, run.time.begin, run.time.end);
+    add_event(number, run.time);
   }
 }
 
@@ -106,7 +106,7 @@ std::uint32_t Profiler::kernel_number(const KernelSource& source) {
   return known->second;
 }
 
-void Profiler::add_event(std::uint32_t kernel, Clock::time_point begin, Clock::time_point end) {
+void Profiler::add_event(std::uint32_t kernel, const runtime::TimedStep& time) {
   if (profile_.level != ProfilingLevel::per_kernel) return;
   if (profile_.events.size() == max_events) {
     ++profile_.events_lost;
@@ -116,7 +116,7 @@ void Profiler::add_event(std::uint32_t kernel, Clock::time_point begin, Clock::t
       thread_numbers_
           .try_emplace(std::this_thread::get_id(), static_cast<std::uint32_t>(thread_numbers_.size()))
           .first->second;
-  profile_.events.push_back({kernel, thread, begin - began_, end - begin});
+  profile_.events.push_back({kernel, thread, time.thread, time.begin - began_, time.end - time.begin});
 }
 
 Profile Profiler::profile() const {

@@ -26,7 +26,7 @@ struct KernelSource {
 
 struct KernelRun {
   KernelSource source;
-  runtime::StepTime time;
+  runtime::TimedStep time;
 };
 
 /// The times of one evaluation.
@@ -75,7 +75,7 @@ class Profiler {
   using Clock = EvaluationTimes::Clock;
 
   std::uint32_t kernel_number(const KernelSource& source);
-  void add_event(std::uint32_t kernel, Clock::time_point begin, Clock::time_point end);
+  void add_event(std::uint32_t kernel, const runtime::TimedStep& time);
 
   /// Room for events, some 24 MB.
   static constexpr std::size_t max_events = 1'000'000;

@@ -21,11 +21,21 @@ Dtype signed_of(std::size_t bytes) {
   return bytes == 1 ? Dtype::i8 : bytes == 2 ? Dtype::i16 : bytes == 4 ? Dtype::i32 : Dtype::i64;
 }
 
+struct ReleaseComponent {
+  void operator()(Component* component) const { component->release(); }
+};
+using ComponentRef = std::unique_ptr<Component, ReleaseComponent>;
+
+ComponentRef shared(Component* component) {
+  component->retain();
+  return ComponentRef(component);
+}
+
 /// A new node with everything but operands, shape and result types.
-Node* new_node(const op::Card* card, Component* component, Caller caller) {
-  auto* node = new Node;
+NodeRef new_node(const op::Card* card, ComponentRef component, Caller caller) {
+  NodeRef node = NodeRef::adopt(new Node);
   node->card = card;
-  node->component = component;
+  node->component = component.release();
   node->file = caller.file;
   node->line = caller.line;
   node->block = thread_state.block;
@@ -50,8 +60,8 @@ void track_gradient(Node& node, Node* input) { track_gradient(node, input, ir::i
 
 SourceSpan span_of(Caller caller) { return {caller.file == nullptr ? "" : caller.file, caller.line, 0}; }
 
-/// The component of a call: all graphs of its operands become one. Counted.
-Result<Component*> joined(std::span<const Operand> operands, const std::shared_ptr<Engine>& engine) {
+/// The component of a call: all graphs of its operands become one.
+Result<ComponentRef> joined(std::span<const Operand> operands, const std::shared_ptr<Engine>& engine) {
   Component* out = nullptr;
   for (const Operand& operand : operands) {
     if (operand.node == nullptr) continue;
@@ -60,9 +70,9 @@ Result<Component*> joined(std::span<const Operand> operands, const std::shared_p
       return Error(ErrorCode::invalid_argument, "tensors of two engines cannot be combined");
     out = out == nullptr || out == component ? component : Component::join(out, component);
   }
-  if (out == nullptr) return new Component(engine != nullptr ? engine : Engine::default_engine());
-  out->retain();
-  return out;
+  if (out == nullptr)
+    return ComponentRef(new Component(engine != nullptr ? engine : Engine::default_engine()));
+  return shared(out);
 }
 
 thread_local KnownCalls known_calls;
@@ -80,8 +90,7 @@ Node* record_again(const KnownCall& known, std::span<const Operand> operands, Ca
     component = other;
   }
   if (component == nullptr) return nullptr;
-  component->retain();
-  Node* node = new_node(known.card, component, caller);
+  NodeRef node = new_node(known.card, shared(component), caller);
   node->dtype = known.result.dtype;
   node->rank = known.result.rank;
   std::copy(known.result.dims.begin(), known.result.dims.end(), node->dims);
@@ -99,7 +108,7 @@ Node* record_again(const KnownCall& known, std::span<const Operand> operands, Ca
     }
   }
   if (!known.attributes.empty()) node->more().attributes = known.attributes;
-  return node;
+  return node.detach();
 }
 
 /// What is recorded on the way to one call: operands of one dtype.
@@ -126,11 +135,12 @@ class Recorder {
       return Error(component.error().code(), cat(card_.name, ": ", component.error().message()));
     if (attributes.empty() && results.size() == 1 && is_as_given() && !asked_)
       known_calls.add(card_, operands_, complete, results[0]);
-    return nodes(*component, std::move(complete), results);
+    return nodes(*std::move(component), std::move(complete), results);
   }
 
   /// One node per result. Takes over a reference to `component`.
-  SmallVector<Node*, 2> nodes(Component* component, op::Attributes attributes, const op::ValueTypes& results);
+  SmallVector<Node*, 2> nodes(ComponentRef component, op::Attributes attributes,
+                              const op::ValueTypes& results);
 
  private:
   [[nodiscard]] const op::Input& spec(std::size_t i) const {
@@ -235,7 +245,6 @@ class Recorder {
     for (std::size_t i = 0; i < operands_.size(); ++i) {
       Node* node = operands_[i].node;
       if (node != nullptr) {
-        retain(node);
         track_gradient(call, node, any_float && card_.no_gradient.empty());
       } else {
         const ScalarBits value = as_dtype(operands_[i], scalar_dtype(i));
@@ -248,6 +257,7 @@ class Recorder {
         call.inputs[i] = node;
       else
         call.more().inputs.push_back(node);
+      if (node != nullptr) retain(node);
     }
   }
 
@@ -275,17 +285,21 @@ class Recorder {
   std::vector<NodeRef> converted_;  ///< until the call holds them
 };
 
-SmallVector<Node*, 2> Recorder::nodes(Component* component, op::Attributes attributes,
+SmallVector<Node*, 2> Recorder::nodes(ComponentRef component, op::Attributes attributes,
                                       const op::ValueTypes& results) {
-  Node* call = new_node(&card_, component, caller_);
+  NodeRef call = new_node(&card_, std::move(component), caller_);
   call->dtype = results[0].dtype;
   call->set_shape(*ir::constant_shape(results[0].shape));
   add_operands(*call, std::any_of(results.begin(), results.end(),
                                   [](const op::ValueType& type) { return ir::is_float(type.dtype); }));
   if (!attributes.empty()) call->more().attributes = std::move(attributes);
-  SmallVector<Node*, 2> out{call};
   if (results.size() > 1) call->more().results = results;
-  for (std::size_t k = 1; k < results.size(); ++k) out.push_back(record_result(call, k, caller_));
+  SmallVector<NodeRef, 2> made;
+  for (std::size_t k = 1; k < results.size(); ++k)
+    made.push_back(NodeRef::adopt(record_result(call.get(), k, caller_)));
+  SmallVector<Node*, 2> out(results.size());
+  out[0] = call.detach();
+  for (std::size_t k = 1; k < results.size(); ++k) out[k] = made[k - 1].detach();
   return out;
 }
 
@@ -332,11 +346,11 @@ Dtype tessera::engine::scalar_dtype_of(const Node& call, std::size_t i) {
 
 Node* tessera::engine::make_leaf(const std::shared_ptr<Engine>& engine, Dtype dtype,
                                  std::span<const std::int64_t> shape, Storage storage, Caller caller) {
-  Node* node = new_node(nullptr, new Component(engine), caller);
+  NodeRef node = new_node(nullptr, ComponentRef(new Component(engine)), caller);
   node->dtype = dtype;
   node->set_shape(shape);
   node->storage.store(new Storage(std::move(storage)), std::memory_order_release);
-  return node;
+  return node.detach();
 }
 
 SmallVector<Node*, 2> tessera::engine::record_plain(const op::Card& card, std::span<Node* const> inputs,
@@ -345,7 +359,7 @@ SmallVector<Node*, 2> tessera::engine::record_plain(const op::Card& card, std::s
   for (Node* input : inputs) operands.push_back(Operand::of(input));
   auto component = joined(operands, nullptr);
   if (!component) throw Exception(std::move(component).error().at(span_of(caller)));
-  return Recorder(card, operands, caller, std::nullopt).nodes(*component, {}, results);
+  return Recorder(card, operands, caller, std::nullopt).nodes(*std::move(component), {}, results);
 }
 
 SmallVector<Node*, 2> tessera::engine::record_function(ir::FunctionRef function,
@@ -356,8 +370,10 @@ SmallVector<Node*, 2> tessera::engine::record_function(ir::FunctionRef function,
   static constexpr op::Input any[] = {{"inputs", "any", op::InputKind::variadic}};
   static constexpr op::Card card{.name = "region", .summary = "a traced function", .inputs = any};
   auto out = record_plain(card, inputs, results, caller);
-  out[0]->more().function = std::move(function);
-  out[0]->more().custom = std::move(rules);
+  NodeRef call = NodeRef::adopt(out[0]);
+  call->more().function = std::move(function);  // of several results all have more already: no other is lost
+  call->more().custom = std::move(rules);
+  out[0] = call.detach();
   return out;
 }
 
@@ -371,23 +387,22 @@ Node* tessera::engine::record_custom(Node* y, std::span<Node* const> inputs,
       .view = [](const op::CallInfo&, const op::Layout& layout) { return std::optional(layout); }};
   std::vector<Node*> all{y};
   all.insert(all.end(), inputs.begin(), inputs.end());
-  Node* out = record_plain(card, all, {y->type()}, caller)[0];
+  NodeRef out = NodeRef::adopt(record_plain(card, all, {y->type()}, caller)[0]);
   out->more().custom = std::move(rule);
-  return out;
+  return out.detach();
 }
 
 Node* tessera::engine::make_placeholder(const std::shared_ptr<Engine>& engine, const op::ValueType& type,
                                         Caller caller) {
-  Node* node = new_node(nullptr, new Component(engine), caller);
+  NodeRef node = new_node(nullptr, ComponentRef(new Component(engine)), caller);
   node->dtype = type.dtype;
   node->set_shape(*ir::constant_shape(type.shape));
   node->set(Node::placeholder);
-  return node;
+  return node.detach();
 }
 
 Node* tessera::engine::record_result(Node* call, std::size_t k, Caller caller) {
-  call->component->retain();
-  Node* result = new_node(nullptr, call->component, caller);
+  NodeRef result = new_node(nullptr, shared(call->component), caller);
   const op::ValueType& type = call->extra->results[k];
   result->dtype = type.dtype;
   result->set_shape(*ir::constant_shape(type.shape));
@@ -397,5 +412,5 @@ Node* tessera::engine::record_result(Node* call, std::size_t k, Caller caller) {
   result->inputs[0] = call;
   retain(call);
   track_gradient(*result, call);
-  return result;
+  return result.detach();
 }

@@ -41,7 +41,7 @@ class ScalarMemory {
 }  // namespace
 
 Result<RunFigures> StreamedRun::run(std::span<const std::uint32_t> steps, std::vector<Computed>& out,
-                                    std::vector<runtime::StepTime>* times) {
+                                    std::vector<runtime::TimedStep>* times) {
   results_.resize(needed_.size());
   uses_left_.resize(needed_.size());
   const std::size_t count = steps.empty() ? needed_.size() : steps.size();
@@ -63,9 +63,9 @@ Result<RunFigures> StreamedRun::run(std::span<const std::uint32_t> steps, std::v
   return figures_;
 }
 
-Result<void> StreamedRun::run_timed(std::uint32_t step, std::vector<runtime::StepTime>& times) {
+Result<void> StreamedRun::run_timed(std::uint32_t step, std::vector<runtime::TimedStep>& times) {
   const std::uint64_t kernels = figures_.kernels;
-  runtime::StepTime time{.step = step, .begin = std::chrono::steady_clock::now()};
+  runtime::TimedStep time{.step = step, .begin = std::chrono::steady_clock::now()};
   TESSERA_TRY(run_step(step));
   time.end = std::chrono::steady_clock::now();
   if (figures_.kernels != kernels) times.push_back(time);

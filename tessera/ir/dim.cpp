@@ -4,7 +4,9 @@
 
 #include "tessera/base/checked.h"
 #include "tessera/base/text.h"
+#include "tessera/ir/fold_expression.h"
 #include "tessera/ir/print.h"
+#include "tessera/ir/scalar_fold.h"
 #include "tessera/ir/size_algebra.h"
 
 using namespace tessera;
@@ -16,6 +18,10 @@ constexpr int max_simplify_depth = 1000;
 
 Dim binary(ScalarOpcode opcode, const Dim& a, const Dim& b) {
   return to_dim(SizeAlgebra().combine(opcode, terms_of(a), terms_of(b)));
+}
+
+ExprRef expression_of(const Dim& dim) {
+  return dim.is_constant() ? ExprRef(int_const(dim.value())) : dim.expr();
 }
 
 bool is_transparent(ScalarOpcode opcode) {
@@ -72,8 +78,11 @@ Dim tessera::ir::product(std::span<const Dim> dims) {
 }
 
 Dim tessera::ir::simplified(const ExprRef& expr) {
-  if (!is_size_operation(*expr) || opaque_depth(*expr) > max_simplify_depth) return Dim(expr);
-  return to_dim(SizeAlgebra().simplify(*expr));
+  if (!is<ScalarOp>(*expr)) return Dim(expr);
+  const ExprRef folded = fold_scalars(expr);
+  const bool is_size = is<ScalarOp>(*folded) && scalar_dtype(*folded) == Dtype::i64;
+  if (!is_size || opaque_depth(*folded) > max_simplify_depth) return Dim(folded);
+  return to_dim(SizeAlgebra().simplify(*folded));
 }
 
 Range tessera::ir::bounds(const Dim& dim) {
@@ -104,10 +113,14 @@ Dim tessera::ir::substitute(const Dim& dim, const std::function<std::optional<Di
     const auto value = var != nullptr ? value_of(*var) : std::nullopt;
     return value.value_or(Dim(ExprRef(&expr)));
   };
-  const auto operation = [](const ScalarOp& op, const Dim& a, const Dim& b) {
-    return binary(op.opcode, a, b);
+  const auto operation = [](const ScalarOp& op, std::span<const Dim* const> values) {
+    if (is_size_operation(op)) return binary(op.opcode, *values[0], *values[1]);
+    SmallVector<ExprRef, 2> operands;
+    for (const Dim* value : values) operands.push_back(expression_of(*value));
+    return Dim(refold(op, std::move(operands)));
   };
-  return fold_expression<Dim>(*dim.expr(), is_size_operation, leaf, operation);
+  return fold_expression<Dim>(
+      *dim.expr(), [](const Expr& expr) { return is<ScalarOp>(expr); }, leaf, operation);
 }
 
 std::optional<std::int64_t> tessera::ir::evaluate(

@@ -20,10 +20,21 @@ void destroy(const Node* node) {
   visit_node(*node, [](const auto& concrete) { delete &concrete; });
 }
 
-/// Nodes whose last reference went away while another one was being destroyed. It lives on the stack of the
-/// outermost release, so that nodes may be released at any time, also by the destructors of static objects.
-using DyingNodes = std::vector<const Node*>;
-thread_local DyingNodes* dying = nullptr;
+/// A list of nodes whose last reference went away while another one was being destroyed. Freeing must not
+/// allocate, and a dead node's place in its source is not asked for: the address of the next node is kept
+/// there.
+thread_local const Node* dying = nullptr;
+thread_local bool is_destroying = false;
+
+void link_before(Span& span, const Node* next) {
+  const auto bits = reinterpret_cast<std::uint64_t>(next);
+  span.line = static_cast<std::uint32_t>(bits);
+  span.column = static_cast<std::uint32_t>(bits >> 32);
+}
+
+const Node* next_of(const Span& span) {
+  return reinterpret_cast<const Node*>(std::uint64_t{span.column} << 32 | span.line);
+}
 
 std::uint64_t next_variable_id() {
   static std::atomic<std::uint64_t> next{1};
@@ -47,19 +58,15 @@ double rounded_to(double value, Dtype dtype) {
 }  // namespace
 
 void Node::release_last(const Node* node) {
-  if (dying != nullptr) {
-    dying->push_back(node);
-    return;
-  }
-  DyingNodes waiting;
-  dying = &waiting;
-  destroy(node);
-  while (!waiting.empty()) {
-    const Node* next = waiting.back();
-    waiting.pop_back();
+  link_before(const_cast<Node*>(node)->span_, dying);
+  dying = node;
+  if (is_destroying) return;
+  is_destroying = true;
+  while (dying != nullptr) {
+    const Node* next = std::exchange(dying, next_of(dying->span_));
     destroy(next);
   }
-  dying = nullptr;
+  is_destroying = false;
 }
 
 std::string_view tessera::ir::to_string(NodeKind kind) {

@@ -202,7 +202,7 @@ class Parser final : public ScalarContext {
   }
   Result<void> parse_into(Dtype& out, FieldKind, bool) {
     const auto dtype = parse_dtype(lexer_.peek_word());
-    if (!dtype) return lexer_.expected("a dtype");
+    if (!dtype) return lexer_.expected(cat("a dtype (", join(all_dtypes(), " "), ")"));
     lexer_.advance(to_string(*dtype).size());
     out = *dtype;
     return {};
@@ -340,7 +340,7 @@ class Parser final : public ScalarContext {
   Result<TypeRef> type() {
     if (lexer_.peek() == '(') return TypeRef(TESSERA_TRY(node<TupleType>()));
     const std::string_view word = lexer_.peek_word();
-    if (!parse_dtype(word)) return lexer_.expected("a type");
+    if (!parse_dtype(word)) return lexer_.expected(cat("a type (dtypes: ", join(all_dtypes(), " "), ")"));
     if (lexer_.raw(word.size()) == '[') return TypeRef(TESSERA_TRY(node<TensorType>()));
     return TypeRef(TESSERA_TRY(node<ScalarType>()));
   }
@@ -440,15 +440,18 @@ class Parser final : public ScalarContext {
   }
 
   /// Lines are counted from where the last span was taken, so that a long text costs one scan.
-  Span here() {
+  Span here() override {
     const std::size_t at = lexer_.next_offset();
     const std::string_view text = source_.text();
-    for (; scanned_ < at; ++scanned_)
+    for (; scanned_ < at; ++scanned_) {
+      if ((static_cast<unsigned char>(text[scanned_]) & 0xc0) != 0x80)
+        ++column_;  // the start of a code point
       if (text[scanned_] == '\n') {
         ++line_;
-        line_begin_ = scanned_ + 1;
+        column_ = 1;
       }
-    return {file_, line_, static_cast<std::uint32_t>(at - line_begin_ + 1)};
+    }
+    return {file_, line_, column_};
   }
 
   SourceText source_;
@@ -456,7 +459,7 @@ class Parser final : public ScalarContext {
   Ref<SourceFile> file_;
   std::size_t scanned_ = 0;
   std::uint32_t line_ = 1;
-  std::size_t line_begin_ = 0;
+  std::uint32_t column_ = 1;
   int depth_ = 0;
   std::string pending_name_;  ///< of the function that is about to be read
   TypeRef plain_size_type_ = scalar_type(Dtype::i64);

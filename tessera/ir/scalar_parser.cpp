@@ -39,6 +39,7 @@ class ScalarParser {
     Dtype dtype = Dtype::i64;
     std::size_t first_operand = 0;
     std::size_t offset = 0;
+    Span span = {};
   };
 
   Result<void> lets() {
@@ -88,8 +89,9 @@ class ScalarParser {
       return false;  // a literal: f32.inf, f32.bits(…)
     const auto opcode = parse_scalar_opcode(name);
     if (!opcode) return lexer_.error(cat("unknown scalar function '", shortened(name, 40), "'"));
+    const Span span = context_.here();
     lexer_.advance(dot + 1 + length + 1);
-    pending_.push_back({Pending::Kind::function, *opcode, *dtype, operands_.size(), at});
+    pending_.push_back({Pending::Kind::function, *opcode, *dtype, operands_.size(), at, span});
     return true;
   }
 
@@ -112,9 +114,10 @@ class ScalarParser {
       if (std::string_view("+-*/%<>=!&|^").find(next) == std::string_view::npos) return false;
       for (ScalarOpcode opcode : infix_opcodes) {
         const std::size_t at = lexer_.next_offset();
+        const Span span = context_.here();
         if (!lexer_.accept(info(opcode).symbol)) continue;
         TESSERA_TRY(reduce(info(opcode).precedence, floor));
-        pending_.push_back({.kind = Pending::Kind::infix, .opcode = opcode, .offset = at});
+        pending_.push_back({.kind = Pending::Kind::infix, .opcode = opcode, .offset = at, .span = span});
         return true;
       }
       return false;
@@ -155,11 +158,11 @@ class ScalarParser {
       return lexer_.error_at(pending.offset, cat("'", opcode.name, "' takes ", opcode.arity,
                                                  " operands, got ", operands.size()));
     if (pending.kind == Pending::Kind::function && pending.opcode == ScalarOpcode::cast) {
-      operands_.push_back(scalar_cast(pending.dtype, operands[0]));
+      operands_.push_back(scalar_cast(pending.dtype, operands[0], pending.span));
     } else if (pending.kind == Pending::Kind::function && pending.opcode == ScalarOpcode::bitcast) {
-      operands_.push_back(scalar_bitcast(pending.dtype, operands[0]));
+      operands_.push_back(scalar_bitcast(pending.dtype, operands[0], pending.span));
     } else {
-      ExprRef out = scalar_op(pending.opcode, std::move(operands));
+      ExprRef out = scalar_op(pending.opcode, std::move(operands), pending.span);
       const Dtype dtype = static_cast<const ScalarOp&>(*out).dtype;
       if (pending.kind == Pending::Kind::function && dtype != pending.dtype)
         return lexer_.error_at(pending.offset, cat("'", opcode.name, "' of these operands is ",
@@ -191,20 +194,20 @@ class ScalarParser {
   }
 
   /// ":dtype" behind a literal, or the default.
-  Dtype suffix(Dtype otherwise) {
+  Result<Dtype> suffix(Dtype otherwise) {
     if (lexer_.raw() != ':') return otherwise;
-    std::string word;
-    while (is_word_char(lexer_.raw(1 + word.size()))) word += lexer_.raw(1 + word.size());
-    const auto dtype = parse_dtype(word);
-    if (dtype) lexer_.advance(1 + word.size());
-    return dtype.value_or(otherwise);
+    lexer_.advance();
+    const auto dtype = parse_dtype(lexer_.peek_word());
+    if (!dtype) return lexer_.expected(cat("a dtype (", join(all_dtypes(), " "), ")"));
+    lexer_.advance(to_string(*dtype).size());
+    return *dtype;
   }
 
   Result<ExprRef> number() {
     const std::size_t at = lexer_.next_offset();
     bool is_float_text = false;
     const std::string_view digits = lexer_.number(is_float_text);
-    const Dtype dtype = suffix(is_float_text ? Dtype::f32 : Dtype::i64);
+    const Dtype dtype = TESSERA_TRY(suffix(is_float_text ? Dtype::f32 : Dtype::i64));
     if (is_float(dtype)) {
       const auto value = parse_float(digits, dtype);
       if (!value)
@@ -222,7 +225,8 @@ class ScalarParser {
     const std::int64_t slot = TESSERA_TRY(lexer_.integer("the number of a parameter"));
     if (slot < 0 || slot > std::numeric_limits<std::uint32_t>::max())
       return lexer_.error_at(at, cat("parameter ", slot, " is out of range"));
-    return ExprRef(param(static_cast<std::uint32_t>(slot), suffix(Dtype::f32)));
+    const Dtype dtype = TESSERA_TRY(suffix(Dtype::f32));
+    return ExprRef(param(static_cast<std::uint32_t>(slot), dtype));
   }
 
   Result<ExprRef> let_reference() {

@@ -13,6 +13,8 @@ namespace tessera::ir {
 class ScalarContext {
  public:
   virtual ~ScalarContext() = default;
+  /// The place of the next token.
+  virtual Span here() = 0;
   virtual Result<ExprRef> variable_named(const std::string& name, std::size_t offset) = 0;
 };
 

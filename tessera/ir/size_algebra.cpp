@@ -5,6 +5,8 @@
 
 #include "tessera/base/checked.h"
 #include "tessera/ir/dim.h"
+#include "tessera/ir/fold_expression.h"
+#include "tessera/ir/scalar_fold.h"
 #include "tessera/ir/structural_equal.h"
 
 using namespace tessera;
@@ -12,7 +14,7 @@ using namespace tessera::ir;
 
 namespace {
 
-constexpr std::size_t max_terms = 4096;  // a product of sums that would have more stays a product
+constexpr std::size_t max_terms = 1024;  // a sum or product of sums that would have more stays what it is
 // How far comparing and bounding look into nested // % min max: the cost doubles per level.
 constexpr int max_atom_depth = 12;
 
@@ -82,6 +84,13 @@ std::optional<Sum> extreme_of(ScalarOpcode opcode, const Sum& a, const Sum& b) {
   return std::nullopt;
 }
 
+/// Truncating is rounding down where nothing is negative.
+ScalarOpcode rounded_down(ScalarOpcode opcode, const Sum& a, const Sum& b) {
+  if (opcode != ScalarOpcode::div && opcode != ScalarOpcode::fmod) return opcode;
+  if (range_of(a).lower.value_or(-1) < 0 || range_of(b).lower.value_or(0) < 1) return opcode;
+  return opcode == ScalarOpcode::div ? ScalarOpcode::floor_div : ScalarOpcode::floor_mod;
+}
+
 bool is_polynomial_operation(const Expr& expr) {
   if (!is_size_operation(expr)) return false;
   const ScalarOpcode opcode = static_cast<const ScalarOp&>(expr).opcode;
@@ -90,7 +99,8 @@ bool is_polynomial_operation(const Expr& expr) {
 
 Sum leaf_terms(const Expr& expr) {
   const auto* constant = as<IntConst>(expr);
-  return constant != nullptr ? constant_sum(constant->value) : atom_sum(ExprRef(&expr));
+  const bool is_size = constant != nullptr && constant->dtype == Dtype::i64;
+  return is_size ? constant_sum(constant->value) : atom_sum(ExprRef(&expr));
 }
 
 using Bound = std::optional<std::int64_t>;
@@ -103,6 +113,7 @@ Range add_ranges(const Range& a, const Range& b) {
 }
 
 Range multiply_ranges(const Range& a, const Range& b) {
+  if (a == Range{1, 1}) return b;
   const bool non_negative = a.lower.value_or(-1) >= 0 && b.lower.value_or(-1) >= 0;
   if (non_negative) {
     Range out{checked_mul(*a.lower, *b.lower), std::nullopt};
@@ -140,6 +151,18 @@ Range scaled(const Range& range, std::int64_t factor) {
 Bound smaller(Bound a, Bound b) { return a && b ? std::min(*a, *b) : a ? a : b; }
 Bound larger(Bound a, Bound b) { return a && b ? std::max(*a, *b) : a ? a : b; }
 
+/// Of a // b. REQUIRES b is at least 1.
+Range quotient_range(const Range& a, const Range& b) {
+  const auto divided = [&](std::int64_t end, bool by_smallest, std::int64_t by_anything) {
+    if (by_smallest) return tessera::floor_div(end, *b.lower);
+    return b.upper ? tessera::floor_div(end, *b.upper) : by_anything;
+  };
+  Range out;
+  if (a.lower) out.lower = divided(*a.lower, *a.lower < 0, 0);
+  if (a.upper) out.upper = divided(*a.upper, *a.upper >= 0, -1);
+  return out;
+}
+
 Range sum_range(const Sum& sum, int depth);
 
 Range op_range(const ScalarOp& scalar, int depth) {
@@ -156,13 +179,8 @@ Range op_range(const ScalarOp& scalar, int depth) {
       return {a.lower && b.lower ? smaller(a.lower, b.lower) : Bound(), smaller(a.upper, b.upper)};
     case ScalarOpcode::max:
       return {larger(a.lower, b.lower), a.upper && b.upper ? larger(a.upper, b.upper) : Bound()};
-    case ScalarOpcode::floor_div: {
-      if (!positive_divisor || a.lower.value_or(-1) < 0) return {};
-      Range out{0, std::nullopt};
-      if (b.upper) out.lower = tessera::floor_div(*a.lower, *b.upper);
-      if (a.upper) out.upper = tessera::floor_div(*a.upper, *b.lower);
-      return out;
-    }
+    case ScalarOpcode::floor_div:
+      return positive_divisor ? quotient_range(a, b) : Range();
     case ScalarOpcode::floor_mod:
       if (!positive_divisor) return {};
       return {0, b.upper ? Bound(*b.upper - 1) : Bound()};
@@ -196,7 +214,7 @@ Range sum_range(const Sum& sum, int depth) {
 bool tessera::ir::is_size_operation(const Expr& expr) {
   const auto* scalar = as<ScalarOp>(expr);
   return scalar != nullptr && scalar->operands.size() == 2 && scalar->dtype == Dtype::i64 &&
-         scalar->opcode != ScalarOpcode::div;
+         scalar_dtype(*scalar->operands[0]) == Dtype::i64 && scalar_dtype(*scalar->operands[1]) == Dtype::i64;
 }
 
 std::strong_ordering SizeAlgebra::compare_atoms(const Expr& a, const Expr& b, int depth) const {
@@ -232,12 +250,17 @@ std::strong_ordering SizeAlgebra::compare_terms(const Term& a, const Term& b) co
 std::optional<Sum> SizeAlgebra::normalised(Sum terms) const {
   std::stable_sort(terms.begin(), terms.end(),
                    [&](const Term& a, const Term& b) { return compare_terms(a, b) < 0; });
+  return joined(std::move(terms));
+}
+
+/// The same for terms that are sorted.
+std::optional<Sum> SizeAlgebra::joined(Sum terms) {
   Sum out;
   for (Term& term : terms) {
     if (!out.empty() && same_factors(out.back(), term)) {
-      const auto joined = checked_add(out.back().coefficient, term.coefficient);
-      if (!joined) return std::nullopt;
-      out.back().coefficient = *joined;
+      const auto sum = checked_add(out.back().coefficient, term.coefficient);
+      if (!sum) return std::nullopt;
+      out.back().coefficient = *sum;
     } else {
       if (!out.empty() && out.back().coefficient == 0) out.pop_back();
       out.push_back(std::move(term));
@@ -248,12 +271,16 @@ std::optional<Sum> SizeAlgebra::normalised(Sum terms) const {
 }
 
 std::optional<Sum> SizeAlgebra::add(Sum a, const Sum& b, std::int64_t sign) const {
+  if (a.size() + b.size() > max_terms) return std::nullopt;
+  const auto middle = static_cast<std::ptrdiff_t>(a.size());
   for (const Term& term : b) {
     const auto coefficient = checked_mul(term.coefficient, sign);
     if (!coefficient) return std::nullopt;
     a.push_back({*coefficient, term.factors});
   }
-  return normalised(std::move(a));
+  std::inplace_merge(a.begin(), a.begin() + middle, a.end(),
+                     [&](const Term& x, const Term& y) { return compare_terms(x, y) < 0; });
+  return joined(std::move(a));
 }
 
 std::optional<Sum> SizeAlgebra::multiply(const Sum& a, const Sum& b) const {
@@ -339,48 +366,95 @@ std::optional<Sum> SizeAlgebra::floor_mod(const Sum& a, const Sum& b) const {
   return std::nullopt;
 }
 
-Sum SizeAlgebra::combine(ScalarOpcode opcode, const Sum& a, const Sum& b) const {
-  std::optional<Sum> out;
+/// a / b where nothing is lost, else nothing.
+std::optional<Sum> SizeAlgebra::without_rounding(const Sum& a, const Sum& b) const {
+  const auto y = as_constant(b);
+  if (!y) return b.size() == 1 ? divide_exactly(a, b[0]) : std::nullopt;
+  if (*y == 0 || *y == -1) return *y == 0 ? Sum{} : add({}, a, -1);
+  Sum out;
+  for (const Term& term : a) {
+    if (term.coefficient % *y != 0) return std::nullopt;
+    out.push_back({term.coefficient / *y, term.factors});
+  }
+  return out;
+}
+
+/// Shifts by a number are products and quotients of powers of two.
+std::optional<Sum> SizeAlgebra::shift(ScalarOpcode opcode, const Sum& a, const Sum& by) const {
+  const auto distance = as_constant(by);
+  if (!distance || *distance < 0 || *distance > 62) return std::nullopt;
+  const std::int64_t power = std::int64_t{1} << *distance;
+  return opcode == ScalarOpcode::shl ? multiply(a, constant_sum(power)) : divide(a, power);
+}
+
+std::optional<Sum> SizeAlgebra::rule(ScalarOpcode opcode, const Sum& a, const Sum& b) const {
   switch (opcode) {
     case ScalarOpcode::add:
-      out = add(a, b, 1);
-      break;
+      return add(a, b, 1);
     case ScalarOpcode::sub:
-      out = add(a, b, -1);
-      break;
+      return add(a, b, -1);
     case ScalarOpcode::mul:
-      out = multiply(a, b);
-      break;
+      return multiply(a, b);
+    case ScalarOpcode::div:
+      return without_rounding(a, b);
     case ScalarOpcode::floor_div:
-      out = floor_div(a, b);
-      break;
+      return floor_div(a, b);
     case ScalarOpcode::floor_mod:
-      out = floor_mod(a, b);
-      break;
+      return floor_mod(a, b);
+    case ScalarOpcode::fmod:
+      if (as_constant(b) == 0) return a;
+      return without_rounding(a, b) ? std::optional(Sum{}) : std::nullopt;
+    case ScalarOpcode::shl:
+    case ScalarOpcode::shr:
+      return shift(opcode, a, b);
     case ScalarOpcode::min:
     case ScalarOpcode::max:
-      out = extreme_of(opcode, a, b);
-      break;
+      return extreme_of(opcode, a, b);
     default:
-      break;
+      return std::nullopt;
   }
-  if (out) return *std::move(out);
+}
+
+Sum SizeAlgebra::combine(ScalarOpcode opcode, const Sum& a, const Sum& b) const {
+  if (const auto x = as_constant(a), y = as_constant(b); x && y)
+    if (const auto value = evaluate_integers(opcode, *x, *y)) return constant_sum(*value);
+  opcode = rounded_down(opcode, a, b);
+  if (auto out = rule(opcode, a, b)) return *std::move(out);
   ExprRef x = build(a), y = build(b);
   if (info(opcode).commutative && compare_atoms(*x, *y) > 0) std::swap(x, y);
   return atom_sum(op(opcode, std::move(x), std::move(y)));
 }
 
 Sum SizeAlgebra::simplify(const Expr& root) const {
-  return fold_expression<Sum>(
-      root, is_size_operation, leaf_terms,
-      [&](const ScalarOp& op, const Sum& a, const Sum& b) { return combine(op.opcode, a, b); });
+  /// An i64 expression as terms, any other as it is.
+  struct Value {
+    Sum terms;
+    ExprRef other;
+  };
+  const auto value_of = [](const ExprRef& expr) {
+    return scalar_dtype(*expr) == Dtype::i64 ? Value{terms_of(Dim(expr)), nullptr} : Value{{}, expr};
+  };
+  return fold_expression<Value>(
+             root, [](const Expr& expr) { return is<ScalarOp>(expr); },
+             [&](const Expr& leaf) { return value_of(ExprRef(&leaf)); },
+             [&](const ScalarOp& scalar, std::span<const Value* const> values) {
+               const bool by_zero = is_division(scalar.opcode) && as_constant(values[1]->terms) == 0;
+               if (is_size_operation(scalar) && !by_zero)
+                 return Value{combine(scalar.opcode, values[0]->terms, values[1]->terms), nullptr};
+               SmallVector<ExprRef, 2> operands;
+               for (const Value* value : values)
+                 operands.push_back(value->other != nullptr ? value->other : build(value->terms));
+               return value_of(refold(scalar, std::move(operands)));
+             })
+      .terms;
 }
 
 Sum tessera::ir::terms_of(const Dim& dim) {
   if (dim.is_constant()) return constant_sum(dim.value());
-  return fold_expression<Sum>(
-      *dim.expr(), is_polynomial_operation, leaf_terms,
-      [](const ScalarOp& op, const Sum& a, const Sum& b) { return SizeAlgebra().combine(op.opcode, a, b); });
+  return fold_expression<Sum>(*dim.expr(), is_polynomial_operation, leaf_terms,
+                              [](const ScalarOp& op, std::span<const Sum* const> values) {
+                                return SizeAlgebra().combine(op.opcode, *values[0], *values[1]);
+                              });
 }
 
 Dim tessera::ir::to_dim(const Sum& sum) {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "tessera/ir/expr.h"
-#include "tessera/ir/node_table.h"
 
 namespace tessera::ir {
 
@@ -24,19 +23,24 @@ class SizeAlgebra {
  public:
   /// The sum of an operation on two sums; what has no rule becomes an atom.
   [[nodiscard]] Sum combine(ScalarOpcode opcode, const Sum& a, const Sum& b) const;
-  /// The terms of an expression, with all its operations done again.
+  /// The terms of an i64 expression, with all its operations done again. A division by zero stays as it is
+  /// written.
   [[nodiscard]] Sum simplify(const Expr& root) const;
 
  private:
   [[nodiscard]] std::strong_ordering compare_atoms(const Expr& a, const Expr& b, int depth = 0) const;
   [[nodiscard]] std::strong_ordering compare_terms(const Term& a, const Term& b) const;
   [[nodiscard]] std::optional<Sum> normalised(Sum terms) const;
+  [[nodiscard]] static std::optional<Sum> joined(Sum terms);
   [[nodiscard]] std::optional<Sum> add(Sum a, const Sum& b, std::int64_t sign) const;
   [[nodiscard]] std::optional<Sum> multiply(const Sum& a, const Sum& b) const;
   [[nodiscard]] std::optional<Sum> divide(const Sum& a, std::int64_t c) const;
   [[nodiscard]] std::optional<Sum> divide_exactly(const Sum& a, const Term& b) const;
+  [[nodiscard]] std::optional<Sum> without_rounding(const Sum& a, const Sum& b) const;
   [[nodiscard]] std::optional<Sum> floor_div(const Sum& a, const Sum& b) const;
   [[nodiscard]] std::optional<Sum> floor_mod(const Sum& a, const Sum& b) const;
+  [[nodiscard]] std::optional<Sum> shift(ScalarOpcode opcode, const Sum& a, const Sum& by) const;
+  [[nodiscard]] std::optional<Sum> rule(ScalarOpcode opcode, const Sum& a, const Sum& b) const;
 };
 
 /// The terms of a dimension that is in normal form.
@@ -44,38 +48,7 @@ class SizeAlgebra {
 [[nodiscard]] Dim to_dim(const Sum& sum);
 [[nodiscard]] Range range_of(const Sum& sum);
 
-/// An i64 operation of two operands that the algebra knows.
+/// An i64 operation of two operands, which are i64 themselves.
 [[nodiscard]] bool is_size_operation(const Expr& expr);
-
-/// Calls `leaf(expr)` or `operation(op, a, b)` for each node below, children first, each once; no recursion.
-/// The value of the root.
-template <class V, class IsOperation, class Leaf, class Operation>
-V fold_expression(const Expr& root, IsOperation&& is_operation, Leaf&& leaf, Operation&& operation) {
-  NodeTable<V> done;
-  std::vector<const Expr*> stack{&root};
-  while (!stack.empty()) {
-    const Expr& expr = *stack.back();
-    if (done.find(expr) != nullptr) {
-      stack.pop_back();
-      continue;
-    }
-    if (!is_operation(expr)) {
-      V value = leaf(expr);
-      done[expr] = std::move(value);
-      stack.pop_back();
-      continue;
-    }
-    const auto& op = static_cast<const ScalarOp&>(expr);
-    const V* a = done.find(*op.operands[0]);
-    const V* b = done.find(*op.operands[1]);
-    if (b == nullptr) stack.push_back(op.operands[1].get());
-    if (a == nullptr) stack.push_back(op.operands[0].get());
-    if (a == nullptr || b == nullptr) continue;
-    V value = operation(op, *a, *b);
-    done[expr] = std::move(value);
-    stack.pop_back();
-  }
-  return std::move(*done.find(root));
-}
 
 }  // namespace tessera::ir

@@ -243,7 +243,10 @@ TEST(Parse, RefusesWhatIsWrong) {
   EXPECT_EQ(message("expr f32.exp(1.0, 2.0)"), "'exp' takes 1 operands, got 2");
   EXPECT_EQ(message("expr f32.exp(1.0:f64)"), "'exp' of these operands is f64, not f32");
   EXPECT_EQ(message("expr !0"), "shared expression !0 is not defined here");
-  EXPECT_EQ(message("type f33[2]"), "expected a type, got 'f33'");
+  EXPECT_EQ(message("expr 7:f99"),
+            "expected a dtype (f64 f32 f16 bf16 i64 i32 i16 i8 u8 u16 u32 u64 bool), got 'f99'");
+  EXPECT_EQ(message("type f33[2]"),
+            "expected a type (dtypes: f64 f32 f16 bf16 i64 i32 i16 i8 u8 u16 u32 u64 bool), got 'f33'");
   EXPECT_EQ(message("type f32[1.5]"), "expected a dimension: an i64 expression");
   EXPECT_EQ(message("func f(x, x) { return x }"), "'x' is defined twice");
   EXPECT_EQ(message("func f() { return } func f() { return }"), "function 'f' is defined twice");

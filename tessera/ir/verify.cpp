@@ -10,6 +10,8 @@
 #include "tessera/ir/node_table.h"
 #include "tessera/ir/print.h"
 #include "tessera/ir/rewrite.h"
+#include "tessera/ir/scalar_fold.h"
+#include "tessera/ir/size_algebra.h"
 #include "tessera/ir/structural_equal.h"
 #include "tessera/ir/visit.h"
 #include "tessera/ir/walk.h"
@@ -150,9 +152,24 @@ class ScopeVerifier {
       scalars(*dim.expr(), at);
       if (scalar_dtype(*dim.expr()) != Dtype::i64)
         fail(at, cat("dimension ", to_text(dim), " is not an i64 expression"));
+      else if (const auto why = why_no_size(dim))
+        fail(at, cat("dimension ", to_text(dim), " ", *why));
       else if (const auto upper = bounds(dim).upper; upper && *upper < 0)
         fail(at, cat("dimension ", to_text(dim), " is at most ", *upper, ", which is negative"));
     }
+  }
+
+  /// Why an expression has no value as a size: it was simplified, and what is left can tell.
+  static std::optional<std::string_view> why_no_size(const Dim& dim) {
+    if (dim.is_constant()) return std::nullopt;
+    bool is_known = true;
+    for (const Node* node : post_order(*dim.expr())) {
+      const auto* expr = node->kind() >= NodeKind::var ? static_cast<const Expr*>(node) : nullptr;
+      if (expr != nullptr && divides_by_zero(*expr)) return "divides by zero";
+      const bool is_size = expr != nullptr && (is<IntConst>(*expr) || is_size_operation(*expr));
+      is_known = is_known && is_size;
+    }
+    return is_known ? std::optional<std::string_view>("does not fit 64 bits") : std::nullopt;
   }
 
   TypeRef operand(const Expr& expr, const Node& at, std::string_view what) {
@@ -192,7 +209,7 @@ class ScopeVerifier {
       const auto* op = as<ScalarOp>(expr);
       if (op == nullptr) continue;
       if (bool& known = checked_[*op]; std::exchange(known, true)) continue;
-      check_scalar_op(*op, at);
+      check_scalar_op(*op, op->span().line != 0 ? *op : at);
       for (std::size_t i = op->operands.size(); i-- > 0;) stack.push_back(op->operands[i].get());
     }
   }
@@ -284,6 +301,24 @@ class ScopeVerifier {
     };
   }
 
+  /// A size that is outside of what the body says of its symbol, for all values.
+  void check_sizes(const Function& body, const std::vector<ExprRef>& given, const Node& at,
+                   std::string_view what) {
+    for (std::size_t i = 0; i < body.dims.size() && i < given.size(); ++i) {
+      const auto* type = as<ScalarType>(body.dims[i]->type);
+      if (type == nullptr || scalar_dtype(*given[i]) != Dtype::i64) continue;
+      const Dim size = simplified(given[i]);
+      const Range has = bounds(size);
+      const std::int64_t lower = type->range.lower.value_or(0);
+      if (has.upper && *has.upper < lower)
+        fail(at, cat("size '", describe(*body.dims[i]), "' of ", what, " is at least ", lower, ", but ",
+                     to_text(size), " is given"));
+      if (has.lower && type->range.upper && *has.lower > *type->range.upper)
+        fail(at, cat("size '", describe(*body.dims[i]), "' of ", what, " is at most ", *type->range.upper,
+                     ", but ", to_text(size), " is given"));
+    }
+  }
+
   /// Checks the arguments of a body and gives the types of its results, as seen from outside.
   std::optional<Types> enter(const FunctionRef& body, const std::vector<ExprRef>& given_dims,
                              const Types& args, const Node& at, std::string_view what) {
@@ -293,6 +328,7 @@ class ScopeVerifier {
     }
     if (body->dims.size() != given_dims.size())
       fail(at, cat(what, " takes ", body->dims.size(), " sizes, got ", given_dims.size()));
+    check_sizes(*body, given_dims, at, what);
     const auto size_of_symbol = sizes(*body, given_dims);
     if (body->params.size() != args.size()) {
       fail(at, cat(what, " takes ", body->params.size(), " values, got ", args.size()));
@@ -331,6 +367,8 @@ class ScopeVerifier {
       scalars(*one, at);
       if (scalar_dtype(*one) != Dtype::i64)
         fail(at, cat("a size must be an i64 expression, not '", describe(*one), "'"));
+      else if (const auto why = why_no_size(simplified(one)))
+        fail(at, cat("size ", to_text(Dim(one)), " ", *why));
     }
   }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tessera/base/text.h"
 #include "tessera/ir/parse.h"
 #include "tessera/ir/print.h"
 #include "tessera/ir/rewrite.h"
@@ -48,6 +49,42 @@ TEST(Verify, FindsScopeErrors) {
   region->body = inner;
   const auto outer = function({.params = {x}, .body = {assign(y, seal(std::move(region)))}, .results = {y}});
   EXPECT_EQ(verify_all(*outer)[0].message(), "'x' is used but not defined before");
+}
+
+TEST(Verify, FindsSizesThatHaveNoValue) {
+  EXPECT_EQ(errors_of("type f32[(0 - 7) / 2]"), Errors{"dimension -3 is negative"});
+  EXPECT_EQ(errors_of("type f32[8 / 2, 7 % 4, 1 << 3, i64.min(3, 4), i64.select(3 < 4, 5, 0 - 5)]"),
+            Errors{});
+  EXPECT_EQ(errors_of("type f32[i64.neg(7)]"), Errors{"dimension -7 is negative"});
+  EXPECT_EQ(errors_of("type f32[8 / 0]"), Errors{"dimension 8 / 0 divides by zero"});
+  EXPECT_EQ(errors_of("type f32[8 // 0, 4]"), Errors{"dimension 8 // 0 divides by zero"});
+  EXPECT_EQ(errors_of("free N type f32[N % (2 - 2) + 1]"), Errors{"dimension N % 0 + 1 divides by zero"});
+  EXPECT_EQ(errors_of("free N type f32[8 // (N - N)]"), Errors{"dimension 8 // 0 divides by zero"});
+  EXPECT_EQ(errors_of("type f32[9223372036854775807 + 1]"),
+            Errors{"dimension 1 + 9223372036854775807 does not fit 64 bits"});
+  EXPECT_EQ(errors_of("type f32[i64.pow(2, 64)]"), Errors{"dimension i64.pow(2, 64) does not fit 64 bits"});
+  EXPECT_EQ(errors_of("type f32[1 << 63]"), Errors{"dimension 1 << 63 does not fit 64 bits"});
+  EXPECT_EQ(errors_of("free N: i64 in 1.. type f32[(0 - N) // 2]").size(), 1u);
+  EXPECT_EQ(errors_of("free N type f32[4 + 1:i32]"),
+            Errors{"operands of scalar 'add' have different dtypes: i64 and i32"});
+}
+
+TEST(Verify, SizesGivenToAFunctionAreInItsBounds) {
+  const std::string_view callee = "local func f[N: i64 in 2..4](x: f32[N]) { return x }\n";
+  const auto given = [&](std::string_view size) {
+    return errors_of(
+        cat(callee, "func g(x: f32[", size, "]) { y: f32[", size, "] = call @f[", size, "](x) return y }"));
+  };
+  EXPECT_EQ(given("6 / 2"), Errors{});
+  EXPECT_EQ(given("1"), Errors{"size 'N' of the callee is at least 2, but 1 is given"});
+  EXPECT_EQ(given("5"), Errors{"size 'N' of the callee is at most 4, but 5 is given"});
+}
+
+TEST(Verify, AnExpressionSaysWhereItIsWrong) {
+  const auto errors = verify_all(*value_or_throw(parse("free a: f32\nexpr 1.0 + f32.select(a, a, 1.0)")));
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors[0].span().line, 2u);
+  EXPECT_EQ(errors[0].span().column, 12u);
 }
 
 TEST(Verify, FindsSizesThatCannotBe) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/engine/engine.h"
+#include "tessera/model/node_label.h"
 #include "tessera/model/tensor_target.h"
 #include "tessera/onnx/import.h"
 #include "tessera/tensor/call.h"
@@ -14,6 +15,7 @@ struct OnnxModel::State {
   onnx::Limits limits;
   std::shared_ptr<engine::Engine> engine;
   WeightTensors weights;
+  std::vector<const char*> labels;
   std::vector<OnnxValue> inputs, outputs;
 };
 
@@ -92,7 +94,7 @@ std::vector<Tensor> OnnxModel::operator()(std::span<const Tensor> inputs, Here h
       return Error(ErrorCode::invalid_argument,
                    cat("the model takes ", required.size(), " inputs, got ", inputs.size()), file);
     onnx::Budget budget(state_->limits);
-    TensorTarget target(state_->engine, detail::caller_of(here), state_->weights, budget);
+    TensorTarget target(state_->engine, state_->labels, state_->weights, budget);
     onnx::Items items;
     std::size_t next = 0;
     for (const onnx::ValueInfo& input : model.graph.inputs) {
@@ -140,6 +142,7 @@ OnnxModel tessera::load_onnx(const std::string& path, const OnnxOptions& options
     state->limits = options.limits;
     state->engine = options.engine != nullptr ? options.engine : engine::Engine::default_engine();
     add_weights(state->model, state->engine, state->weights);
+    state->labels = node_labels(state->model);
     for (const onnx::ValueInfo* input : onnx::required_inputs(state->model))
       state->inputs.push_back(described(*input));
     for (const onnx::ValueInfo& output : state->model.graph.outputs)

@@ -107,6 +107,23 @@ TEST(OnnxModel, ErrorsNameFileNodeAndCaller) {
   EXPECT_NE(message_of([&] { (void)ts::load_onnx("nowhere.onnx"); }).find("nowhere.onnx"), std::string::npos);
 }
 
+TEST(OnnxModel, WhatIsWrongWhenItIsEvaluatedNamesTheNode) {
+  OnnxFile file;
+  file.nodes = {onnx_node("Relu", {"x"}, {"r"}, "first"),
+                onnx_node("Cast", {"r"}, {"i"}, "to_index", {onnx_attribute("to", 7)}),
+                onnx_node("Gather", {"w", "i"}, {"y"}, "lookup")};
+  file.tensors = {onnx_tensor("w", {3}, {1, 2, 3})};
+  file.inputs = {onnx_value("x", {"N"})};
+  file.outputs = {onnx_value("y", {"N"})};
+  ts::Tensor y;
+  {
+    const ts::OnnxModel model = ts::load_onnx(file.write("lookup.onnx"));
+    y = model({ts::from_vector<float>({9, 0}, {2})})[0];
+  }
+  const std::string message = message_of([&] { (void)values(y); });
+  EXPECT_NE(message.find("lookup.onnx: node 'lookup' (Gather)"), std::string::npos) << message;
+}
+
 TEST(OnnxModel, ListsAllOperatorsThatAreNotThere) {
   OnnxFile file = dense_layer();
   file.nodes.push_back(onnx_node("Foo", {"y"}, {"foo"}));

@@ -19,7 +19,7 @@ constexpr std::int64_t max_folded_elements = 1 << 14;
 
 Tensor tessera::tensor_of(const HostTensor& elements, const std::shared_ptr<engine::Engine>& engine) {
   const op::Array& array = elements.array();
-  auto buffer = runtime::Buffer::wrap(array.data, elements.byte_size(), [elements] {});
+  auto buffer = runtime::Buffer::wrap_constant(array.data, elements.byte_size(), [elements] {});
   return Tensor::adopt(
       engine::make_leaf(engine, array.dtype, array.shape(), {std::move(buffer), array.layout}, {}));
 }

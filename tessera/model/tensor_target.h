@@ -19,9 +19,14 @@ using WeightTensors = std::unordered_map<const std::byte*, Tensor>;
 
 class TensorTarget final : public onnx::Target, private detail::NodeBuilder {
  public:
-  TensorTarget(std::shared_ptr<engine::Engine> engine, engine::Caller caller, const WeightTensors& weights,
-               onnx::Budget& budget)
-      : NodeBuilder(engine, caller), engine_(std::move(engine)), weights_(weights), budget_(budget) {}
+  /// `labels` name the nodes of the model, for what is recorded.
+  TensorTarget(std::shared_ptr<engine::Engine> engine, std::span<const char* const> labels,
+               const WeightTensors& weights, onnx::Budget& budget)
+      : NodeBuilder(engine),
+        engine_(std::move(engine)),
+        labels_(labels),
+        weights_(weights),
+        budget_(budget) {}
 
   /// A tensor of the caller.
   op::Value input(const Tensor& tensor);
@@ -33,7 +38,7 @@ class TensorTarget final : public onnx::Target, private detail::NodeBuilder {
   op::Value sizes_vector(std::span<const op::Dim> sizes) override;
   std::optional<op::HostTensor> elements(op::Value value) override;
   std::optional<std::vector<op::Dim>> sizes(op::Value value) override;
-  void at_node(std::uint32_t) override {}
+  void at_node(std::uint32_t line) override { set_caller({labels_[line - 1], 0}); }
   std::size_t mark() const override { return value_count(); }
   void hold(op::Value value) override;
   void release(op::Value value) override { --holders_[value.id]; }
@@ -52,6 +57,7 @@ class TensorTarget final : public onnx::Target, private detail::NodeBuilder {
                                                                   const op::ValueTypes& types) const;
 
   std::shared_ptr<engine::Engine> engine_;
+  std::span<const char* const> labels_;  ///< by line - 1
   const WeightTensors& weights_;
   onnx::Budget& budget_;
   std::unordered_map<std::uint32_t, op::HostTensor> known_;  ///< elements by value

@@ -77,8 +77,8 @@ TestOutcome outcome_of(const Error& error) {
 }
 
 /// The results of an imported function, as the values of a model.
-Result<std::vector<DataValue>> interpret_function(const ir::Function& function,
-                                                  std::span<const DataValue> inputs) {
+Result<std::vector<DataValue>> run_function(const ir::FunctionRef& function,
+                                            std::span<const DataValue> inputs, const FunctionRunner& runner) {
   std::vector<HostTensor> tensors;
   for (const DataValue& input : inputs) {
     if (input.kind != DataValue::Kind::tensor)
@@ -86,7 +86,8 @@ Result<std::vector<DataValue>> interpret_function(const ir::Function& function,
     tensors.push_back(input.tensors[0]);
   }
   std::vector<DataValue> out;
-  for (HostTensor& result : TESSERA_TRY(op::interpret(function, tensors)))
+  for (HostTensor& result :
+       TESSERA_TRY(runner ? runner(function, tensors) : op::interpret(*function, tensors)))
     out.push_back({DataValue::Kind::tensor, {std::move(result)}});
   return out;
 }
@@ -95,7 +96,7 @@ Result<std::string> run_data_set(const Model& model, const ir::FunctionRef& func
                                  const RunOptions& options, Tolerance tolerance) {
   std::string why = difference(TESSERA_TRY(run(model, set.inputs, options)), set.outputs, tolerance);
   if (!why.empty() || function == nullptr || set.inputs.size() != function->params.size()) return why;
-  why = difference(TESSERA_TRY(interpret_function(*function, set.inputs)), set.outputs, tolerance);
+  why = difference(TESSERA_TRY(run_function(function, set.inputs, options.function)), set.outputs, tolerance);
   return why.empty() ? why : cat("as a function: ", why);
 }
 
@@ -118,8 +119,9 @@ Result<std::vector<DataSet>> tessera::onnx::read_data_sets(const Model& model, c
   std::error_code error;
   for (fs::path set;
        set = fs::path(folder) / cat("test_data_set_", out.size()), fs::is_directory(set, error);) {
-    out.push_back({set.filename().string(), TESSERA_TRY(inputs_of(model, set, limits)),
-                   TESSERA_TRY(read_values(set, "output", types, limits))});
+    auto inputs = TESSERA_TRY(inputs_of(model, set, limits));
+    auto outputs = TESSERA_TRY(read_values(set, "output", types, limits));
+    out.push_back({set.filename().string(), std::move(inputs), std::move(outputs)});
     if (out.back().outputs.empty())
       return Error(ErrorCode::io, "the data set has no outputs", {set.string(), 0, 0});
   }
@@ -142,6 +144,21 @@ TestOutcome tessera::onnx::run_test(const std::string& folder, const RunOptions&
     if (!why->empty()) return {TestOutcome::Kind::failed, cat(set.name, ": ", *why), false};
   }
   return {TestOutcome::Kind::passed, {}, imported != nullptr};
+}
+
+Result<Skips> tessera::onnx::read_skips(std::string_view text, const std::string& file) {
+  Skips out;
+  for (std::uint32_t line = 1; !text.empty(); ++line) {
+    const std::string_view row = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(row.size() + 1, text.size()));
+    if (row.empty() || row[0] == '#') continue;
+    const std::size_t colon = row.find(": ");
+    if (colon == 0 || colon == std::string_view::npos)
+      return Error(ErrorCode::invalid_argument,
+                   cat("expected 'test: reason', got ", quote(shortened(row, 60))), {file, line, 0});
+    out[std::string(row.substr(0, colon))] = row.substr(colon + 2);
+  }
+  return out;
 }
 
 Result<std::vector<std::string>> tessera::onnx::find_tests(const std::string& root) {

@@ -2,6 +2,7 @@
 // test_data_set_N/{input,output}_N.pb.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,12 @@ struct TestOutcome {
 /// goes wrong is a failure.
 [[nodiscard]] TestOutcome run_test(const std::string& folder, const RunOptions& options = {},
                                    Tolerance tolerance = {});
+
+/// Tests that are known not to pass, with the reason.
+using Skips = std::map<std::string, std::string>;
+
+/// Reads lines "name: reason"; those that begin with # say something to people. `file` is for errors.
+[[nodiscard]] Result<Skips> read_skips(std::string_view text, const std::string& file);
 
 /// The inputs of a test and the outputs it expects.
 struct DataSet {

@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "tessera/ir/seal.h"
+#include "tessera/ir/visit.h"
 #include "tessera/ir/walk.h"
 #include "tessera/onnx/function_target.h"
 
@@ -27,10 +28,17 @@ std::vector<Ref<ir::Var>> FunctionTarget::captures_of(std::span<const Body* cons
   for (const Ref<ir::Var>& parameter : parameters) known.insert(parameter.get());
   for (const Ref<ir::Var>& size : size_symbols()) known.insert(size.get());
   std::vector<Ref<ir::Var>> out;
-  const auto use = [&](const ir::ExprRef& root) {
-    for (const ir::Node* node : ir::post_order(*root))
+  const auto use_all = [&](const ir::Node& root) {
+    for (const ir::Node* node : ir::post_order(root))
       if (const auto* var = ir::as<ir::Var>(*node); var != nullptr && known.insert(var).second)
         out.push_back(Ref<ir::Var>(var));
+  };
+  // What a region mentions is among its operands: its bodies are closed.
+  const auto use = [&](const ir::ExprRef& root) {
+    if (ir::is<ir::Var>(*root)) return use_all(*root);
+    ir::for_each_child(*root, [&](const ir::Node& child) {
+      if (child.kind() != ir::NodeKind::function) use_all(child);
+    });
   };
   for (const Body* body : bodies) {
     for (const Ref<ir::Assign>& statement : body->statements) {

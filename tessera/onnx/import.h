@@ -6,6 +6,7 @@
 // what.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -38,10 +39,16 @@ struct Unsupported {
 [[nodiscard]] Result<void> check_input(const ValueInfo& input, Dtype dtype,
                                        std::span<const std::int64_t> shape);
 
+/// Runs an imported function.
+using FunctionRunner = std::function<Result<std::vector<HostTensor>>(const ir::FunctionRef& function,
+                                                                     std::span<const HostTensor> inputs)>;
+
 struct RunOptions {
   Limits limits = {};
   /// Computes each call; the reference kernels if it is empty.
   CallRunner call = {};
+  /// Runs the model as one function, where a test does that; the reference kernels if it is empty.
+  FunctionRunner function = {};
   /// Called before each node.
   NodeObserver observer = {};
 };

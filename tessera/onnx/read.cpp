@@ -465,10 +465,10 @@ class Reader {
   }
 
   Result<DataValue> optional(const pb::OptionalProto& from) {
-    if (from.has_tensor_value())
-      return DataValue{DataValue::Kind::tensor, {TESSERA_TRY(usable(from.tensor_value()))}};
     if (from.has_sequence_value()) return sequence(from.sequence_value());
-    return DataValue{};
+    if (!from.has_tensor_value()) return DataValue{};
+    auto tensor = TESSERA_TRY(usable(from.tensor_value()));
+    return DataValue{DataValue::Kind::tensor, {std::move(tensor)}};
   }
 
  private:

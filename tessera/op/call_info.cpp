@@ -172,7 +172,8 @@ Result<ValueTypes> infer_elementwise(const CallInfo& call) {
     }
   if (call.card().result == ResultDtype::boolean) dtype = Dtype::boolean;
   if (call.card().result == ResultDtype::i64) dtype = Dtype::i64;
-  return ValueTypes{{dtype, TESSERA_TRY(call.broadcast_inputs())}};
+  auto shape = TESSERA_TRY(call.broadcast_inputs());
+  return ValueTypes{{dtype, std::move(shape)}};
 }
 
 /// Element-wise on values of one type, which is valid already: most calls that gradients write.

@@ -66,10 +66,11 @@ class GraphReader {
 
   Result<DraftValue> read_value(const JsonCursor& json) {
     const std::size_t offset = json.value().offset;
-    if (json.is(Json::Kind::number) || json.is(Json::Kind::boolean))
-      return DraftValue{.kind = DraftValue::Kind::constant,
-                        .constant = TESSERA_TRY(read_attribute(json)),
-                        .offset = offset};
+    if (json.is(Json::Kind::number) || json.is(Json::Kind::boolean)) {
+      auto constant = TESSERA_TRY(read_attribute(json));
+      return DraftValue{
+          .kind = DraftValue::Kind::constant, .constant = std::move(constant), .offset = offset};
+    }
     const std::string name = TESSERA_TRY(json.string());
     if (name.empty()) return json.error("expected a name, got an empty string");
     if (names_.is_bad_result(name))

@@ -40,6 +40,7 @@ std::string_view Step::name() const {
     case StepKind::call:
       return card->name;
     case StepKind::function:
+    case StepKind::library:
       return function->name;
     case StepKind::copy:
       return "copy";
@@ -58,7 +59,7 @@ std::string plan::to_text(const Plan& plan) {
     out += cat("  ", names_of(plan, step.results), " = ", step.name(), "(", names_of(plan, step.inputs), ")");
     if (!step.results.empty()) out += cat(" : ", plan.values[step.results[0]].type);
     out += "\n";
-    if (step.kind != StepKind::kernel) continue;
+    if (step.kind != StepKind::kernel && step.kind != StepKind::library) continue;
     for (const auto& statement : step.function->body)
       if (const auto* call = ir::as<ir::Call>(*statement->value)) out += cat("      ", call->op, "\n");
   }

@@ -39,13 +39,14 @@ enum class StepKind : std::uint8_t {
   function,  ///< a region, or a function that is called
   copy,      ///< the result is the input, in memory of its own
   kernel,    ///< a fused part of the program; `function` has its ops
+  library,   ///< ops that a library of the device computes at once; `function` has them and says which it is
 };
 
 struct Step {
   StepKind kind = StepKind::call;
   const op::Card* card = nullptr;  ///< of a call
   op::Attributes attributes;       ///< of a call; complete, sizes may be symbolic
-  ir::FunctionRef function;        ///< of a function; of a kernel: the ops it stands for
+  ir::FunctionRef function;        ///< of a function; of a kernel or library: the ops it stands for
   std::shared_ptr<const kernel::Kernel> kernel;
   std::vector<ValueId> inputs;
   std::vector<ValueId> results;

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <vector>
 
 #include "tessera/base/ref.h"
 
@@ -12,12 +14,22 @@ namespace tessera::runtime {
 
 class MemoryPool;
 
+/// Something that a runtime made from the contents of a buffer and may use as long as they stay: weights in
+/// the order that a library likes.
+class Derived {
+ public:
+  virtual ~Derived() = default;
+};
+using DerivedRef = std::shared_ptr<const Derived>;
+
 /// Counted; any thread may hold and release it. Who writes into it makes sure that nobody reads.
 class Buffer {
  public:
   /// Memory of the caller, handed back by `release` when nobody uses it any more. An exception of `release`
   /// is swallowed: there is nobody left to tell.
   static Ref<Buffer> wrap(void* data, std::size_t bytes, std::function<void()> release);
+  /// The same of memory that nobody writes to while it is wrapped.
+  static Ref<Buffer> wrap_constant(const void* data, std::size_t bytes, std::function<void()> release);
 
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] std::size_t size() const { return bytes_; }
@@ -25,6 +37,16 @@ class Buffer {
   [[nodiscard]] bool unique() const { return refs_.load(std::memory_order_acquire) == 1; }
   /// Whether it came from a pool, and not from the caller.
   [[nodiscard]] bool owned() const { return pool_ != nullptr; }
+  /// Whether version() tells when the contents change: the owner of other memory may write at any time.
+  [[nodiscard]] bool tells_changes() const { return owned() || is_constant_; }
+
+  /// Grows with each begin_write().
+  [[nodiscard]] std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
+  /// To be called before the contents change: what was derived from them goes.
+  void begin_write() const;
+  /// The first that `serves` says yes to, or null.
+  [[nodiscard]] DerivedRef find_derived(const std::function<bool(const Derived&)>& serves) const;
+  void keep_derived(DerivedRef derived) const;
 
   void retain() const { refs_.fetch_add(1, std::memory_order_relaxed); }
   void release() const {
@@ -39,8 +61,12 @@ class Buffer {
   mutable std::atomic<std::uint32_t> refs_{0};
   std::byte* data_;
   std::size_t bytes_;
+  bool is_constant_ = false;
   std::shared_ptr<MemoryPool> pool_;
   std::function<void()> release_;
+  mutable std::atomic<std::uint64_t> version_{0};
+  mutable std::mutex derived_mutex_;
+  mutable std::vector<DerivedRef> derived_;
 };
 
 }  // namespace tessera::runtime

@@ -7,13 +7,17 @@
 #include <vector>
 
 #include "tessera/plan/binding.h"
+#include "tessera/runtime/buffer.h"
 
 namespace tessera::runtime {
 
 /// When one step ran.
-struct StepTime {
+struct TimedStep {
+  using Clock = std::chrono::steady_clock;
+
   std::uint32_t step = 0;
-  std::chrono::steady_clock::time_point begin, end;
+  std::uint32_t thread = 0;  ///< of the device's, which may run several at once
+  Clock::time_point begin, end;
 };
 
 /// What changes from launch to launch.
@@ -21,7 +25,10 @@ struct Launch {
   std::span<std::byte* const> inputs;         ///< the first element of each
   std::span<const std::uint64_t> parameters;  ///< bits of a double for floats, of an i64 for the others
   std::span<std::byte* const> outputs;        ///< one per buffer of the binding
-  std::vector<StepTime>* times = nullptr;     ///< given: gets when each step ran that is no view
+  /// The buffers that the inputs lie in, null where a buffer is not known or may change without a word; may
+  /// be empty. What is derived from their contents is kept with them.
+  std::span<const Buffer* const> buffers = {};
+  std::vector<TimedStep>* times = nullptr;  ///< given: gets when each step ran that is no view
 };
 
 /// One thread at a time.

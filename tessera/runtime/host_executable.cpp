@@ -40,7 +40,8 @@ void runtime::clear(const op::Array& array) {
 
 Result<void> HostExecutable::prepare(std::span<const std::int64_t> sizes,
                                      std::span<const op::Layout> inputs) {
-  plan::Binding binding = TESSERA_TRY(plan::bind(*plan_, sizes, inputs));
+  const plan::StepOrder order = TESSERA_TRY(order_for(sizes));
+  plan::Binding binding = TESSERA_TRY(plan::bind(*plan_, sizes, inputs, order));
   const auto bytes = static_cast<std::size_t>(binding.memory.bytes);
   if (scratch_ == nullptr || scratch_->size() < bytes) scratch_ = TESSERA_TRY(pool_->allocate(bytes));
   binding_ = std::move(binding);
@@ -88,45 +89,49 @@ void HostExecutable::set_parameters(const Launch& launch) {
   }
 }
 
-/// Whether one of them is not where it was.
-bool HostExecutable::set_addresses(HostWork& work, const Launch& launch) {
+void HostExecutable::set_addresses(HostWork& work, const Launch& launch) {
   const plan::Step& step = step_of(work);
-  bool moved = false;
+  work.moved = false;
   const auto set = [&](op::Array& array, plan::ValueId value) {
     std::byte* at = address(value, launch);
-    moved = moved || array.data != at;
+    work.moved = work.moved || array.data != at;
     array.data = at;
   };
   for (std::size_t i = 0; i < step.inputs.size(); ++i) set(work.inputs[i], step.inputs[i]);
   for (std::size_t i = 0; i < step.results.size(); ++i) set(work.results[i], step.results[i]);
-  return moved;
+}
+
+const Buffer* HostExecutable::buffer_of(const HostWork& work, std::size_t input) const {
+  const Place& place = binding_.places[step_of(work).inputs[input]];
+  return place.where == Where::input && place.index < buffers_.size() ? buffers_[place.index] : nullptr;
 }
 
 Result<void> HostExecutable::run(const Launch& launch) {
   set_parameters(launch);
+  buffers_ = launch.buffers;
+  for (HostWork& work : work_) set_addresses(work, launch);
+  times_.clear();
+  if (launch.times == nullptr) return run_works();
+  for (const HostWork& work : work_) times_.push_back({.step = work.step, .begin = {}, .end = {}});
+  auto done = run_works();
+  launch.times->insert(launch.times->end(), times_.begin(), times_.end());
+  return done;
+}
+
+Result<void> HostExecutable::run_works() {
   for (std::size_t i = 0; i < work_.size(); ++i) {
-    if (launch.times == nullptr) {
-      TESSERA_TRY(run_one(i, launch));
-      continue;
-    }
-    StepTime time{.step = work_[i].step, .begin = std::chrono::steady_clock::now()};
-    TESSERA_TRY(run_one(i, launch));
-    time.end = std::chrono::steady_clock::now();
-    launch.times->push_back(time);
+    HostWork& work = work_[i];
+    TESSERA_TRY(noted(i, 0, [&]() -> Result<void> {
+      if (step_of(work).kind != StepKind::copy) return finished(work, run_work(i, work));
+      copy(work);
+      return {};
+    }));
   }
   return {};
 }
 
-Result<void> HostExecutable::run_one(std::size_t index, const Launch& launch) {
-  HostWork& work = work_[index];
-  const bool moved = set_addresses(work, launch);
-  if (step_of(work).kind == StepKind::copy) {
-    op::copy_elements(work.inputs[0], work.results[0]);
-    return {};
-  }
-  auto done = run_work(index, work, moved);
-  if (!done) return std::move(done).error().at(step_of(work).span.resolve());
-  return {};
+Result<void> HostExecutable::finished(const HostWork& work, Result<void> done) const {
+  return done ? std::move(done) : std::move(done).error().at(step_of(work).span.resolve());
 }
 
 Result<void> HostExecutable::run_by_ops(const HostWork& work) const {

@@ -14,6 +14,7 @@ struct HostWork {
   plan::StepId step = 0;
   std::vector<op::Array> inputs;
   std::vector<op::Array> results;
+  bool moved = false;  ///< an address is not what it was in the launch before
 };
 
 class HostExecutable : public Executable {
@@ -27,10 +28,33 @@ class HostExecutable : public Executable {
   [[nodiscard]] Result<void> run(const Launch& launch) override;
 
  protected:
-  /// Runs one call, kernel or function. `index` counts the works; `moved`: an address is not what it was.
-  [[nodiscard]] virtual Result<void> run_work(std::size_t index, HostWork& work, bool moved) = 0;
+  /// Runs one call, kernel or function. `index` counts the works.
+  [[nodiscard]] virtual Result<void> run_work(std::size_t index, HostWork& work) = 0;
+  /// Runs all works, whose addresses are set; one after the other if a device does not know better.
+  [[nodiscard]] virtual Result<void> run_works();
+  /// Which steps may run side by side with these sizes: their values must not share memory.
+  [[nodiscard]] virtual Result<plan::StepOrder> order_for(std::span<const std::int64_t>) {
+    return plan::StepOrder::listed;
+  }
   /// There are new sizes.
   virtual void sizes_changed() {}
+
+  /// Ends a work that has run: its error gets the line of its step.
+  [[nodiscard]] Result<void> finished(const HostWork& work, Result<void> done) const;
+  /// What `run` returns, which runs a work on a thread of the device. When it did is noted if the launch
+  /// asks; several threads may do so, each for other works.
+  template <class F>
+  [[nodiscard]] Result<void> noted(std::size_t index, unsigned thread, F&& run) {
+    if (times_.empty()) return run();
+    TimedStep& time = times_[index];
+    time.thread = thread;
+    time.begin = TimedStep::Clock::now();
+    Result<void> done = run();
+    time.end = TimedStep::Clock::now();
+    return done;
+  }
+  /// Copies the input of a copy.
+  static void copy(const HostWork& work) { op::copy_elements(work.inputs[0], work.results[0]); }
 
   /// Runs the ops that a function or a kernel stands for by the reference.
   [[nodiscard]] Result<void> run_by_ops(const HostWork& work) const;
@@ -40,16 +64,17 @@ class HostExecutable : public Executable {
   [[nodiscard]] op::CallInfo call_of(const HostWork& work) const {
     return {*step_of(work).card, binding_.input_types[work.step], binding_.attributes[work.step]};
   }
-  [[nodiscard]] std::span<const HostWork> works() const { return work_; }
+  [[nodiscard]] std::span<HostWork> works() { return work_; }
+  /// The buffer that an input of a work lies in; null if it is none, or not known.
+  [[nodiscard]] const Buffer* buffer_of(const HostWork& work, std::size_t input) const;
   /// The parameters of the launch, by slot.
   [[nodiscard]] std::span<const double> numbers() const { return numbers_; }
 
  private:
   void add_work(plan::StepId step);
-  [[nodiscard]] Result<void> run_one(std::size_t index, const Launch& launch);
   void set_parameters(const Launch& launch);
   [[nodiscard]] std::byte* address(plan::ValueId value, const Launch& launch);
-  [[nodiscard]] bool set_addresses(HostWork& work, const Launch& launch);
+  void set_addresses(HostWork& work, const Launch& launch);
 
   plan::PlanRef plan_;
   std::shared_ptr<MemoryPool> pool_;
@@ -57,6 +82,8 @@ class HostExecutable : public Executable {
   std::vector<HostWork> work_;
   std::vector<std::uint64_t> cells_;
   std::vector<double> numbers_;
+  std::span<const Buffer* const> buffers_;  ///< of the launch
+  std::vector<TimedStep> times_;            ///< by work, of a launch that asks for them
   Ref<Buffer> scratch_;
 };
 

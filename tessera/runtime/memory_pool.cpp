@@ -12,6 +12,13 @@ Ref<Buffer> Buffer::wrap(void* data, std::size_t bytes, std::function<void()> re
   return Ref<Buffer>(buffer);
 }
 
+Ref<Buffer> Buffer::wrap_constant(const void* data, std::size_t bytes, std::function<void()> release) {
+  auto* buffer = new Buffer(static_cast<std::byte*>(const_cast<void*>(data)), bytes);
+  buffer->release_ = std::move(release);
+  buffer->is_constant_ = true;
+  return Ref<Buffer>(buffer);
+}
+
 Buffer::~Buffer() {
   if (pool_ != nullptr) pool_->give_back(data_, bytes_);
   if (!release_) return;
@@ -19,6 +26,24 @@ Buffer::~Buffer() {
     release_();
   } catch (...) {  // see wrap()
   }
+}
+
+void Buffer::begin_write() const {
+  version_.fetch_add(1, std::memory_order_acq_rel);
+  const std::lock_guard lock(derived_mutex_);
+  derived_.clear();
+}
+
+DerivedRef Buffer::find_derived(const std::function<bool(const Derived&)>& serves) const {
+  const std::lock_guard lock(derived_mutex_);
+  for (const DerivedRef& derived : derived_)
+    if (serves(*derived)) return derived;
+  return nullptr;
+}
+
+void Buffer::keep_derived(DerivedRef derived) const {
+  const std::lock_guard lock(derived_mutex_);
+  derived_.push_back(std::move(derived));
 }
 
 Result<Ref<Buffer>> MemoryPool::allocate(std::size_t bytes) {

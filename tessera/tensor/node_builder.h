@@ -29,6 +29,7 @@ class NodeBuilder : public op::Builder {
                           op::ValueTypes types) override;
   op::Value emit_constant(double value, ir::Dtype dtype) override;
   op::Value emit_extent(const op::Dim& size) override;
+  void set_caller(engine::Caller caller) { caller_ = caller; }
 
  private:
   struct Known {

@@ -5,7 +5,7 @@
 #include <unordered_set>
 
 #include "tessera/base/text.h"
-#include "tessera/ir/seal.h"
+#include "tessera/engine/node_to_ir.h"
 #include "tessera/op/ir_builder.h"
 #include "tessera/tensor/backward.h"
 #include "tessera/tensor/call.h"
@@ -44,7 +44,7 @@ class NodeWriter {
       values_[&node] = {values_.at(node.inputs[0])[node.extra->result]};
       return;
     }
-    builder_.at(span_of_node(node));
+    builder_.at(engine::span_of(node));
     const bool tracks = !node.is(Node::no_gradient);
     Values inputs;
     std::size_t scalars = 0;
@@ -73,7 +73,7 @@ class NodeWriter {
   Values call(const Node& node, const Values& inputs) {
     if (node.extra != nullptr && node.extra->function) {
       rules_.add(rules_of(node));
-      return invoke(node, node.extra->function, inputs);
+      return engine::append_invoke(builder_, node, node.extra->function, inputs);
     }
     if (node.extra != nullptr && node.extra->custom) return custom(node, inputs);
     return builder_.call_all(node.card->name, inputs, node.attributes());
@@ -86,22 +86,7 @@ class NodeWriter {
       if (ir::is_float(inputs[i].dtype())) wrt.push_back(i);
     rules_.add(rule.rules);
     rules_.set_gradient(rule.function, rule.gradient, std::move(wrt));
-    return invoke(node, rule.function, inputs);
-  }
-
-  Values invoke(const Node& node, const ir::FunctionRef& callee, const Values& inputs) {
-    auto draft = std::make_unique<ir::Invoke>();
-    draft->callee = callee;
-    for (Value input : inputs) draft->args.push_back(builder_.expr(input));
-    const auto& results = node.extra->results;
-    return builder_.append(ir::seal(std::move(draft)), results.empty()
-                                                           ? op::ValueTypes{node.type()}
-                                                           : op::ValueTypes(results.begin(), results.end()));
-  }
-
-  static ir::Span span_of_node(const Node& node) {
-    if (node.file == nullptr) return {};
-    return {ir::SourceFile::create(node.file), node.line, 0};
+    return engine::append_invoke(builder_, node, rule.function, inputs);
   }
 
   op::IrBuilder& builder_;

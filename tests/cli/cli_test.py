@@ -98,10 +98,16 @@ class Print(Files):
             self.assertLess(len(result.err), 2000)
 
     def test_unreadable_files(self):
-        for path in ["/nonexistent", self.folder.name]:
+        for path in ["/nonexistent", self.folder.name, "/dev/zero"]:
             result = tessera("print", path)
             self.assertEqual(result.returncode, 2)
             self.assertIn(str(path), result.err)
+
+    def test_unknown_options_are_named(self):
+        for arguments in [["print", "--nosuch"], ["tile", "--nosuch"], ["compile", "F", "--nosuch"]]:
+            result = tessera(*arguments)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(f"tessera: {arguments[0]}: unknown option '--nosuch'", result.err)
 
 
 class Equal(Files):

@@ -34,6 +34,27 @@ class Compile(unittest.TestCase):
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertEqual(result.stdout, COMPILED)
 
+    def test_descriptions(self):
+        example = ROOT / "examples/describe/particles.json"
+        result = tessera("compile", example, "--device", "cpu")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("launch:\n", result.stdout)
+        self.assertIn("while region 'until_rest'", result.stdout)
+        self.assertIn("ops 'squares', 'total'\n", result.stdout)
+        units = json.loads(tessera("compile", example, "--json").stdout)["sequences"][0]["units"]
+        group = [unit for unit in units if "nodes" in unit]
+        self.assertEqual([unit["nodes"] for unit in group], [["'squares'", "'total'"]])
+        self.assertIn("mul", group[0]["plan"])
+        levels = [unit["level"] for unit in units]
+        self.assertEqual(levels, sorted(levels))
+        self.assertEqual(tessera("compile", example, "--device", "nowhere").returncode, 2)
+        with tempfile.TemporaryDirectory() as folder:
+            broken = pathlib.Path(folder) / "broken.json"
+            broken.write_text(example.read_text().replace('"op": "mul"', '"op": "mull"'))
+            result = tessera("compile", broken)
+            self.assertEqual((result.returncode, result.stdout), (1, ""))
+            self.assertIn("there is no op 'mull'", result.stderr)
+
     def test_disable_and_dump(self):
         result = tessera("compile", "-", "--disable", "simplify_views", "--dump-after", "simplify_algebra", stdin=PROGRAM)
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -57,14 +78,26 @@ class Compile(unittest.TestCase):
         self.assertNotIn("add", tessera("compile", "-", "--floats", "fast", stdin=text).stdout)
 
     def test_examples(self):
-        for name in ["attention", "branches", "mlp", "module", "sgd"]:
-            result = tessera("compile", ROOT / "examples" / "ir" / f"{name}.tsr", "--verify")
+        files = sorted((ROOT / "examples" / "ir").glob("*.tsr"))
+        self.assertGreaterEqual(len(files), 10)
+        for path in files:
+            self.assertEqual(tessera("print", "--verify", path).returncode, 0, path)
+            result = tessera("compile", path, "--verify")
             self.assertEqual(result.returncode, 0, result.stderr)
-            self.assertEqual(tessera("print", "--verify", "-", stdin=result.stdout).returncode, 0, name)
+            self.assertEqual(tessera("print", "--verify", "-", stdin=result.stdout).returncode, 0, path)
+
+    def test_sizes_are_folded_before_they_are_compared(self):
+        text = "func f(x: f32[5]) { y: f32[8 / 2] = relu(x) return y }"
+        result = tessera("compile", "-", stdin=text)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("f32[4]", result.stderr)
+        self.assertEqual(tessera("compile", "-", stdin=text.replace("8 / 2", "10 / 2")).returncode, 0)
+        wrong = "func f(x: f32[(0 - 7) / 2]) { return x }"
+        self.assertIn("dimension -3 is negative", tessera("compile", "-", stdin=wrong).stderr)
 
     def test_errors(self):
         for arguments, stdin, message in [
-            (["-", "--disable", "no_pass"], PROGRAM, "there is no pass 'no_pass'"),
+            (["-", "--disable", "no_pass"], PROGRAM, "there is no pass 'no_pass'; the passes are "),
             (["-", "--dump-after", "no_pass"], PROGRAM, "--dump-after: there is no pass 'no_pass'"),
             (["-"], "expr 1 + 2", "expected a function or a module"),
             (["-"], "func f(x: f32[2]) { a: f32[3] = exp(x) return a }", "<stdin>:1:21: exp: its result is f32[2]"),

@@ -19,25 +19,11 @@ using namespace tessera;
 
 namespace {
 
-using Skips = std::map<std::string, std::string>;  ///< test, reason
-
 std::string read(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream out;
   out << in.rdbuf();
   return out.str();
-}
-
-/// Lines "name: reason"; those that begin with # say something to people.
-Skips read_skips(const std::string& path) {
-  Skips out;
-  std::istringstream in(read(path));
-  for (std::string line; std::getline(in, line);) {
-    const std::size_t colon = line.find(": ");
-    if (!line.empty() && line[0] != '#' && colon != std::string::npos)
-      out[line.substr(0, colon)] = line.substr(colon + 2);
-  }
-  return out;
 }
 
 struct Report {
@@ -90,7 +76,7 @@ std::string wrong_with_tensors(const std::string& folder, bool& ran) {
   }
 }
 
-void run_one(const std::string& folder, const Skips& skips, Report& report) {
+void run_one(const std::string& folder, const onnx::Skips& skips, Report& report) {
   const std::string name = std::filesystem::path(folder).filename().string();
   const onnx::TestOutcome outcome = onnx::run_test(folder);
   const bool is_passed = outcome.kind == onnx::TestOutcome::Kind::passed;
@@ -151,7 +137,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: conformance DATA SKIPS DOCS [--update]\n");
     return 2;
   }
-  const Skips skips = read_skips(argv[2]);
+  const onnx::Skips skips = value_or_throw(onnx::read_skips(read(argv[2]), argv[2]));
   Report report;
   for (const std::string_view group : {"node", "simple", "pytorch-converted", "pytorch-operator"})
     for (const std::string& test : value_or_throw(onnx::find_tests(cat(argv[1], "/", group))))

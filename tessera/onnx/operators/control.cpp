@@ -171,10 +171,11 @@ Result<Items> map_scan(NodeCall& node) {
   const std::size_t state_count = node.input_count() - count;
   if (body.outputs.size() < state_count) return node.error("attribute 'body' has too few outputs");
   const std::size_t row_count = body.outputs.size() - state_count;
-  const ScanLayout layout{TESSERA_TRY(per_scan(node, "scan_input_axes", count)),
-                          TESSERA_TRY(per_scan(node, "scan_input_directions", count)),
-                          TESSERA_TRY(per_scan(node, "scan_output_axes", row_count)),
-                          TESSERA_TRY(per_scan(node, "scan_output_directions", row_count))};
+  const auto axes_in = TESSERA_TRY(per_scan(node, "scan_input_axes", count));
+  const auto directions_in = TESSERA_TRY(per_scan(node, "scan_input_directions", count));
+  const auto axes_out = TESSERA_TRY(per_scan(node, "scan_output_axes", row_count));
+  const auto directions_out = TESSERA_TRY(per_scan(node, "scan_output_directions", row_count));
+  const ScanLayout layout{axes_in, directions_in, axes_out, directions_out};
   Items states;
   Values scanned;
   for (std::size_t i = 0; i < state_count; ++i) states.push_back(node.item(i));
@@ -192,8 +193,8 @@ Result<Items> map_old_scan(NodeCall& node) {
   const std::size_t state_count = node.input_count() - 1 - count;
   if (body.outputs.size() < state_count) return node.error("attribute 'body' has too few outputs");
   const std::size_t row_count = body.outputs.size() - state_count;
-  const ScanLayout layout{std::vector<std::int64_t>(count, 0),
-                          TESSERA_TRY(per_scan(node, "directions", count)),
+  const auto directions = TESSERA_TRY(per_scan(node, "directions", count));
+  const ScanLayout layout{std::vector<std::int64_t>(count, 0), directions,
                           std::vector<std::int64_t>(row_count, 0), std::vector<std::int64_t>(row_count, 0)};
   const Value first = node.in(1);
   TESSERA_TRY(node.status());

@@ -61,9 +61,10 @@ Result<Items> map_non_max_suppression(NodeCall& node) {
   const auto &b = boxes.shape(), &s = scores.shape();
   if (b.size() != 3 || s.size() != 3 || b[2] != 4 || b[0] != s[0] || b[1] != s[2])
     return node.error("boxes [", join(b, ", "), "] and scores [", join(s, ", "), "] do not fit each other");
-  const Suppression by{node.has(2) ? TESSERA_TRY(node.integer_in(2)) : 0,
-                       node.has(3) ? TESSERA_TRY(node.number_in(3)) : 0,
-                       node.has(4) ? std::optional(TESSERA_TRY(node.number_in(4))) : std::nullopt};
+  Suppression by;
+  if (node.has(2)) by.limit = TESSERA_TRY(node.integer_in(2));
+  if (node.has(3)) by.overlap = TESSERA_TRY(node.number_in(3));
+  if (node.has(4)) by.score = TESSERA_TRY(node.number_in(4));
   const bool is_centred = node.integer("center_point_box", 0) != 0;
   const auto places = numbers_of(boxes), values = numbers_of(scores);
   std::vector<std::int64_t> rows;

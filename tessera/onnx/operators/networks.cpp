@@ -139,7 +139,8 @@ Result<Items> map_max_pool(NodeCall& node) {
                                          {"ceil_mode", node.flag("ceil_mode", false)}});
   TESSERA_TRY(node.status());
   if (node.node.outputs.size() < 2) return Items{pooled[0]};
-  return Items{pooled[0], TESSERA_TRY(global_indices(node, x, pooled[1]))};
+  const Value indices = TESSERA_TRY(global_indices(node, x, pooled[1]));
+  return Items{pooled[0], indices};
 }
 
 Value average(NodeCall& node, Value x, const WindowAttributes& window, bool counts_padding) {

@@ -59,8 +59,9 @@ Result<Items> map_arg(NodeCall& node) {
 constexpr std::string_view argmax_op = "argmax", argmin_op = "argmin";
 
 Result<Items> map_cumsum(NodeCall& node) {
+  const std::int64_t axis = TESSERA_TRY(node.integer_in(1));
   return Items{node.b.call("cumsum", {node.in(0)},
-                           {{"axis", TESSERA_TRY(node.integer_in(1))},
+                           {{"axis", axis},
                             {"exclusive", node.flag("exclusive", false)},
                             {"reverse", node.flag("reverse", false)}})};
 }

@@ -94,10 +94,12 @@ Result<std::vector<std::int64_t>> listed_axes(NodeCall& node) {
 }
 
 Result<Items> map_squeeze(NodeCall& node) {
-  return Items{node.b.call("squeeze", {node.in(0)}, {{"axes", TESSERA_TRY(listed_axes(node))}})};
+  const auto axes = TESSERA_TRY(listed_axes(node));
+  return Items{node.b.call("squeeze", {node.in(0)}, {{"axes", axes}})};
 }
 Result<Items> map_unsqueeze(NodeCall& node) {
-  return Items{node.b.call("unsqueeze", {node.in(0)}, {{"axes", TESSERA_TRY(listed_axes(node))}})};
+  const auto axes = TESSERA_TRY(listed_axes(node));
+  return Items{node.b.call("unsqueeze", {node.in(0)}, {{"axes", axes}})};
 }
 Result<Items> map_transpose(NodeCall& node) {
   return Items{node.b.call("transpose", {node.in(0)}, {{"permutation", node.integers("perm")}})};
@@ -237,10 +239,9 @@ Result<Items> map_range(NodeCall& node) {
 Result<Items> map_eye_like(NodeCall& node) {
   const Value x = node.in(0);
   TESSERA_TRY(node.status());
-  return Items{node.b.call("eye", {},
-                           {{"shape", x.shape()},
-                            {"diagonal", node.integer("k", 0)},
-                            {"dtype", TESSERA_TRY(node.dtype("dtype", x.dtype()))}})};
+  const Dtype dtype = TESSERA_TRY(node.dtype("dtype", x.dtype()));
+  return Items{
+      node.b.call("eye", {}, {{"shape", x.shape()}, {"diagonal", node.integer("k", 0)}, {"dtype", dtype}})};
 }
 
 constexpr Mapping table[] = {

@@ -106,7 +106,8 @@ Result<Shape> reduced_shape(const CallInfo& call) {
 
 Result<ValueTypes> infer_reduction(const CallInfo& call) {
   const Dtype dtype = call.card().result == ResultDtype::boolean ? Dtype::boolean : call.input(0).dtype;
-  return ValueTypes{{dtype, TESSERA_TRY(reduced_shape(call))}};
+  auto shape = TESSERA_TRY(reduced_shape(call));
+  return ValueTypes{{dtype, std::move(shape)}};
 }
 
 /// A reduced value with its axes back as 1, so that it broadcasts over the input.

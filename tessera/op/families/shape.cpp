@@ -44,7 +44,8 @@ Result<Shape> resolved_shape(const CallInfo& call) {
 }
 
 Result<ValueTypes> infer_reshape(const CallInfo& call) {
-  return ValueTypes{{call.input(0).dtype, TESSERA_TRY(resolved_shape(call))}};
+  auto shape = TESSERA_TRY(resolved_shape(call));
+  return ValueTypes{{call.input(0).dtype, std::move(shape)}};
 }
 
 /// Strides for the new shape if no element has to move: groups of old axes are matched with groups of new

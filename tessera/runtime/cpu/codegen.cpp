@@ -14,6 +14,24 @@ using namespace tessera::runtime::cpu;
 
 namespace {
 
+/// Whether some value jumps where another moves by a rounding: then a quotient is rounded as it should be.
+bool has_jumps(const Kernel& kernel) {
+  return std::any_of(kernel.body.begin(), kernel.body.end(), [](const Instruction& instruction) {
+    switch (instruction.opcode) {
+      case ScalarOpcode::floor:
+      case ScalarOpcode::ceil:
+      case ScalarOpcode::round:
+      case ScalarOpcode::trunc:
+      case ScalarOpcode::fmod:
+        return instruction.kind == InstructionKind::operation;
+      case ScalarOpcode::cast:
+        return instruction.kind == InstructionKind::operation && ir::is_integer(instruction.dtype);
+      default:
+        return false;
+    }
+  });
+}
+
 /// So many elements of a sum are added in f32 before they go to the f64 total.
 constexpr std::int64_t sum_block = 4096;
 
@@ -175,7 +193,7 @@ class Generator {
   [[nodiscard]] bool is_by_reciprocal(const Instruction& instruction) const {
     return instruction.kind == InstructionKind::operation && instruction.opcode == ScalarOpcode::div &&
            wide_dtype(instruction.dtype) == Dtype::f32 && !shape_.is_precise && shape_.can_repeat &&
-           is_at_points(instruction.operands[0]) && !is_at_points(instruction.operands[1]);
+           !has_jumps_ && is_at_points(instruction.operands[0]) && !is_at_points(instruction.operands[1]);
   }
 
   /// 1 / value, for all lanes. Divisors near the ends of the range have none that is good enough.
@@ -595,6 +613,7 @@ class Generator {
   const Kernel& kernel_;
   const Passes& passes_;
   const CodeShape& shape_;
+  const bool has_jumps_ = has_jumps(kernel_);
   VectorCode code_;
   std::vector<std::string> values_;       ///< by value: its name now; of one number if it is not at points
   std::vector<std::string> repeated_;     ///< by value: the same as a whole vector

@@ -207,7 +207,8 @@ Result<std::uint32_t> Convolution::variant_for(const Item& item, const OneDnn& o
   }
   if (item.source_rows <= 0)
     return Error(ErrorCode::unsupported, "convolution: rows of the result that see padding alone");
-  variants_.push_back({item, TESSERA_TRY(onednn.convolution(request(item)))});
+  auto primitive = TESSERA_TRY(onednn.convolution(request(item)));
+  variants_.push_back({item, std::move(primitive)});
   scratch_bytes_ = std::max(scratch_bytes_, variants_.back().primitive->scratch_bytes());
   return static_cast<std::uint32_t>(variants_.size() - 1);
 }

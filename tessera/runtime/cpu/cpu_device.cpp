@@ -2,6 +2,8 @@
 
 #include "tessera/op/reference.h"
 #include "tessera/runtime/cpu/cpu_executable.h"
+#include "tessera/runtime/cpu/library_tiles.h"
+#include "tessera/runtime/cpu/single_call.h"
 
 using namespace tessera;
 using namespace tessera::runtime;
@@ -11,7 +13,10 @@ CpuDevice::CpuDevice(CpuOptions options)
     : options_(std::move(options)),
       threads_(options_.threads),
       store_(CodeStore::default_folder()),
-      kernels_(kernel_options()) {}
+      kernels_(kernel_options()),
+      libraries_(options_.kernels.is_precise) {
+  options_.target.sources.push_back(std::make_shared<LibraryTiles>(options_.costs));
+}
 
 KernelOptions CpuDevice::kernel_options() const {
   KernelOptions out = options_.kernels;
@@ -22,7 +27,9 @@ KernelOptions CpuDevice::kernel_options() const {
 /// Op by op is for what is not hot: nothing is compiled for it.
 Result<void> CpuDevice::run(const op::CallInfo& call, std::span<const op::Array> inputs,
                             std::span<const op::Array> results) {
-  return op::run_reference(call, inputs, results);
+  const bool done =
+      TESSERA_TRY(run_single_call(call, inputs, results, {.threads = threads_, .libraries = libraries_}));
+  return done ? Result<void>() : op::run_reference(call, inputs, results);
 }
 
 Result<std::unique_ptr<Executable>> CpuDevice::load(plan::PlanRef plan,

@@ -3,8 +3,9 @@
 
 #include <memory>
 
+#include "tessera/pattern/step_cost.h"
 #include "tessera/runtime/cpu/kernel_cache.h"
-#include "tessera/runtime/cpu/product_cache.h"
+#include "tessera/runtime/cpu/library_call.h"
 #include "tessera/runtime/cpu/thread_pool.h"
 #include "tessera/runtime/device.h"
 
@@ -14,8 +15,9 @@ struct CpuOptions {
   unsigned threads = 0;  ///< 0: TESSERA_THREADS, or as many as the machine has
   /// Without a store of their own, kernels use that of the user's cache (code_store.h).
   KernelOptions kernels = {};
-  /// What the compiler may choose from.
+  /// What the compiler may choose from, beside the libraries.
   pattern::Target target = {.name = "cpu"};
+  pattern::StepCosts costs = {};
 };
 
 class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDevice> {
@@ -34,7 +36,7 @@ class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDe
   [[nodiscard]] std::shared_ptr<CompiledKernel> compiled(const kernel::Kernel& kernel) {
     return kernels_.get(kernel);
   }
-  [[nodiscard]] MatmulCache& products() { return products_; }
+  [[nodiscard]] Libraries& libraries() { return libraries_; }
   /// Kernels that were made and are still known.
   [[nodiscard]] std::size_t kernel_count() const { return kernels_.size(); }
 
@@ -45,7 +47,7 @@ class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDe
   ThreadPool threads_;
   CodeStore store_;
   KernelCache kernels_;
-  MatmulCache products_{1024};
+  Libraries libraries_;
 };
 
 }  // namespace tessera::runtime::cpu

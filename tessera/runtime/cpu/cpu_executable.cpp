@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <mutex>
 
-#include "tessera/runtime/cpu/library_call.h"
+#include "tessera/op/catalogue.h"
+#include "tessera/plan/work.h"
 
 using namespace tessera;
 using namespace tessera::runtime;
@@ -15,6 +16,28 @@ namespace {
 constexpr std::int64_t points_for_threads = 32'768;
 /// Pieces per thread: some threads are late.
 constexpr std::int64_t pieces_per_thread = 4;
+/// Memory that may be used at the same time cannot be shared, and finding out which takes the square of it.
+constexpr std::size_t most_scheduled_steps = 4096;
+
+/// Nanoseconds on one thread: to begin a step, and for a multiply-add or an element.
+constexpr double begin_ns = 300, product_ns = 0.02, element_ns = 0.2, reference_ns = 5;
+
+constexpr std::uint32_t no_work = 0xffffffff;
+
+/// The first error of several threads.
+class FirstError {
+ public:
+  void add(Result<void> done) {
+    if (done) return;
+    const std::lock_guard lock(mutex_);
+    if (first_) first_ = std::move(done);
+  }
+  Result<void> take() { return std::move(first_); }
+
+ private:
+  std::mutex mutex_;
+  Result<void> first_;
+};
 
 }  // namespace
 
@@ -23,63 +46,158 @@ CpuExecutable::CpuExecutable(std::shared_ptr<CpuDevice> device, plan::PlanRef pl
     : HostExecutable(std::move(plan), std::move(pool)),
       device_(std::move(device)),
       scratch_(device_->threads().size()) {
-  for (const plan::Step& step : this->plan().steps)
+  for (const plan::Step& step : this->plan().steps) {
     kernels_.push_back(step.kernel == nullptr ? nullptr : device_->compiled(*step.kernel));
+    libraries_.push_back(library_form(step));
+  }
 }
 
 void CpuExecutable::sizes_changed() {
   runs_.clear();
   runs_.resize(works().size());
-  for (std::size_t i = 0; i < runs_.size(); ++i)
-    if (const auto& kernel = step_of(works()[i]).kernel) runs_[i].parameters.resize(kernel->slots.size());
-}
-
-Result<void> CpuExecutable::run_work(std::size_t index, HostWork& work, bool moved) {
-  if (CompiledKernel* kernel = kernels_[work.step].get())
-    return run_kernel(*kernel, runs_[index], work, moved);
-  return step_of(work).kind == plan::StepKind::call ? run_call(runs_[index], work) : run_by_ops(work);
-}
-
-/// By a library if one has it; which one depends on sizes and strides alone.
-Result<void> CpuExecutable::run_call(KernelRun& run, const HostWork& work) {
-  if (!run.is_ready) {
-    if (const auto spec = product_of(call_of(work), work.inputs, work.results))
-      if (auto made = device_->products().get(*spec)) run.product = *std::move(made);
-    run.is_ready = true;
+  work_of_.assign(plan().steps.size(), no_work);
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    const HostWork& work = works()[i];
+    work_of_[work.step] = static_cast<std::uint32_t>(i);
+    if (const auto& kernel = step_of(work).kernel) runs_[i].parameters.resize(kernel->slots.size());
   }
-  if (run.product != nullptr) return run_product(*run.product, work);
+}
+
+// ---- which steps run side by side
+
+/// Functions of the caller may not be ready for several threads.
+StepTime CpuExecutable::time_of(const plan::Step& step, double work) const {
+  switch (step.kind) {
+    case plan::StepKind::kernel:
+      return {begin_ns + element_ns * work, true};
+    case plan::StepKind::library:
+      return {begin_ns + product_ns * work, true};
+    case plan::StepKind::copy:
+      return {begin_ns, true};
+    case plan::StepKind::call:
+      return {step.card->view != nullptr ? 0 : begin_ns + reference_ns * work,
+              op::find_card(step.card->name) == step.card};
+    case plan::StepKind::function:
+      break;
+  }
+  return {};
+}
+
+Result<plan::StepOrder> CpuExecutable::order_for(std::span<const std::int64_t> sizes) {
+  waves_.clear();
+  if (device_->threads().size() == 1 || plan().steps.size() > most_scheduled_steps)
+    return plan::StepOrder::listed;
+  const auto work = TESSERA_TRY(plan::work_by_step(plan(), sizes));
+  std::vector<StepTime> times;
+  for (std::size_t s = 0; s < work.size(); ++s) times.push_back(time_of(plan().steps[s], work[s]));
+  auto waves = schedule(plan(), times, device_->threads().size());
+  if (std::none_of(waves.begin(), waves.end(), [](const Wave& wave) { return wave.is_side_by_side; }))
+    return plan::StepOrder::listed;
+  waves_ = std::move(waves);
+  return plan::StepOrder::by_path;
+}
+
+Result<void> CpuExecutable::run_works() {
+  if (waves_.empty()) return HostExecutable::run_works();
+  for (const Wave& wave : waves_) TESSERA_TRY(run_wave(wave));
+  return {};
+}
+
+Result<void> CpuExecutable::run_wave(const Wave& wave) {
+  if (!wave.is_side_by_side) {
+    for (const Task& task : wave.tasks) TESSERA_TRY(run_task(task, {}));
+    return {};
+  }
+  FirstError error;
+  device_->threads().run(static_cast<std::int64_t>(wave.tasks.size()), 1,
+                         [&](std::int64_t begin, std::int64_t end, unsigned thread) {
+                           for (std::int64_t t = begin; t < end; ++t)
+                             error.add(run_task(wave.tasks[static_cast<std::size_t>(t)], {true, thread}));
+                         });
+  return error.take();
+}
+
+Result<void> CpuExecutable::run_task(const Task& task, Place place) {
+  for (const plan::StepId step : task) {
+    if (work_of_[step] == no_work) continue;
+    const HostWork& work = works()[work_of_[step]];
+    TESSERA_TRY(noted(work_of_[step], place.thread, [&]() -> Result<void> {
+      if (plan().steps[step].kind != plan::StepKind::copy)
+        return finished(work, run_step(work_of_[step], place));
+      copy(work);
+      return {};
+    }));
+  }
+  return {};
+}
+
+// ---- one step
+
+Result<void> CpuExecutable::run_work(std::size_t index, HostWork&) { return run_step(index, {}); }
+
+Result<void> CpuExecutable::run_step(std::size_t index, Place place) {
+  const HostWork& work = works()[index];
+  if (CompiledKernel* kernel = kernels_[work.step].get())
+    return run_kernel(*kernel, runs_[index], work, place);
+  if (const auto& form = libraries_[work.step]) return run_library(*form, runs_[index], work, place);
+  return step_of(work).kind == plan::StepKind::call ? run_call(work) : run_by_ops(work);
+}
+
+Result<void> CpuExecutable::run_call(const HostWork& work) {
   for (const op::Array& result : work.results) clear(result);
   return device_->run(call_of(work), work.inputs, work.results);
 }
 
-Result<void> CpuExecutable::run_product(const Matmul& product, const HostWork& work) {
-  const MatmulOperands operands = product_operands(work.inputs, work.results);
-  std::mutex mutex;
-  Result<void> first;
-  device_->threads().run(product.items(), 1, [&](std::int64_t begin, std::int64_t end, unsigned thread) {
-    auto done = product.run(operands, {begin, end}, scratch_[thread]);
-    if (done) return;
-    const std::lock_guard lock(mutex);
-    if (first) first = std::move(done);
-  });
-  return first;
+Result<void> CpuExecutable::run_library(const LibraryForm& form, StepRun& run, const HostWork& work,
+                                        Place place) {
+  if (run.library == nullptr)
+    run.library = TESSERA_TRY(make_library_call(form, work.inputs, work.results, device_->libraries()));
+  LibraryLaunch launch{.inputs = work.inputs, .results = work.results, .numbers = numbers(), .weights = {}};
+  if (form.right != no_input) {
+    const plan::ValueId weights = step_of(work).inputs[form.right];
+    launch.weights.is_constant = binding().places[weights].where == plan::Where::constant;
+    launch.weights.buffer = buffer_of(work, form.right);
+  }
+  TESSERA_TRY(run.library->begin(launch));
+  if (place.is_one_thread) return run.library->run({0, run.library->items()}, scratch_[place.thread]);
+  return run_items(*run.library, device_->threads(), scratch_);
 }
 
-Result<void> CpuExecutable::run_kernel(CompiledKernel& kernel, KernelRun& run, const HostWork& work,
-                                       bool moved) {
-  if (moved || !run.is_ready) {
+Result<void> CpuExecutable::prepare_kernel(CompiledKernel& kernel, StepRun& run, const HostWork& work) {
+  if (run.inputs.empty()) {
+    auto done = kernel.prepare(work.inputs, work.results, run.job);
+    const bool is_contiguous = std::all_of(work.inputs.begin(), work.inputs.end(),
+                                           [](const op::Array& a) { return a.layout.is_contiguous(); });
+    if (done || is_contiguous) return done;
+    for (const op::Array& input : work.inputs) {
+      const bool is_copied = !input.layout.is_contiguous();
+      run.copies.push_back(is_copied ? TESSERA_TRY(op::HostTensor::allocate(input.dtype, input.shape()))
+                                     : op::HostTensor());
+    }
+    run.inputs = work.inputs;
+  }
+  for (std::size_t i = 0; i < run.inputs.size(); ++i)
+    run.inputs[i] = work.inputs[i].layout.is_contiguous() ? work.inputs[i] : run.copies[i].array();
+  return kernel.prepare(run.inputs, work.results, run.job);
+}
+
+Result<void> CpuExecutable::run_kernel(CompiledKernel& kernel, StepRun& run, const HostWork& work,
+                                       Place place) {
+  if (work.moved || !run.is_ready) {
     run.is_ready = false;
-    TESSERA_TRY(kernel.prepare(work.inputs, work.results, run.job));
+    TESSERA_TRY(prepare_kernel(kernel, run, work));
     run.is_ready = true;
   }
+  for (std::size_t i = 0; i < run.copies.size(); ++i)
+    if (!work.inputs[i].layout.is_contiguous()) op::copy_elements(work.inputs[i], run.copies[i].array());
   // Which parameters of the plan these are is the step's affair: one kernel serves several.
   const std::vector<std::uint32_t>& slots = step_of(work).kernel->slots;
   for (std::size_t i = 0; i < slots.size(); ++i) run.parameters[i] = numbers()[slots[i]];
   const kernel::Job& job = run.job.job;
   const std::int64_t points = job.binding.outer_points() * job.binding.reduced_points();
   const auto threads = static_cast<std::int64_t>(device_->threads().size());
-  if (points < points_for_threads || threads == 1) {
-    kernel.run(run.job, run.parameters, {0, job.items}, scratch_[0]);
+  if (place.is_one_thread || points < points_for_threads || threads == 1) {
+    kernel.run(run.job, run.parameters, {0, job.items}, scratch_[place.thread]);
     return {};
   }
   const std::int64_t piece = std::max<std::int64_t>(1, job.items / (threads * pieces_per_thread));

@@ -1,9 +1,11 @@
-// A plan on the CPU: its kernels with everything prepared that does not change from launch to launch.
+// A plan on the CPU: its steps with everything prepared that does not change from launch to launch.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "tessera/runtime/cpu/cpu_device.h"
+#include "tessera/runtime/cpu/schedule.h"
 #include "tessera/runtime/host_executable.h"
 
 namespace tessera::runtime::cpu {
@@ -12,28 +14,50 @@ class CpuExecutable final : public HostExecutable {
  public:
   CpuExecutable(std::shared_ptr<CpuDevice> device, plan::PlanRef plan, std::shared_ptr<MemoryPool> pool);
 
+  /// The waves of the sizes it is prepared for; none if all steps run in turn.
+  [[nodiscard]] const std::vector<Wave>& waves() const { return waves_; }
+
  protected:
-  [[nodiscard]] Result<void> run_work(std::size_t index, HostWork& work, bool moved) override;
+  [[nodiscard]] Result<void> run_work(std::size_t index, HostWork& work) override;
+  [[nodiscard]] Result<void> run_works() override;
+  [[nodiscard]] Result<plan::StepOrder> order_for(std::span<const std::int64_t> sizes) override;
   void sizes_changed() override;
 
  private:
   /// A step with what was prepared for it; a kernel stays as it is while no address changes.
-  struct KernelRun {
+  struct StepRun {
     CompiledJob job;
     bool is_ready = false;
     std::vector<double> parameters;
-    std::shared_ptr<const Matmul> product;
+    LibraryCallRef library;
+    /// A kernel that sees an input in an order that its strides do not allow reads a copy.
+    std::vector<op::HostTensor> copies;
+    std::vector<op::Array> inputs;  ///< with the copies; empty if there are none
+  };
+  /// Where a step runs: on one thread, or on all.
+  struct Place {
+    bool is_one_thread = false;
+    unsigned thread = 0;
   };
 
-  [[nodiscard]] Result<void> run_call(KernelRun& run, const HostWork& work);
-  [[nodiscard]] Result<void> run_product(const Matmul& product, const HostWork& work);
-  [[nodiscard]] Result<void> run_kernel(CompiledKernel& kernel, KernelRun& run, const HostWork& work,
-                                        bool moved);
+  [[nodiscard]] Result<void> run_step(std::size_t index, Place place);
+  [[nodiscard]] Result<void> run_task(const Task& task, Place place);
+  [[nodiscard]] Result<void> run_wave(const Wave& wave);
+  [[nodiscard]] Result<void> run_call(const HostWork& work);
+  [[nodiscard]] Result<void> run_library(const LibraryForm& form, StepRun& run, const HostWork& work,
+                                         Place place);
+  [[nodiscard]] Result<void> run_kernel(CompiledKernel& kernel, StepRun& run, const HostWork& work,
+                                        Place place);
+  [[nodiscard]] Result<void> prepare_kernel(CompiledKernel& kernel, StepRun& run, const HostWork& work);
+  [[nodiscard]] StepTime time_of(const plan::Step& step, double work) const;
 
   std::shared_ptr<CpuDevice> device_;
   std::vector<std::shared_ptr<CompiledKernel>> kernels_;  ///< by step; null where there is none
-  std::vector<KernelRun> runs_;                           ///< by work
+  std::vector<std::optional<LibraryForm>> libraries_;     ///< by step
+  std::vector<StepRun> runs_;                             ///< by work
   std::vector<kernel::Scratch> scratch_;                  ///< by thread
+  std::vector<Wave> waves_;
+  std::vector<std::uint32_t> work_of_;  ///< by step: its work; none for a view
 };
 
 }  // namespace tessera::runtime::cpu

@@ -1,22 +1,80 @@
-// Single calls that a library runs better than a loop over elements.
+// A step that a library computes, on arrays of known sizes and strides.
+//
+//   auto call = TESSERA_TRY(make_library_call(form, inputs, results[0], libraries));
+//   TESSERA_TRY(call->begin({inputs, results, numbers, weights}));
+//   TESSERA_TRY(call->run({0, call->items()}, scratch));  // or parts of them, on several threads
+//
+// Operands that do not lie as the library needs them are copied; weights that stay are packed once.
 #pragma once
 
-#include <optional>
-#include <span>
+#include <memory>
 
-#include "tessera/op/call_info.h"
-#include "tessera/runtime/cpu/matmul.h"
+#include "tessera/runtime/buffer.h"
+#include "tessera/runtime/cpu/library_form.h"
+#include "tessera/runtime/cpu/product_cache.h"
+#include "tessera/runtime/cpu/thread_pool.h"
 
 namespace tessera::runtime::cpu {
 
-/// The product that a call of `matmul` on these arrays is; nothing if it is none: not f32, a vector, a batch
-/// whose matrices do not lie at equal distances.
-[[nodiscard]] std::optional<MatmulSpec> product_of(const op::CallInfo& call,
-                                                   std::span<const op::Array> inputs,
-                                                   std::span<const op::Array> results);
+/// The products and convolutions that a device has made.
+struct Libraries {
+  explicit Libraries(bool precise) : is_precise(precise) {}
 
-/// The operands of that product: the first element of each array.
-[[nodiscard]] MatmulOperands product_operands(std::span<const op::Array> inputs,
-                                              std::span<const op::Array> results);
+  const bool is_precise;  ///< methods that are faster and less exact are not taken
+  MatmulCache products{1024};
+  ConvolutionCache convolutions{256};
+  ConvolutionCache winograd{256, ProductLibrary::onednn};
+};
+
+/// Whether the weights of a call are what they were before.
+struct WeightSource {
+  bool is_constant = false;
+  const Buffer* buffer = nullptr;  ///< that holds them, if its version tells
+};
+
+struct LibraryLaunch {
+  std::span<const op::Array> inputs;   ///< of the layouts that the call was made for
+  std::span<const op::Array> results;  ///< contiguous
+  std::span<const double> numbers;     ///< parameters of the plan, by slot
+  WeightSource weights;
+};
+
+/// One thread at a time, but for run().
+class LibraryCall {
+ public:
+  virtual ~LibraryCall() = default;
+  /// Before the items of a launch are run.
+  [[nodiscard]] virtual Result<void> begin(const LibraryLaunch& launch) = 0;
+  [[nodiscard]] virtual std::int64_t items() const = 0;
+  /// Threads may run disjoint ranges at once, each with its own scratch.
+  [[nodiscard]] virtual Result<void> run(kernel::ItemRange range, kernel::Scratch& scratch) const = 0;
+  /// What computes it: "brg:avx512_core", "blocked".
+  [[nodiscard]] virtual std::string implementation() const = 0;
+};
+
+using LibraryCallRef = std::unique_ptr<LibraryCall>;
+
+/// All items of a call that has begun, on the threads of a pool; `scratch` has one for each. The first error,
+/// if there are any.
+[[nodiscard]] Result<void> run_items(const LibraryCall& call, ThreadPool& threads,
+                                     std::span<kernel::Scratch> scratch);
+
+[[nodiscard]] Result<LibraryCallRef> make_library_call(const LibraryForm& form,
+                                                       std::span<const op::Array> inputs,
+                                                       std::span<const op::Array> results,
+                                                       Libraries& libraries);
+
+// One per library op, each in a file of its own.
+[[nodiscard]] Result<LibraryCallRef> make_matmul_call(const LibraryForm& form,
+                                                      std::span<const op::Array> inputs,
+                                                      std::span<const op::Array> results,
+                                                      Libraries& libraries);
+[[nodiscard]] Result<LibraryCallRef> make_convolution_call(const LibraryForm& form,
+                                                           std::span<const op::Array> inputs,
+                                                           std::span<const op::Array> results,
+                                                           Libraries& libraries);
+[[nodiscard]] Result<LibraryCallRef> make_pooling_call(const LibraryForm& form,
+                                                       std::span<const op::Array> inputs,
+                                                       std::span<const op::Array> results);
 
 }  // namespace tessera::runtime::cpu

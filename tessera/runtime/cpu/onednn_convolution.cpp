@@ -85,9 +85,9 @@ Result<std::unique_ptr<const Primitive>> OneDnn::convolution(const ConvolutionRe
   const auto form = [&](dnnl_query_t what) -> const dnnl_memory_desc_t& {
     return *library.primitive_desc_query_md(descriptor.get(), what, 0);
   };
-  const Forms forms{TESSERA_TRY(plain_form(library, request.source)),
-                    TESSERA_TRY(plain_form(library, request.destination)), form(dnnl_query_src_md),
-                    form(dnnl_query_dst_md)};
+  const auto plain_source = TESSERA_TRY(plain_form(library, request.source));
+  const auto plain_destination = TESSERA_TRY(plain_form(library, request.destination));
+  const Forms forms{plain_source, plain_destination, form(dnnl_query_src_md), form(dnnl_query_dst_md)};
   state->has_packed_weights = true;
   state->weights_form = form(dnnl_query_weights_md);
   const auto [source, destination] = TESSERA_TRY(add_steps_before(*state, forms, request.epilogue.residual));

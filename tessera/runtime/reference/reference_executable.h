@@ -10,7 +10,7 @@ class ReferenceExecutable final : public HostExecutable {
   using HostExecutable::HostExecutable;
 
  protected:
-  [[nodiscard]] Result<void> run_work(std::size_t index, HostWork& work, bool moved) override;
+  [[nodiscard]] Result<void> run_work(std::size_t index, HostWork& work) override;
 };
 
 }  // namespace tessera::runtime

@@ -1,0 +1,48 @@
+#include "tessera/model/planned_model.h"
+
+#include <algorithm>
+
+#include "tessera/base/text.h"
+
+using namespace tessera;
+
+namespace {
+
+Result<void> check_steps(const plan::Plan& plan) {
+  for (const plan::Step& step : plan.steps)
+    if (step.kind == plan::StepKind::function)
+      return Error(ErrorCode::unsupported, cat("a plan does not bound the work of '", step.name(), "'"));
+  return {};
+}
+
+}  // namespace
+
+Result<PlannedModel> PlannedModel::create(const onnx::Model& model, runtime::Device& device,
+                                          const onnx::Limits& limits) {
+  const ir::FunctionRef function = TESSERA_TRY(onnx::import_function(model, limits));
+  PlannedModel out(TESSERA_TRY(PlannedFunction::create(
+      function, device, {}, {.bytes = limits.total_bytes, .work = static_cast<double>(limits.work)})));
+  TESSERA_TRY(check_steps(out.plan()));
+  for (const onnx::ValueInfo* input : onnx::required_inputs(model)) out.inputs_.push_back(*input);
+  out.file_ = model.file;
+  return out;
+}
+
+Result<std::vector<onnx::DataValue>> PlannedModel::run(std::span<const onnx::DataValue> inputs) {
+  if (inputs.size() != inputs_.size())
+    return Error(ErrorCode::invalid_argument,
+                 cat("the model takes ", inputs_.size(), " inputs, got ", inputs.size()), {file_, 0, 0});
+  std::vector<op::HostTensor> tensors;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].kind != onnx::DataValue::Kind::tensor)
+      return Error(ErrorCode::unsupported, cat("input ", onnx::shown(inputs_[i].name), " is no tensor"),
+                   {file_, 0, 0});
+    tensors.push_back(inputs[i].tensors[0]);
+    auto fits = onnx::check_input(inputs_[i], tensors.back().dtype(), tensors.back().shape());
+    if (!fits) return std::move(fits).error().at({file_, 0, 0});
+  }
+  std::vector<onnx::DataValue> out;
+  for (op::HostTensor& result : TESSERA_TRY(function_.run(tensors)))
+    out.push_back({onnx::DataValue::Kind::tensor, {std::move(result)}});
+  return out;
+}

@@ -1,0 +1,30 @@
+// An ONNX model as one plan on a device: what is fast where the model can be written as a function.
+#pragma once
+
+#include "tessera/model/planned_function.h"
+#include "tessera/onnx/import.h"
+
+namespace tessera {
+
+/// One thread at a time.
+class PlannedModel {
+ public:
+  /// Fails with code `unsupported`, saying why, if the model has loops or branches, or sizes that depend on
+  /// data: then onnx::run is the way.
+  [[nodiscard]] static Result<PlannedModel> create(const onnx::Model& model, runtime::Device& device,
+                                                   const onnx::Limits& limits = {});
+
+  /// The outputs for the required inputs of the model. Checks its limits before it computes.
+  [[nodiscard]] Result<std::vector<onnx::DataValue>> run(std::span<const onnx::DataValue> inputs);
+
+  [[nodiscard]] const plan::Plan& plan() const { return function_.plan(); }
+
+ private:
+  explicit PlannedModel(PlannedFunction function) : function_(std::move(function)) {}
+
+  PlannedFunction function_;
+  std::vector<onnx::ValueInfo> inputs_;
+  std::string file_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,142 @@
+// Convolutions as library calls.
+#include "tessera/runtime/cpu/dense_operand.h"
+#include "tessera/runtime/cpu/library_call.h"
+
+using namespace tessera;
+using namespace tessera::runtime;
+using namespace tessera::runtime::cpu;
+
+namespace {
+
+/// Fewer channels than these do not fill the vectors of Winograd's method.
+constexpr std::int64_t winograd_channels = 16;
+
+/// Filters with the convolution that packed them.
+struct PackedConvolution final : Derived {
+  std::shared_ptr<const Convolution> by;
+  PackedFilters filters;
+  const float* from = nullptr;
+};
+
+class ConvolutionCall final : public LibraryCall {
+ public:
+  ConvolutionCall(const LibraryForm& form, Libraries& libraries) : form_(form), libraries_(libraries) {}
+
+  Result<void> prepare(std::span<const op::Array> inputs, const op::Array& result) {
+    const op::CallInfo call(*form_.card, {}, form_.attributes);
+    const op::Extents &x = inputs[form_.left].shape(), &w = inputs[form_.right].shape();
+    spec_.batch = x[0];
+    spec_.channels = x[1];
+    spec_.filters = w[0];
+    spec_.groups = call.integer("groups");
+    spec_.epilogue = form_.epilogue;
+    set_axes(call, x, w);
+    if (spec_.output_size() != axes_of(result.shape()))
+      return Error(ErrorCode::internal, "a convolution has another size than its result");
+    TESSERA_TRY(source_.prepare(inputs[form_.left].layout));
+    TESSERA_TRY(filters_.prepare(inputs[form_.right].layout));
+    if (form_.bias != no_input) TESSERA_TRY(bias_.prepare(inputs[form_.bias].layout));
+    if (form_.residual != no_input) TESSERA_TRY(residual_.prepare(inputs[form_.residual].layout));
+    return make();
+  }
+
+  Result<void> begin(const LibraryLaunch& launch) override {
+    operands_.source = source_.get(launch.inputs[form_.left]);
+    operands_.destination = reinterpret_cast<float*>(launch.results[0].at(launch.results[0].layout.offset));
+    if (form_.bias != no_input) operands_.bias = bias_.get(launch.inputs[form_.bias]);
+    if (form_.residual != no_input) operands_.residual = residual_.get(launch.inputs[form_.residual]);
+    return choose_filters(launch.inputs[form_.right], launch.weights);
+  }
+
+  [[nodiscard]] std::int64_t items() const override { return convolution_->items(); }
+  [[nodiscard]] Result<void> run(kernel::ItemRange range, kernel::Scratch& scratch) const override {
+    return convolution_->run(operands_, range, scratch);
+  }
+  [[nodiscard]] std::string implementation() const override { return convolution_->implementation(); }
+
+ private:
+  /// The spatial sizes; a single axis is a row.
+  static Pair axes_of(const op::Extents& shape) {
+    return shape.size() == 3 ? Pair{1, shape[2]} : Pair{shape[2], shape[3]};
+  }
+
+  void set_axes(const op::CallInfo& call, const op::Extents& x, const op::Extents& w) {
+    spec_.size = axes_of(x);
+    spec_.window = axes_of(w);
+    const std::size_t count = x.size() - 2, first = 2 - count;
+    const auto read = [&](std::string_view name, std::size_t from, Pair& out) {
+      const auto& numbers = call.integers(name);
+      for (std::size_t i = 0; i < count && from + i < numbers.size(); ++i) out[first + i] = numbers[from + i];
+    };
+    read("strides", 0, spec_.strides);
+    read("dilations", 0, spec_.dilations);
+    read("pads", 0, spec_.padding_low);
+    read("pads", count, spec_.padding_high);
+  }
+
+  [[nodiscard]] bool suits_winograd() const {
+    return !libraries_.is_precise && spec_.groups == 1 && spec_.window == Pair{3, 3} &&
+           spec_.strides == Pair{1, 1} && spec_.dilations == Pair{1, 1} &&
+           spec_.channels >= winograd_channels && spec_.filters >= winograd_channels;
+  }
+
+  Result<void> make() {
+    if (suits_winograd()) {
+      spec_.method = ConvolutionMethod::winograd;
+      if (auto made = libraries_.winograd.get(spec_)) return convolution_ = *std::move(made), Result<void>();
+      spec_.method = ConvolutionMethod::exact;
+    }
+    convolution_ = TESSERA_TRY(libraries_.convolutions.get(spec_));
+    return {};
+  }
+
+  Result<void> choose_filters(const op::Array& array, const WeightSource& source) {
+    const bool stays = source.is_constant || (source.buffer != nullptr && source.buffer == buffer_ &&
+                                              source.buffer->version() == version_);
+    buffer_ = source.buffer;
+    if (buffer_ != nullptr) version_ = buffer_->version();
+    if (!stays || packed_ == nullptr) TESSERA_TRY(pack_filters(filters_.get(array)));
+    operands_.filters = &packed_->filters;
+    return {};
+  }
+
+  Result<void> pack_filters(const float* filters) {
+    if (buffer_ != nullptr) {
+      auto found = buffer_->find_derived([&](const Derived& derived) {
+        const auto* packed = dynamic_cast<const PackedConvolution*>(&derived);
+        return packed != nullptr && packed->from == filters && packed->by == convolution_;
+      });
+      packed_ = std::static_pointer_cast<const PackedConvolution>(std::move(found));
+      if (packed_ != nullptr) return {};
+    }
+    auto packed = std::make_shared<PackedConvolution>();
+    packed->by = convolution_;
+    packed->filters = TESSERA_TRY(convolution_->pack(filters));
+    packed->from = filters;
+    packed_ = packed;
+    // A copy of them is at home here.
+    if (buffer_ != nullptr && !filters_.is_copied()) buffer_->keep_derived(packed);
+    return {};
+  }
+
+  const LibraryForm& form_;
+  Libraries& libraries_;
+  ConvolutionSpec spec_;
+  DenseOperand source_, filters_, bias_, residual_;
+  std::shared_ptr<const Convolution> convolution_;
+  ConvolutionOperands operands_;
+  std::shared_ptr<const PackedConvolution> packed_;
+  const Buffer* buffer_ = nullptr;  ///< of the weights in the last launch
+  std::uint64_t version_ = 0;
+};
+
+}  // namespace
+
+Result<LibraryCallRef> runtime::cpu::make_convolution_call(const LibraryForm& form,
+                                                           std::span<const op::Array> inputs,
+                                                           std::span<const op::Array> results,
+                                                           Libraries& libraries) {
+  auto out = std::make_unique<ConvolutionCall>(form, libraries);
+  TESSERA_TRY(out->prepare(inputs, results[0]));
+  return LibraryCallRef(std::move(out));
+}

@@ -1,0 +1,171 @@
+#include "tessera/runtime/cpu/library_chain.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace tessera;
+using namespace tessera::runtime::cpu;
+using pattern::Graph;
+using pattern::NodeId;
+using pattern::ValueId;
+
+namespace {
+
+struct NamedOp {
+  std::string_view name;
+  LibraryOp op;
+};
+constexpr NamedOp named_ops[] = {{"matmul", LibraryOp::matmul},
+                                 {"conv", LibraryOp::convolution},
+                                 {"max_pool", LibraryOp::max_pool},
+                                 {"avg_pool", LibraryOp::avg_pool}};
+
+struct NamedActivation {
+  std::string_view name;
+  Activation activation;
+};
+constexpr NamedActivation activations[] = {{"relu", Activation::relu},
+                                           {"tanh", Activation::tanh},
+                                           {"sigmoid", Activation::sigmoid},
+                                           {"gelu", Activation::gelu_erf},
+                                           {"gelu_tanh", Activation::gelu_tanh}};
+
+class ChainGrower {
+ public:
+  ChainGrower(const Graph& graph, NodeId node) : graph_(graph) { chain_.nodes.push_back(node); }
+
+  std::optional<LibraryChain> run() {
+    if (!begin()) return std::nullopt;
+    const bool takes_more = chain_.op == LibraryOp::matmul || chain_.op == LibraryOp::convolution;
+    while (takes_more && extend()) {
+    }
+    return std::move(chain_);
+  }
+
+ private:
+  [[nodiscard]] ValueId last() const { return graph_.result(chain_.nodes.back()); }
+  [[nodiscard]] const std::string& name(NodeId node) const { return graph_.op_name(graph_.op(node)); }
+  [[nodiscard]] bool is_f32(ValueId value) const {
+    const pattern::ValueType& type = graph_.type(value);
+    return type.dtype == ir::Dtype::f32 && type.shape != pattern::none;
+  }
+  [[nodiscard]] const ir::Shape& shape(ValueId value) const { return graph_.shape(graph_.type(value).shape); }
+
+  bool begin() {
+    const NodeId node = chain_.nodes[0];
+    if (graph_.is_opaque(node) || graph_.result_count(node) == 0) return false;
+    const auto* found = std::find_if(std::begin(named_ops), std::end(named_ops),
+                                     [&](const NamedOp& op) { return op.name == name(node); });
+    if (found == std::end(named_ops) || !is_f32(graph_.result(node))) return false;
+    chain_.op = found->op;
+    for (const ValueId input : graph_.inputs(node))
+      if (!is_f32(input)) return false;
+    return fits(node);
+  }
+
+  /// Whether the library has the op on these types.
+  [[nodiscard]] bool fits(NodeId node) {
+    const auto inputs = graph_.inputs(node);
+    if (chain_.op == LibraryOp::matmul) return shape(inputs[0]).size() >= 2 && shape(inputs[1]).size() >= 2;
+    if (chain_.op == LibraryOp::convolution) {
+      chain_.epilogue.has_bias = inputs.size() > 2;
+      return shape(inputs[0]).size() == 3 || shape(inputs[0]).size() == 4;
+    }
+    // Nobody may want the places of the largest elements.
+    for (std::uint32_t k = 1; k < graph_.result_count(node); ++k)
+      if (const ValueId more = graph_.result(node, k);
+          graph_.is_output(more) || !graph_.consumers(more).empty())
+        return false;
+    return true;
+  }
+
+  /// Takes the next node, if it is one that finishes the result.
+  bool extend() {
+    if (graph_.is_output(last()) || graph_.consumers(last()).size() != 1) return false;
+    const NodeId next = graph_.consumers(last())[0];
+    if (graph_.is_opaque(next) || graph_.result_count(next) != 1 || !graph_.reads(next).empty()) return false;
+    if (graph_.type(graph_.result(next)) != graph_.type(last())) return false;
+    if (!add_activation(next) && !add_binary(next)) return false;
+    chain_.nodes.push_back(next);
+    return true;
+  }
+
+  bool add_activation(NodeId next) {
+    const auto* found = std::find_if(std::begin(activations), std::end(activations),
+                                     [&](const NamedActivation& a) { return a.name == name(next); });
+    Epilogue& epilogue = chain_.epilogue;
+    if (found == std::end(activations) || epilogue.activation != Activation::none) return false;
+    epilogue.activation = found->activation;
+    if (epilogue.residual != Residual::none) epilogue.place = ResidualPlace::before_activation;
+    return true;
+  }
+
+  bool add_binary(NodeId next) {
+    const auto inputs = graph_.inputs(next);
+    if (inputs.size() != 2 || inputs[0] == inputs[1]) return false;
+    const bool is_first = inputs[0] == last();
+    const ValueId other = inputs[is_first ? 1 : 0];
+    if (!is_f32(other)) return false;
+    if (name(next) == "add") return add_bias(other) || add_residual(other);
+    if (name(next) == "mul") return add_scale(other, false);
+    return name(next) == "div" && is_first && add_scale(other, true);
+  }
+
+  bool add_scale(ValueId other, bool divides) {
+    Epilogue& epilogue = chain_.epilogue;
+    if (chain_.op != LibraryOp::matmul || chain_.nodes.size() > 1 || !is_number(other)) return false;
+    epilogue.has_scale = true;
+    chain_.scale = other;
+    chain_.divides = divides;
+    return true;
+  }
+
+  /// A number that is known now, or given with each launch.
+  [[nodiscard]] bool is_number(ValueId value) const {
+    if (graph_.producer(value) != pattern::none || !shape(value).empty()) return false;
+    const pattern::External& external = graph_.external(value);
+    if (external.kind == pattern::External::Kind::parameter) return true;
+    const auto* number = external.constant ? std::get_if<double>(&*external.constant) : nullptr;
+    return number != nullptr && std::isnormal(static_cast<float>(*number)) &&
+           std::isnormal(1.0f / static_cast<float>(*number));
+  }
+
+  bool add_bias(ValueId other) {
+    Epilogue& epilogue = chain_.epilogue;
+    if (epilogue.has_bias || epilogue.residual != Residual::none || epilogue.activation != Activation::none)
+      return false;
+    if (!is_bias(other)) return false;
+    epilogue.has_bias = true;
+    chain_.bias = other;
+    return true;
+  }
+
+  /// One number per column of a product, per filter of a convolution: all other sizes are 1.
+  [[nodiscard]] bool is_bias(ValueId value) const {
+    const ir::Shape &given = shape(value), &result = shape(last());
+    const std::size_t behind = chain_.op == LibraryOp::matmul ? 1 : result.size() - 1;
+    if (given.size() > result.size() || given.size() < behind) return false;
+    const std::size_t axis = given.size() - behind;
+    for (std::size_t a = 0; a < given.size(); ++a)
+      if (a != axis && given[a] != ir::Dim(1)) return false;
+    return given[axis] == result[result.size() - behind];
+  }
+
+  bool add_residual(ValueId other) {
+    Epilogue& epilogue = chain_.epilogue;
+    if (epilogue.residual != Residual::none || graph_.type(other) != graph_.type(last())) return false;
+    epilogue.residual = Residual::separate;
+    epilogue.place = ResidualPlace::after_activation;
+    chain_.residual = other;
+    return true;
+  }
+
+  const Graph& graph_;
+  LibraryChain chain_;
+};
+
+}  // namespace
+
+std::optional<LibraryChain> runtime::cpu::chain_from(const Graph& graph, NodeId node) {
+  return ChainGrower(graph, node).run();
+}

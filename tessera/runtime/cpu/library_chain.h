@@ -1,0 +1,30 @@
+// What a library computes at once: a matrix product, a convolution or a pooling, with the element-wise ops
+// behind it that it can finish while the result is at hand.
+#pragma once
+
+#include <optional>
+
+#include "tessera/base/small_vector.h"
+#include "tessera/pattern/graph.h"
+#include "tessera/runtime/cpu/epilogue.h"
+
+namespace tessera::runtime::cpu {
+
+enum class LibraryOp : std::uint8_t { matmul, convolution, max_pool, avg_pool };
+
+struct LibraryChain {
+  LibraryOp op = LibraryOp::matmul;
+  SmallVector<pattern::NodeId, 6> nodes;  ///< in their order; the first is the product
+  Epilogue epilogue;
+  // Values of the graph, or `none`.
+  pattern::ValueId bias = pattern::none;  ///< of an addition; a convolution may have one of its own
+  pattern::ValueId residual = pattern::none;
+  pattern::ValueId scale = pattern::none;
+  bool divides = false;  ///< by the scale
+};
+
+/// The longest chain that begins at a node; nothing if no library computes the node itself. Its first nodes
+/// are a chain too, however many.
+[[nodiscard]] std::optional<LibraryChain> chain_from(const pattern::Graph& graph, pattern::NodeId node);
+
+}  // namespace tessera::runtime::cpu

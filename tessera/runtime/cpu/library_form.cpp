@@ -1,0 +1,95 @@
+#include "tessera/runtime/cpu/library_form.h"
+
+#include <algorithm>
+
+#include "tessera/op/catalogue.h"
+#include "tessera/pattern/graph_function.h"
+
+using namespace tessera;
+using namespace tessera::runtime::cpu;
+using pattern::Graph;
+using pattern::ValueId;
+
+namespace {
+
+/// From a chain in the graph of a step's ops to the inputs of the step.
+class FormReader {
+ public:
+  FormReader(const ir::Function& ops, const Graph& graph, const LibraryChain& chain)
+      : ops_(ops), graph_(graph), chain_(chain) {}
+
+  std::optional<LibraryForm> run() {
+    const auto& product = static_cast<const ir::Call&>(*ops_.body[chain_.nodes[0]]->value);
+    out_.op = chain_.op;
+    out_.epilogue = chain_.epilogue;
+    out_.card = op::find_card(product.op);
+    if (out_.card == nullptr) return std::nullopt;
+    auto attributes = op::complete_attributes(*out_.card, product.attrs);
+    if (!attributes) return std::nullopt;
+    out_.attributes = *std::move(attributes);
+    const auto inputs = graph_.inputs(chain_.nodes[0]);
+    out_.left = input(inputs[0]);
+    if (inputs.size() > 1) out_.right = input(inputs[1]);
+    if (out_.epilogue.has_bias) out_.bias = input(inputs.size() > 2 ? inputs[2] : chain_.bias);
+    if (chain_.residual != pattern::none) out_.residual = input(chain_.residual);
+    if (out_.epilogue.has_scale) set_scale();
+    return is_complete_ ? std::optional(std::move(out_)) : std::nullopt;
+  }
+
+ private:
+  std::uint32_t input(ValueId value) {
+    const ir::ExprRef expr = graph_.producer(value) == pattern::none ? graph_.external(value).expr : nullptr;
+    for (std::uint32_t i = 0; i < ops_.params.size(); ++i)
+      if (ops_.params[i].get() == expr.get()) return i;
+    is_complete_ = false;
+    return no_input;
+  }
+
+  void set_scale() {
+    const pattern::External& scale = graph_.external(chain_.scale);
+    if (const auto* parameter = ir::as<ir::Param>(*scale.expr)) {
+      out_.scale_slot = parameter->slot;
+      out_.divides = chain_.divides;
+      return;
+    }
+    const auto number = static_cast<float>(std::get<double>(*scale.constant));
+    out_.scale = chain_.divides ? 1.0f / number : number;
+  }
+
+  const ir::Function& ops_;
+  const Graph& graph_;
+  const LibraryChain& chain_;
+  LibraryForm out_;
+  bool is_complete_ = true;
+};
+
+std::optional<LibraryForm> form_of_ops(const ir::Function& ops) {
+  const auto graph = pattern::graph_of(ops);
+  if (!graph) return std::nullopt;
+  for (const pattern::NodeId node : graph->order()) {
+    const auto chain = chain_from(*graph, node);
+    if (chain && chain->nodes.size() == graph->node_count()) return FormReader(ops, *graph, *chain).run();
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<LibraryForm> runtime::cpu::library_form(const plan::Step& step) {
+  return step.kind == plan::StepKind::library ? form_of_ops(*step.function) : std::nullopt;
+}
+
+std::optional<LibraryForm> runtime::cpu::library_form(const op::CallInfo& call) {
+  LibraryForm out{.card = &call.card(), .attributes = call.attributes()};
+  const auto is_f32 = [](const op::ValueType& type) { return type.dtype == op::Dtype::f32; };
+  if (!std::all_of(call.inputs().begin(), call.inputs().end(), is_f32)) return std::nullopt;
+  const std::string_view name = call.card().name;
+  if (name != "matmul" && name != "conv") return std::nullopt;
+  out.op = name == "matmul" ? LibraryOp::matmul : LibraryOp::convolution;
+  out.right = 1;
+  const std::size_t rank = call.input(0).rank();
+  if (out.op == LibraryOp::matmul && (rank < 2 || call.input(1).rank() < 2)) return std::nullopt;
+  if (out.op == LibraryOp::convolution && rank != 3 && rank != 4) return std::nullopt;
+  if (call.inputs().size() > 2) out.epilogue.has_bias = true, out.bias = 2;
+  return out;
+}

@@ -1,0 +1,31 @@
+// The library call that a step of a plan is, before its sizes are known.
+#pragma once
+
+#include <optional>
+
+#include "tessera/op/call_info.h"
+#include "tessera/plan/plan.h"
+#include "tessera/runtime/cpu/library_chain.h"
+
+namespace tessera::runtime::cpu {
+
+inline constexpr std::uint32_t no_input = 0xffffffff;
+
+struct LibraryForm {
+  LibraryOp op = LibraryOp::matmul;
+  const op::Card* card = nullptr;
+  op::Attributes attributes;  ///< complete
+  Epilogue epilogue;
+  // Which inputs of the step its operands are.
+  std::uint32_t left = 0, right = no_input, bias = no_input, residual = no_input;
+  float scale = 1;                      ///< of an epilogue that has one
+  std::uint32_t scale_slot = no_input;  ///< of a scale that is a parameter
+  bool divides = false;                 ///< by that parameter
+};
+
+/// Nothing if no library computes it.
+[[nodiscard]] std::optional<LibraryForm> library_form(const plan::Step& step);
+/// The same of a single call.
+[[nodiscard]] std::optional<LibraryForm> library_form(const op::CallInfo& call);
+
+}  // namespace tessera::runtime::cpu

@@ -1,0 +1,58 @@
+#include "tessera/runtime/cpu/library_tiles.h"
+
+#include <algorithm>
+
+#include "tessera/base/text.h"
+#include "tessera/runtime/cpu/library_chain.h"
+
+using namespace tessera;
+using namespace tessera::runtime::cpu;
+using pattern::CandidateList;
+using pattern::Graph;
+using pattern::NodeId;
+
+namespace {
+
+/// A step of the library against one of the op alone, which a loop over elements may have to compute.
+constexpr double library_part = 0.9;
+
+std::string_view word(LibraryOp op) {
+  constexpr std::string_view words[] = {"matmul", "conv", "max_pool", "avg_pool"};
+  return words[static_cast<std::size_t>(op)];
+}
+
+}  // namespace
+
+/// The payload of a candidate: its nodes in the order of the chain.
+Result<void> LibraryTiles::list(const Graph& graph, CandidateList& out) const {
+  for (NodeId node = 0; node < graph.node_count(); ++node) {
+    const auto chain = chain_from(graph, node);
+    if (!chain) continue;
+    SmallVector<NodeId, 6> nodes;
+    for (const NodeId next : chain->nodes) {
+      nodes.insert(std::upper_bound(nodes.begin(), nodes.end(), next), next);
+      const auto kind = static_cast<std::uint32_t>(chain->op);
+      if (out.add(nodes, library_part * costs_.of(graph, nodes), kind,
+                  std::span(chain->nodes.data(), nodes.size())))
+        continue;
+      out.set_full(name());
+      return {};
+    }
+  }
+  return {};
+}
+
+pattern::Tile LibraryTiles::describe(const Graph& graph, const CandidateList& list, std::size_t i) const {
+  pattern::Tile tile{.name = name_of(list, i)};
+  for (const NodeId node : list.nodes(i)) tile.nodes.push_back(node);
+  for (const NodeId node : list.payload(i)) {
+    tile.kernel += cat(tile.kernel.empty() ? "" : "+", graph.op_name(graph.op(node)));
+    tile.images.push_back({.id = graph.id(node), .nodes = {node}});
+  }
+  find_boundary(graph, tile);
+  return tile;
+}
+
+std::string LibraryTiles::name_of(const CandidateList& list, std::size_t i) const {
+  return std::string(word(static_cast<LibraryOp>(list.kind(i))));
+}

@@ -1,0 +1,188 @@
+// Matrix products as library calls: how the operands of `matmul` lie, and which weights are packed.
+#include <algorithm>
+
+#include "tessera/runtime/cpu/dense_operand.h"
+#include "tessera/runtime/cpu/library_call.h"
+
+using namespace tessera;
+using namespace tessera::runtime;
+using namespace tessera::runtime::cpu;
+
+namespace {
+
+/// The distance between neighbours when all axes before the last two are counted as one; nothing if it is not
+/// the same everywhere.
+std::optional<std::int64_t> batch_stride(const op::Layout& layout) {
+  const std::size_t axes = layout.rank() - 2;
+  std::optional<std::int64_t> stride;
+  std::int64_t inner = 1;  // how many neighbours one step along the axis passes
+  for (std::size_t a = axes; a-- > 0; inner *= layout.shape[a]) {
+    if (layout.shape[a] == 1) continue;
+    if (!stride) {
+      if (layout.strides[a] % inner != 0) return std::nullopt;
+      stride = layout.strides[a] / inner;
+    }
+    if (layout.strides[a] != *stride * inner) return std::nullopt;
+  }
+  return stride.value_or(0);
+}
+
+std::optional<MatrixForm> form_of(const op::Layout& layout) {
+  const auto batch = batch_stride(layout);
+  if (!batch) return std::nullopt;
+  const std::size_t rank = layout.rank();
+  return MatrixForm{*batch, layout.strides[rank - 2], layout.strides[rank - 1]};
+}
+
+/// Seen with the axes of the result before the last two.
+op::Layout with_batch(const op::Layout& layout, const op::Extents& result) {
+  op::Extents shape(result.begin(), result.end());
+  std::copy(layout.shape.end() - 2, layout.shape.end(), shape.end() - 2);
+  return op::broadcast_layout(layout, shape);
+}
+
+/// A matrix operand: read as it lies if its matrices lie at equal distances, else copied.
+class MatrixOperand {
+ public:
+  Result<MatrixForm> prepare(const op::Layout& layout, const op::Extents& result) {
+    seen_ = with_batch(layout, result);
+    if (const auto form = form_of(seen_)) return *form;
+    is_copied_ = true;
+    TESSERA_TRY(dense_.prepare(seen_));
+    return *form_of(dense_.layout());
+  }
+  const float* get(const op::Array& array) {
+    if (is_copied_) return dense_.get(array);
+    return reinterpret_cast<const float*>(array.at(seen_.offset));
+  }
+
+ private:
+  op::Layout seen_;
+  DenseOperand dense_;
+  bool is_copied_ = false;
+};
+
+/// Packed weights with what they were packed from.
+struct PackedProduct final : Derived {
+  PackedMatrix matrix;
+  const float* from = nullptr;
+  MatrixForm form;
+  std::int64_t depth = 0, columns = 0;
+
+  [[nodiscard]] bool is_of(const float* weights, const MatmulSpec& spec) const {
+    return from == weights && form == spec.b && depth == spec.depth && columns == spec.columns;
+  }
+};
+
+class MatmulCall final : public LibraryCall {
+ public:
+  MatmulCall(const LibraryForm& form, Libraries& libraries) : form_(form), libraries_(libraries) {}
+
+  Result<void> prepare(std::span<const op::Array> inputs, const op::Array& result) {
+    const op::Extents& shape = result.shape();
+    const std::size_t rank = shape.size();
+    spec_.rows = shape[rank - 2];
+    spec_.columns = shape[rank - 1];
+    spec_.depth = inputs[form_.left].shape().back();
+    for (std::size_t i = 0; i + 2 < rank; ++i) spec_.batch *= shape[i];
+    spec_.epilogue = form_.epilogue;
+    spec_.a = TESSERA_TRY(a_.prepare(inputs[form_.left].layout, shape));
+    spec_.b = TESSERA_TRY(b_.prepare(inputs[form_.right].layout, shape));
+    spec_.c = *form_of(op::contiguous(shape));
+    if (form_.bias != no_input) TESSERA_TRY(bias_.prepare(inputs[form_.bias].layout));
+    if (form_.residual != no_input) {
+      spec_.residual = spec_.c;
+      TESSERA_TRY(residual_.prepare(inputs[form_.residual].layout));
+    }
+    can_pack_ = spec_.batch == 1 || spec_.b.batch_stride == 0;
+    return {};
+  }
+
+  Result<void> begin(const LibraryLaunch& launch) override {
+    operands_.a = a_.get(launch.inputs[form_.left]);
+    operands_.b = b_.get(launch.inputs[form_.right]);
+    operands_.c = reinterpret_cast<float*>(launch.results[0].at(launch.results[0].layout.offset));
+    if (form_.bias != no_input) operands_.bias = bias_.get(launch.inputs[form_.bias]);
+    if (form_.residual != no_input) operands_.residual = residual_.get(launch.inputs[form_.residual]);
+    operands_.scale = form_.scale;
+    if (form_.scale_slot != no_input) {
+      const auto number = static_cast<float>(launch.numbers[form_.scale_slot]);
+      operands_.scale = form_.divides ? 1.0f / number : number;
+    }
+    return choose_weights(launch.weights);
+  }
+
+  [[nodiscard]] std::int64_t items() const override { return product_->items(); }
+  [[nodiscard]] Result<void> run(kernel::ItemRange range, kernel::Scratch& scratch) const override {
+    return product_->run(operands_, range, scratch);
+  }
+  [[nodiscard]] std::string implementation() const override { return product_->implementation(); }
+
+ private:
+  Result<void> use(WeightForm weights) {
+    if (product_ != nullptr && spec_.weights == weights) return {};
+    spec_.weights = weights;
+    product_ = TESSERA_TRY(libraries_.products.get(spec_));
+    return {};
+  }
+
+  /// Packing takes about as long as one product with few rows: worth it for weights that were there in the
+  /// launch before.
+  Result<void> choose_weights(const WeightSource& source) {
+    const bool stays = source.is_constant || (source.buffer != nullptr && source.buffer == buffer_ &&
+                                              source.buffer->version() == version_);
+    if (!stays) weights_ = nullptr;
+    buffer_ = source.buffer;
+    if (buffer_ != nullptr) version_ = buffer_->version();
+    if (can_pack_ && weights_ == nullptr && buffer_ != nullptr) weights_ = known_weights();
+    if (can_pack_ && weights_ == nullptr && stays) TESSERA_TRY(pack_weights());
+    operands_.packed = weights_ == nullptr ? nullptr : &weights_->matrix;
+    return use(weights_ == nullptr ? WeightForm::plain : WeightForm::packed);
+  }
+
+  std::shared_ptr<const PackedProduct> known_weights() {
+    auto found = buffer_->find_derived([&](const Derived& derived) {
+      const auto* packed = dynamic_cast<const PackedProduct*>(&derived);
+      return packed != nullptr && packed->is_of(operands_.b, spec_);
+    });
+    if (found == nullptr || !use(WeightForm::packed)) return nullptr;
+    auto packed = std::static_pointer_cast<const PackedProduct>(std::move(found));
+    return product_->accepts(packed->matrix) ? packed : nullptr;
+  }
+
+  Result<void> pack_weights() {
+    TESSERA_TRY(use(WeightForm::packed));
+    auto packed = std::make_shared<PackedProduct>();
+    packed->matrix = TESSERA_TRY(product_->pack(operands_.b));
+    packed->from = operands_.b;
+    packed->form = spec_.b;
+    packed->depth = spec_.depth;
+    packed->columns = spec_.columns;
+    weights_ = packed;
+    if (buffer_ != nullptr) buffer_->keep_derived(packed);
+    return {};
+  }
+
+  const LibraryForm& form_;
+  Libraries& libraries_;
+  MatmulSpec spec_;
+  MatrixOperand a_, b_;
+  DenseOperand bias_, residual_;
+  bool can_pack_ = false;
+  std::shared_ptr<const Matmul> product_;
+  MatmulOperands operands_;
+  std::shared_ptr<const PackedProduct> weights_;
+  const Buffer* buffer_ = nullptr;  ///< of the weights in the last launch
+  std::uint64_t version_ = 0;
+};
+
+}  // namespace
+
+Result<LibraryCallRef> runtime::cpu::make_matmul_call(const LibraryForm& form,
+                                                      std::span<const op::Array> inputs,
+                                                      std::span<const op::Array> results,
+                                                      Libraries& libraries) {
+  auto out = std::make_unique<MatmulCall>(form, libraries);
+  TESSERA_TRY(out->prepare(inputs, results[0]));
+  return LibraryCallRef(std::move(out));
+}

@@ -1,0 +1,218 @@
+// What libraries compute on the CPU: which steps become one call, and that its result is the reference's.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "tessera/base/text.h"
+#include "tessera/engine/devices.h"
+#include "tessera/ir/parse.h"
+#include "tests/differential/runs.h"
+
+namespace tessera::differential {
+namespace {
+
+struct LibraryCase {
+  const char* name;
+  const char* function;
+  const char* steps;  ///< that compute, in their order
+  std::vector<std::int64_t> sizes = {};
+};
+
+op::HostTensor random_tensor(const op::Extents& shape, std::mt19937& source) {
+  std::uniform_real_distribution<float> from(-1.0f, 1.0f);
+  op::HostTensor out = value_or_throw(op::HostTensor::allocate(op::Dtype::f32, shape));
+  for (float& value : out.values<float>()) value = from(source);
+  return out;
+}
+
+Program program_of(const LibraryCase& given) {
+  Program out{.function = value_or_throw(ir::parse_function(given.function)), .sizes = given.sizes};
+  std::mt19937 source(7);
+  for (const auto& param : out.function->params) {
+    op::Extents shape;
+    for (const ir::Dim& dim : static_cast<const ir::TensorType&>(*param->type).shape)
+      shape.push_back(*ir::evaluate(dim, [&](const ir::Var& var) -> std::optional<std::int64_t> {
+        for (std::size_t i = 0; i < given.sizes.size(); ++i)
+          if (out.function->dims[i].get() == &var) return given.sizes[i];
+        return std::nullopt;
+      }));
+    out.inputs.push_back(random_tensor(shape, source));
+  }
+  out.first_parameters = {0.5, 0.25};
+  out.second_parameters = {3.0, -2.0};
+  return out;
+}
+
+std::string steps_of(const plan::Plan& plan) {
+  std::string out;
+  for (const plan::Step& step : plan.steps)
+    if (step.card == nullptr || step.card->view == nullptr) out += cat(out.empty() ? "" : " ", step.name());
+  return out;
+}
+
+class Library : public testing::TestWithParam<LibraryCase> {};
+
+TEST_P(Library, computes_what_the_reference_does) {
+  const Program program = program_of(GetParam());
+  const auto cpu = value_or_throw(engine::find_device("cpu"));
+  const auto planned = value_or_throw(compiler::plan_function(program.function, cpu->target()));
+  EXPECT_EQ(steps_of(*planned.plan), GetParam().steps) << to_text(*planned.plan);
+  const auto expected = value_or_throw(run_reference(*program.function, program, program.first_parameters));
+  const auto got = value_or_throw(run_planned(program, {}, *cpu, cpu->target(), program.first_parameters));
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t r = 0; r < got.size(); ++r) {
+    ASSERT_EQ(got[r].shape(), expected[r].shape());
+    const auto a = expected[r].values<float>(), b = got[r].values<float>();
+    for (std::size_t i = 0; i < a.size(); ++i)
+      ASSERT_NEAR(a[i], b[i], 2e-5 * std::max(1.0f, std::abs(a[i]))) << "result " << r << ", element " << i;
+  }
+}
+
+const LibraryCase cases[] = {
+    {"bias_and_activation",
+     "func f(x: f32[5, 7], w: f32[7, 9], b: f32[9]) { a: f32[5, 9] = matmul(x, w) "
+     "c: f32[5, 9] = add(a, b) d: f32[5, 9] = relu(c) return d }",
+     "matmul+add+relu"},
+    {"bias_first",
+     "func f(x: f32[5, 7], w: f32[7, 9], b: f32[1, 9]) { a: f32[5, 9] = matmul(x, w) "
+     "c: f32[5, 9] = add(b, a) d: f32[5, 9] = tanh(c) return d }",
+     "matmul+add+tanh"},
+    {"constant_weights",
+     "func f(x: f32[3, 2]) { a: f32[3, 3] = matmul(x, dense f32[2, 3] [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]) "
+     "c: f32[3, 3] = add(a, dense f32[3] [0.5, -0.5, 0.25]) d: f32[3, 3] = sigmoid(c) return d }",
+     "matmul+add+sigmoid"},
+    {"symbolic_rows_and_residual",
+     "func f[N](x: f32[N, 4, 6], w: f32[6, 8], b: f32[8], r: f32[N, 4, 8]) { a: f32[N, 4, 8] = matmul(x, w) "
+     "c: f32[N, 4, 8] = add(a, b) d: f32[N, 4, 8] = add(c, r) return d }",
+     "matmul+add+add",
+     {3}},
+    {"residual_before_activation",
+     "func f(x: f32[4, 6], w: f32[6, 8], r: f32[4, 8]) { a: f32[4, 8] = matmul(x, w) "
+     "c: f32[4, 8] = add(r, a) d: f32[4, 8] = gelu(c) return d }",
+     "matmul+add+gelu"},
+    {"residual_after_activation",
+     "func f(x: f32[4, 6], w: f32[6, 8], r: f32[4, 8]) { a: f32[4, 8] = matmul(x, w) "
+     "c: f32[4, 8] = gelu_tanh(a) d: f32[4, 8] = add(r, c) return d }",
+     "matmul+gelu_tanh+add"},
+    {"scale_of_a_batch",
+     "func f(x: f32[2, 3, 4, 5], y: f32[2, 3, 5, 4]) { a: f32[2, 3, 4, 4] = matmul(x, y) "
+     "c: f32[2, 3, 4, 4] = div(a, 3.0) return c }",
+     "matmul+div"},
+    {"scale_that_is_a_parameter",
+     "func f(x: f32[4, 5], y: f32[5, 4], b: f32[4]) { a: f32[4, 4] = matmul(x, y) "
+     "c: f32[4, 4] = mul(a, $0:f32) d: f32[4, 4] = add(c, b) return d }",
+     "matmul+mul+add"},
+    {"division_by_a_parameter",
+     "func f(x: f32[4, 5], y: f32[5, 4]) { a: f32[4, 4] = matmul(x, y) c: f32[4, 4] = div(a, $1:f32) "
+     "return c }",
+     "matmul+div"},
+    {"transposed_operands",
+     "func f(x: f32[6, 4], w: f32[8, 6], r: f32[8, 4]) { t: f32[4, 6] = transpose(x) {permutation = [1, 0]} "
+     "u: f32[6, 8] = transpose(w) {permutation = [1, 0]} s: f32[4, 8] = transpose(r) {permutation = [1, 0]} "
+     "a: f32[4, 8] = matmul(t, u) c: f32[4, 8] = add(a, s) return c }",
+     "matmul+add"},
+    {"batches_that_cross",
+     "func f(x: f32[2, 1, 4, 5], y: f32[3, 5, 4]) { a: f32[2, 3, 4, 4] = matmul(x, y) "
+     "c: f32[2, 3, 4, 4] = relu(a) return c }",
+     "matmul+relu"},
+    {"depth_of_zero",
+     "func f(x: f32[3, 0], w: f32[0, 4], b: f32[4]) { a: f32[3, 4] = matmul(x, w) "
+     "c: f32[3, 4] = add(a, b) return c }",
+     "matmul+add"},
+    {"no_rows",
+     "func f(x: f32[0, 2], w: f32[2, 4], b: f32[4]) { a: f32[0, 4] = matmul(x, w) "
+     "c: f32[0, 4] = add(a, b) return c }",
+     "matmul+add"},
+    {"product_that_others_read",
+     "func f(x: f32[3, 5], w: f32[5, 4]) { a: f32[3, 4] = matmul(x, w) c: f32[3, 4] = relu(a) return a, c }",
+     "matmul kernel"},
+    {"a_product_added_to_itself",
+     "func f(x: f32[3, 5], w: f32[5, 4]) { a: f32[3, 4] = matmul(x, w) c: f32[3, 4] = exp(a) "
+     "d: f32[3, 4] = add(a, c) return d }",
+     "matmul kernel"},
+    {"two_activations",
+     "func f(x: f32[3, 5], w: f32[5, 4]) { a: f32[3, 4] = matmul(x, w) c: f32[3, 4] = relu(a) "
+     "d: f32[3, 4] = tanh(c) return d }",
+     "matmul+relu kernel"},
+    {"a_bias_of_rows_is_none",
+     "func f(x: f32[3, 5], w: f32[5, 4], b: f32[3, 1]) { a: f32[3, 4] = matmul(x, w) "
+     "c: f32[3, 4] = add(a, b) return c }",
+     "matmul kernel"},
+    {"convolution",
+     "func f(x: f32[2, 3, 9, 8], w: f32[4, 3, 3, 3], b: f32[4]) { a: f32[2, 4, 9, 8] = conv(x, w, b) {pads = "
+     "[1, 1, 1, 1]} c: f32[2, 4, 9, 8] = relu(a) return c }",
+     "conv+relu"},
+    {"convolution_with_winograd_and_residual",
+     "func f(x: f32[1, 32, 20, 20], w: f32[32, 32, 3, 3], b: f32[32, 1, 1], r: f32[1, 32, 20, 20]) { "
+     "a: f32[1, 32, 20, 20] = conv(x, w) {pads = [1, 1, 1, 1]} c: f32[1, 32, 20, 20] = add(a, b) "
+     "d: f32[1, 32, 20, 20] = add(c, r) e: f32[1, 32, 20, 20] = relu(d) return e }",
+     "conv+add+add+relu"},
+    {"strides_dilations_groups",
+     "func f(x: f32[2, 4, 11, 9], w: f32[6, 2, 3, 2]) { a: f32[2, 6, 5, 5] = conv(x, w) {groups = 2, strides "
+     "= [2, 2], dilations = [2, 1], pads = [1, 0, 2, 2]} return a }",
+     "conv"},
+    {"depthwise",
+     "func f(x: f32[1, 8, 6, 6], w: f32[8, 1, 3, 3], b: f32[8]) { a: f32[1, 8, 6, 6] = conv(x, w, b) {groups "
+     "= 8, pads = [1, 1, 1, 1]} c: f32[1, 8, 6, 6] = relu(a) return c }",
+     "conv+relu"},
+    {"one_axis",
+     "func f[T](x: f32[1, 3, T], w: f32[4, 3, 5], b: f32[4]) { a: f32[1, 4, T - 4] = conv(x, w, b) "
+     "c: f32[1, 4, T - 4] = tanh(a) return c }",
+     "conv+tanh",
+     {13}},
+    {"source_that_is_a_view",
+     "func f(x: f32[8, 7, 3, 2], w: f32[4, 3, 1, 1]) { t: f32[2, 3, 7, 8] = transpose(x) {permutation = [3, "
+     "2, 1, 0]} a: f32[2, 4, 7, 8] = conv(t, w) return a }",
+     "conv"},
+    {"largest_of_windows",
+     "func f(x: f32[2, 3, 9, 8]) { a: f32[2, 3, 5, 4], i: i64[2, 3, 5, 4] = max_pool(x) {kernel = [3, 2], "
+     "strides = [2, 2], pads = [1, 0, 1, 0]} return a }",
+     "max_pool"},
+    {"mean_of_windows",
+     "func f(x: f32[2, 3, 9, 8]) { a: f32[2, 3, 5, 4] = avg_pool(x) {kernel = [3, 3], strides = [2, 2], pads "
+     "= "
+     "[1, 1, 1, 1], ceil_mode = false} return a }",
+     "avg_pool"},
+    {"mean_with_padding_and_partial_windows",
+     "func f(x: f32[1, 2, 10]) { a: f32[1, 2, 4] = avg_pool(x) {kernel = [4], strides = [3], pads = [1, 1], "
+     "ceil_mode = true, count_include_pad = true} return a }",
+     "avg_pool"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Cpu, Library, testing::ValuesIn(cases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+/// Who wants to know where the largest elements are gets it from the card's own kernel.
+TEST(Library, indices_of_windows_are_not_lost) {
+  const LibraryCase given{"",
+                          "func f(x: f32[1, 1, 4]) { a: f32[1, 1, 2], i: i64[1, 1, 2] = max_pool(x) {kernel "
+                          "= [2], strides = [2]} return i }",
+                          "max_pool"};
+  const Program program = program_of(given);
+  const auto cpu = value_or_throw(engine::find_device("cpu"));
+  const auto planned = value_or_throw(compiler::plan_function(program.function, cpu->target()));
+  EXPECT_EQ(planned.plan->steps[0].kind, plan::StepKind::call);
+  EXPECT_EQ(difference(value_or_throw(run_reference(*program.function, program, {})),
+                       value_or_throw(run_planned(program, {}, *cpu, cpu->target(), {}))),
+            std::nullopt);
+}
+
+/// The reference runs the same plan, since every step carries its ops.
+TEST(Library, plans_run_on_the_reference_too) {
+  for (const LibraryCase& given : cases) {
+    const Program program = program_of(given);
+    const auto cpu = value_or_throw(engine::find_device("cpu"));
+    const auto reference = value_or_throw(engine::find_device("reference"));
+    const auto expected = value_or_throw(run_reference(*program.function, program, program.first_parameters));
+    const auto got =
+        value_or_throw(run_planned(program, {}, *reference, cpu->target(), program.first_parameters));
+    for (std::size_t r = 0; r < got.size(); ++r) {
+      const auto a = expected[r].values<float>(), b = got[r].values<float>();
+      for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-5) << given.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera::differential

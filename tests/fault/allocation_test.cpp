@@ -1,0 +1,143 @@
+// Every allocation that Tessera makes in a small run fails once, on whatever thread: the call that needed it
+// says so, nothing crashes or stays half done, and the next run with the same engine gives the right answer.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "tessera/engine/devices.h"
+#include "tessera/engine/engine.h"
+#include "tessera/tensor/create.h"
+#include "tessera/tensor/gradient.h"
+#include "tessera/tensor/ops.h"
+#include "tessera/tensor/tensor.h"
+
+namespace ts = tessera;
+
+// The bounds of the program's code. What shared libraries allocate for themselves is not Tessera's.
+extern "C" const char __executable_start, etext;
+
+namespace {
+
+constexpr std::int64_t never = -1;
+std::atomic<std::int64_t> until_failure = never;
+std::atomic<bool> stays_refused = false;  ///< also those after it
+std::atomic<std::int64_t> allocations = 0;
+
+/// Whether this is the allocation that fails.
+bool is_refused() {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  if (until_failure.load(std::memory_order_relaxed) == never) return false;
+  const std::int64_t left = until_failure.fetch_sub(1, std::memory_order_relaxed);
+  if (left > 0) return false;
+  until_failure = stays_refused ? 0 : never;
+  return true;
+}
+
+bool is_own_code(const void* address) { return address >= &__executable_start && address < &etext; }
+
+void* aligned(std::size_t size, std::size_t alignment) {
+  return std::aligned_alloc(alignment,
+                            (std::max<std::size_t>(size, 1) + alignment - 1) / alignment * alignment);
+}
+
+void* allocate(std::size_t size, std::size_t alignment, const void* caller) {
+  if (is_own_code(caller) && is_refused()) throw std::bad_alloc();
+  if (void* memory = aligned(size, alignment)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  return allocate(size, __STDCPP_DEFAULT_NEW_ALIGNMENT__, __builtin_return_address(0));
+}
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return allocate(size, static_cast<std::size_t>(alignment), __builtin_return_address(0));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace {
+
+/// Elements of tensors come from here and fail like everything else.
+ts::runtime::AllocatorCallbacks failing_memory() {
+  return {.allocate = [](std::size_t bytes) -> void* { return is_refused() ? nullptr : aligned(bytes, 64); },
+          .free = [](void* memory, std::size_t) { std::free(memory); }};
+}
+
+std::shared_ptr<ts::engine::Engine> engine_on(std::string_view device) {
+  ts::engine::EngineOptions options{.allocator = failing_memory(), .plans = {.threshold = 2}};
+  options.device = ts::value_or_throw(ts::engine::find_device(device));
+  return ts::engine::Engine::create(std::move(options));
+}
+
+/// Some steps of training, recorded anew each time: streamed first, then with a plan that is made beside it.
+std::vector<float> train(const std::shared_ptr<ts::engine::Engine>& engine) {
+  const ts::CreateOptions here{.engine = engine};
+  const ts::Tensor x = ts::from_vector<float>({0.5F, -1, 2, 1, 0.25F, -0.5F}, {2, 3}, here);
+  const ts::Tensor t = ts::from_vector<float>({1, -1}, {2, 1}, here);
+  ts::Tensor w = ts::from_vector<float>({0.1F, 0.2F, -0.3F}, {3, 1}, here);
+  const auto loss = ts::value_and_grad([&](const std::vector<ts::Tensor>& of) {
+    const ts::Tensor error = ts::tanh(ts::matmul(x, of[0])) - t;
+    return ts::mean(error * error);
+  });
+  for (int step = 0; step < 5; ++step) {
+    w = w - 0.5 * loss({w}).gradients[0];
+    w.eval();
+    if (step == 2) engine->wait_for_plans();
+  }
+  return w.to_vector<float>();
+}
+
+/// Fused kernels round once where calls round twice, and whether there is a plan yet differs.
+void expect_near(const std::vector<float>& a, const std::vector<float>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-6);
+}
+
+/// What a run throws for want of memory, or nothing.
+bool is_refused_run(const std::shared_ptr<ts::engine::Engine>& engine, std::vector<float>& result) {
+  try {
+    result = train(engine);
+    return false;
+  } catch (const std::bad_alloc&) {
+  } catch (const ts::Exception& exception) {
+    EXPECT_EQ(exception.error().code(), ts::ErrorCode::memory) << exception.error().to_text();
+  }
+  return true;
+}
+
+/// `stride`: every how many-th of the allocations is refused.
+void refuse_each(std::string_view device, std::int64_t stride, bool and_all_after) {
+  stays_refused = and_all_after;
+  const std::vector<float> expected = train(engine_on(device));
+  const std::int64_t before = allocations;
+  expect_near(train(engine_on(device)), expected);
+  const std::int64_t count = allocations - before;
+  std::int64_t refused = 0;
+  for (std::int64_t i = 0; i < count; i += stride) {
+    SCOPED_TRACE(ts::cat("allocation ", i, " of ", count, " is refused"));
+    std::vector<float> result;
+    const auto engine = engine_on(device);
+    until_failure = i;
+    const bool is_refused = is_refused_run(engine, result);
+    until_failure = never;
+    refused += is_refused ? 1 : 0;
+    if (!is_refused) expect_near(result, expected);  // it was refused where one can do without, or not at all
+    engine->wait_for_plans();
+    expect_near(train(engine), expected);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+  EXPECT_GT(refused, count / stride / 4);
+}
+
+}  // namespace
+
+TEST(AllocationFailure, OfAnyAllocationLosesNothing) { refuse_each("reference", 1, false); }
+TEST(AllocationFailure, OfAllAllocationsLosesNothing) { refuse_each("reference", 3, true); }
+TEST(AllocationFailure, OnTheCpuLosesNothing) { refuse_each("cpu", 7, false); }
+TEST(AllocationFailure, OfAllOnTheCpuLosesNothing) { refuse_each("cpu", 19, true); }
