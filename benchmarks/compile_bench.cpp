@@ -1,9 +1,16 @@
-// The passes on a decoder-only transformer of 1,000 and 10,000 nodes: all of them together, and each alone.
+// Compiling a decoder-only transformer of 1,000, 10,000 and 40,000 nodes: the passes together, each alone,
+// and all of it up to the plan; what a plan takes to be laid out in memory, to be saved and to be loaded.
 #include <benchmark/benchmark.h>
 
+#include <numeric>
+
+#include "tessera/autodiff/gradient.h"
 #include "tessera/base/text.h"
-#include "tessera/compile/pipeline.h"
+#include "tessera/compile/package.h"
+#include "tessera/compile/plan_function.h"
+#include "tessera/engine/devices.h"
 #include "tessera/op/ir_builder.h"
+#include "tessera/plan/binding.h"
 
 using namespace tessera;
 using op::Value;
@@ -90,6 +97,86 @@ void one_pass(benchmark::State& state, const compiler::Pass& pass) {
   }
 }
 
+const pattern::Target& cpu_target() { return value_or_throw(engine::find_device("cpu"))->target(); }
+
+/// Passes, tiling, lowering.
+compiler::Planned planned(const ir::FunctionRef& function) {
+  return value_or_throw(compiler::plan_function(function, cpu_target()));
+}
+
+plan::Binding bound(const plan::Plan& plan) {
+  std::vector<op::Layout> layouts;
+  for (const plan::ValueId input : plan.inputs)
+    layouts.push_back(op::contiguous(op::extents_of(plan.values[input].type.shape)));
+  return value_or_throw(plan::bind(plan, {}, layouts));
+}
+
+void whole_compile(benchmark::State& state) {
+  const auto function = Transformer().build(static_cast<std::size_t>(state.range(0)));
+  compiler::Planned last;
+  for (auto _ : state) last = planned(function);
+  state.counters["steps"] = static_cast<double>(last.plan->steps.size());
+  state.counters["gap"] = 1 - last.tile_bound / last.tile_cost;
+}
+
+void show_memory(benchmark::State& state, const plan::Plan& plan) {
+  const MemoryLayout memory = bound(plan).memory;
+  state.counters["steps"] = static_cast<double>(plan.steps.size());
+  state.counters["peak/bound"] =
+      static_cast<double>(memory.bytes) / static_cast<double>(std::max<std::uint64_t>(1, memory.lower_bound));
+  state.counters["reuse"] = static_cast<double>(memory.without_reuse) /
+                            static_cast<double>(std::max<std::uint64_t>(1, memory.bytes));
+}
+
+void layout(benchmark::State& state) {
+  const auto plan = planned(Transformer().build(static_cast<std::size_t>(state.range(0)))).plan;
+  for (auto _ : state) benchmark::DoNotOptimize(bound(*plan));
+  show_memory(state, *plan);
+}
+
+/// The gradients of all weights of ten layers.
+void compile_training_step(benchmark::State& state) {
+  const auto forward = Transformer().build(410);
+  std::vector<std::size_t> all(forward->params.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  const auto function = value_or_throw(autodiff::vjp(forward, all));
+  compiler::Planned last;
+  for (auto _ : state) last = planned(function);
+  show_memory(state, *last.plan);
+}
+
+/// Eight layers of unlike widths.
+void compile_mlp(benchmark::State& state) {
+  op::IrBuilder b;
+  Value x = b.parameter("x", {ir::Dtype::f32, {64, 784}});
+  for (const std::int64_t out : {512, 2048, 256, 1024, 128, 512, 64, 10}) {
+    const Value w = b.parameter("w", {ir::Dtype::f32, {x.shape()[1], out}});
+    x = op::unary("relu", op::matmul(x, w) + b.parameter("b", {ir::Dtype::f32, {out}}));
+  }
+  const auto function = value_or_throw(b.function("mlp", std::vector{op::unary("softmax", x)}));
+  compiler::Planned last;
+  for (auto _ : state) last = planned(function);
+  show_memory(state, *last.plan);
+}
+
+void save_and_load(benchmark::State& state) {
+  const auto function = Transformer().build(static_cast<std::size_t>(state.range(0)));
+  const auto package = compiler::package(*function, planned(function).plan, "cpu");
+  std::size_t bytes = 0;
+  for (auto _ : state) {
+    const std::string text = value_or_throw(plan::to_bytes(package));
+    bytes = text.size();
+    benchmark::DoNotOptimize(
+        value_or_throw(plan::from_bytes(Bytes::copy(std::as_bytes(std::span(text.data(), bytes))), "bench")));
+  }
+  state.counters["bytes"] = static_cast<double>(bytes);
+}
+
+BENCHMARK(whole_compile)->Arg(1000)->Arg(10'000)->Arg(40'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(compile_training_step)->Unit(benchmark::kMillisecond);
+BENCHMARK(compile_mlp)->Unit(benchmark::kMillisecond);
+BENCHMARK(layout)->Arg(1000)->Arg(10'000)->Arg(40'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(save_and_load)->Arg(1000)->Arg(10'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(all_passes)->Arg(1000)->Arg(10'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(all_passes_by_parts)->Arg(1000)->Arg(10'000)->Unit(benchmark::kMillisecond);
 

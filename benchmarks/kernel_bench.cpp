@@ -84,6 +84,10 @@ std::string one_op(const std::string& op, const std::string& type, const std::st
   return "func f(x: " + type + params + ") {\n  y: " + type + " = " + op + "(x" + more + ")\n  return y\n}\n";
 }
 
+std::string column_sum(const std::string& type, const std::string& result) {
+  return "func f(x: " + type + ") {\n  y: " + result + " = sum(x) {axes = [0]}\n  return y\n}\n";
+}
+
 const std::string layer_norm = one_op("layer_norm", "f32[4096, 768]", ", w, b", ", w: f32[768], b: f32[768]");
 
 }  // namespace
@@ -97,6 +101,8 @@ KERNEL(affine_tanh_1e5, affine_tanh(100000));
 KERNEL(affine_tanh_1e7, affine_tanh(10000000));
 KERNEL(softmax_1024x1024, one_op("softmax", "f32[1024, 1024]"));
 KERNEL(layer_norm_4096x768, layer_norm);
+KERNEL(sum_of_columns_64x512, column_sum("f32[64, 512]", "f32[512]"));
+KERNEL(sum_of_columns_4096x768, column_sum("f32[4096, 768]", "f32[768]"));
 KERNEL(gelu_1024x3072, one_op("gelu", "f32[1024, 3072]"));
 BENCHMARK_CAPTURE(compile, affine_tanh_fast, affine_tanh(16), runtime::cpu::CodeQuality::fast)
     ->Unit(benchmark::kMillisecond);

@@ -7,6 +7,9 @@
 #include "cli/files.h"
 #include "cli/pass_report.h"
 #include "cli/program_file.h"
+#include "tessera/compile/package.h"
+#include "tessera/compile/plan_function.h"
+#include "tessera/engine/devices.h"
 #include "tessera/ir/print.h"
 
 using namespace tessera;
@@ -15,9 +18,12 @@ using namespace tessera::cli;
 namespace {
 
 struct Options : CompileOptions {
-  std::string device = "reference";
   std::vector<std::string> dump_after;
+  std::string output;  ///< where the plan goes; empty: no plan is made
+  std::string device = default_plan_device;
 };
+
+using Dumps = std::vector<std::pair<std::string, std::string>>;
 
 /// Each once: some passes run twice.
 std::string pass_names() {
@@ -38,20 +44,39 @@ Result<void> check_passes(const std::vector<std::string>& names) {
   return {};
 }
 
+void print_dumps(const Dumps& dumps) {
+  for (const auto& [name, text] : dumps) std::printf("# after %s\n%s\n", name.c_str(), text.c_str());
+}
+
+Result<void> write_plan(const NamedProgram& program, compiler::PipelineOptions pipeline,
+                        const Options& options) {
+  const auto device = TESSERA_TRY(engine::find_device(options.device));
+  auto planned = TESSERA_TRY(
+      compiler::plan_function(program.function, device->target(), {.pipeline = std::move(pipeline)}));
+  return plan::save(
+      compiler::package(*program.function, std::move(planned.plan), options.device, program.outputs),
+      options.output);
+}
+
 Result<Answer> run_compile(const Options& options) {
   if (is_description(options.file)) return compile_description(options, options.device);
   TESSERA_TRY(check_passes(options.dump_after));
-  const ir::FunctionRef function = TESSERA_TRY(read_program(options.file));
+  const NamedProgram program = TESSERA_TRY(read_program(options.file));
   compiler::PipelineOptions pipeline = pipeline_options(options);
-  std::vector<std::pair<std::string, std::string>> dumps;
+  Dumps dumps;
   pipeline.after = [&](const compiler::Pass& pass, const ir::Function& after) {
     const auto& wanted = options.dump_after;
     if (std::find(wanted.begin(), wanted.end(), pass.name) != wanted.end())
       dumps.emplace_back(pass.name, ir::print(after));
   };
-  const auto outcome = TESSERA_TRY(compiler::run_passes(function, pipeline));
+  if (!options.output.empty()) {
+    TESSERA_TRY(write_plan(program, std::move(pipeline), options));
+    print_dumps(dumps);
+    return Answer::yes;
+  }
+  const auto outcome = TESSERA_TRY(compiler::run_passes(program.function, pipeline));
   if (!options.json) {
-    for (const auto& [name, text] : dumps) std::printf("# after %s\n%s\n", name.c_str(), text.c_str());
+    print_dumps(dumps);
     return TESSERA_TRY(write_text("-", ir::print(*outcome.function))), Answer::yes;
   }
   JsonWriter json(JsonWriter::Style::indented);
@@ -94,14 +119,18 @@ compiler::PipelineOptions tessera::cli::pipeline_options(const CompileOptions& o
 void tessera::cli::add_compile(Commands& commands) {
   auto options = std::make_shared<Options>();
   CLI::App& command = commands.add(
-      "compile", "run the passes of the compiler over a function and print what they make of it",
+      "compile",
+      "run the passes of the compiler over a function and print what they make of it, or write a plan",
       "  tessera compile examples/ir/mlp.tsr\n"
       "  tessera compile model.onnx --disable fold_batch_norm --dump-after canonicalise\n"
       "  tessera compile F.tsr --floats exact --verify --json\n"
+      "  tessera compile model.onnx -o model.plan\n"
       "  tessera compile examples/describe/particles.json --device cpu    what runs, with its plans",
       [options] { return run_compile(*options); });
   add_options(command, *options);
-  command.add_option("--device", options->device, "of a graph description: whose plans are made");
+  command.add_option("-o,--output", options->output, "write the plan into this file, for `tessera run`");
+  command.add_option("--device", options->device,
+                     cat("what the plan is for: ", join(engine::device_names(), ", ")));
   command.add_option("--dump-after", options->dump_after, "print the function after this pass too")
       ->allow_extra_args(false);
 }

@@ -14,7 +14,7 @@ namespace {
 
 struct Options {
   std::string file;
-  ModelInputOptions inputs;
+  TensorSourceOptions inputs;
   std::vector<std::string> devices;
   DiffTolerance tolerance;
   bool json = false;
@@ -90,7 +90,7 @@ void tessera::cli::add_diff(Commands& commands) {
   command.add_option("MODEL", options->file, "the model")->required();
   command.add_option("--device", options->devices, cat("twice, of ", join(engine::device_names(), ", ")))
       ->required();
-  add_model_input_options(command, options->inputs);
+  add_tensor_source_options(command, options->inputs);
   command
       .add_option("--relative", options->tolerance.relative,
                   "differences up to this part of a value are none")

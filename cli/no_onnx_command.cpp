@@ -1,6 +1,7 @@
 // The ONNX commands of a build without ONNX: they say so.
 #include "cli/command.h"
 #include "cli/program_file.h"
+#include "cli/run_options.h"
 
 using namespace tessera;
 using namespace tessera::cli;
@@ -24,6 +25,7 @@ void add_missing(Commands& commands, const std::string& name) {
 void tessera::cli::add_diff(Commands& commands) { add_missing(commands, "diff"); }
 void tessera::cli::add_inspect(Commands& commands) { add_missing(commands, "inspect"); }
 void tessera::cli::add_onnx_test(Commands& commands) { add_missing(commands, "onnx-test"); }
-void tessera::cli::add_run(Commands& commands) { add_missing(commands, "run"); }
 
-Result<ir::FunctionRef> tessera::cli::read_onnx_program(const std::string&) { return no_onnx(); }
+Result<NamedProgram> tessera::cli::read_onnx_program(const std::string&) { return no_onnx(); }
+
+Result<RunOutcome> tessera::cli::run_model(const RunOptions&) { return no_onnx(); }

@@ -43,9 +43,14 @@ std::string names_of(const Graph& graph, std::span<const NodeId> nodes, std::siz
   return out;
 }
 
+/// Only a complete list of candidates makes the best of them the best there is.
+bool is_best_of_all(const Tiling& tiling) { return tiling.optimal && tiling.gaps.empty(); }
+
 std::string proof_of(const Tiling& tiling) {
-  if (tiling.optimal) return "optimal";
-  return cat("at least ", tiling.bound, ", gap ", tiling.gap);
+  if (is_best_of_all(tiling)) return "optimal";
+  if (tiling.optimal) return "best of the listed candidates, which are not all";
+  return cat("at least ", tiling.bound, ", gap ", tiling.gap,
+             tiling.gaps.empty() ? "" : ", over the listed candidates, which are not all");
 }
 
 std::string escaped(std::string_view text) {
@@ -114,8 +119,8 @@ std::string tessera::cli::to_json(const Graph& graph, const Tiling& tiling) {
   json.key("uncovered").begin_array();
   for (NodeId node : tiling.uncovered) json.value(graph.id(node));
   json.end_array();
-  json.member("optimal", tiling.optimal).member("bound", tiling.bound).member("gap", tiling.gap);
-  json.member("candidates", tiling.candidates);
+  json.member("optimal", is_best_of_all(tiling)).member("bound", tiling.bound).member("gap", tiling.gap);
+  json.member("candidates", tiling.candidates).member("complete", tiling.gaps.empty());
   if (!tiling.gaps.empty()) json.member("incomplete", tiling.gaps);
   return json.member("ms", rounded_ms(tiling.list_ms + tiling.solve_ms)).end_object().text();
 }

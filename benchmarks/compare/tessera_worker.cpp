@@ -13,6 +13,7 @@
 #include "benchmarks/compare/worker.h"
 #include "tessera/compile/tiling.h"
 #include "tessera/engine/devices.h"
+#include "tessera/pattern/tile_source.h"
 #include "tessera/runtime/cpu/cpu_device.h"
 #include "tessera/tessera.h"
 
@@ -32,9 +33,23 @@ struct Setting {
   bool fuses = true;
 };
 
+/// Every op is a kernel of its own.
+class NoTiles final : public pattern::TileSource {
+ public:
+  [[nodiscard]] std::string name() const override { return "none"; }
+  [[nodiscard]] Result<void> list(const pattern::Graph&, pattern::CandidateList&) const override {
+    return {};
+  }
+  [[nodiscard]] pattern::Tile describe(const pattern::Graph&, const pattern::CandidateList&,
+                                       std::size_t) const override {
+    return {};
+  }
+  [[nodiscard]] std::string name_of(const pattern::CandidateList&, std::size_t) const override { return ""; }
+};
+
 EngineRef make_engine(Setting setting) {
   runtime::cpu::CpuOptions options{.kernels = {.is_precise = setting.is_precise}};
-  if (setting.fuses) options.target.sources = {compiler::fused_regions()};
+  options.target.sources = {setting.fuses ? compiler::fused_regions() : std::make_shared<NoTiles>()};
   const bool is_plain = setting.fuses && !setting.is_precise;
   std::shared_ptr<runtime::Device> device =
       is_plain ? value_or_throw(engine::find_device("cpu"))

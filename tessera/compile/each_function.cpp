@@ -2,6 +2,7 @@
 
 #include "tessera/ir/node_table.h"
 #include "tessera/ir/seal.h"
+#include "tessera/ir/walk.h"
 
 using namespace tessera;
 
@@ -9,15 +10,6 @@ namespace {
 
 bool may_hold_functions(const ir::Expr& value) {
   return value.kind() >= ir::NodeKind::invoke && value.kind() <= ir::NodeKind::for_region;
-}
-
-template <class F>
-void for_each_inner(const ir::Function& function, F&& f) {
-  for (const auto& statement : function.body)
-    if (may_hold_functions(*statement->value))
-      ir::for_each_child(*statement->value, [&](const ir::Node& child) {
-        if (const auto* inner = ir::as<ir::Function>(child)) f(*inner);
-      });
 }
 
 using Done = ir::NodeTable<ir::FunctionRef>;
@@ -58,32 +50,10 @@ ir::FunctionRef with_new_functions(const ir::FunctionRef& function, Done& done) 
 
 }  // namespace
 
-std::vector<const ir::Function*> tessera::compiler::functions_below(const ir::Function& root) {
-  struct Task {
-    const ir::Function* function;
-    bool below_done;
-  };
-  std::vector<const ir::Function*> order;
-  std::vector<Task> stack{{&root, false}};
-  ir::NodeTable<bool> seen;
-  while (!stack.empty()) {
-    const Task task = stack.back();
-    stack.pop_back();
-    if (task.below_done) {
-      order.push_back(task.function);
-      continue;
-    }
-    if (bool& known = seen[*task.function]; std::exchange(known, true)) continue;
-    stack.push_back({task.function, true});
-    for_each_inner(*task.function, [&](const ir::Function& inner) { stack.push_back({&inner, false}); });
-  }
-  return order;
-}
-
 Result<ir::FunctionRef> tessera::compiler::rewrite_functions(const ir::FunctionRef& root,
                                                              const FunctionRule& rule) {
   Done done;
-  for (const ir::Function* function : functions_below(*root))
+  for (const ir::Function* function : ir::functions_below(*root))
     done[*function] = TESSERA_TRY(rule(with_new_functions(ir::FunctionRef(function), done)));
   return *done.find(*root);
 }

@@ -9,9 +9,6 @@
 
 namespace tessera::compiler {
 
-/// `root` and every function below it, each once, inner ones first.
-[[nodiscard]] std::vector<const ir::Function*> functions_below(const ir::Function& root);
-
 /// What takes the place of a function whose inner functions are done already.
 using FunctionRule = std::function<Result<ir::FunctionRef>(const ir::FunctionRef&)>;
 

@@ -4,11 +4,14 @@
 #include <unordered_map>
 
 #include "tessera/base/text.h"
+#include "tessera/compile/order_steps.h"
 #include "tessera/ir/describe.h"
 #include "tessera/ir/walk.h"
 #include "tessera/op/catalogue.h"
 #include "tessera/op/interpreter.h"
 #include "tessera/op/ir_builder.h"
+#include "tessera/plan/in_place.h"
+#include "tessera/plan/size_conditions.h"
 
 using namespace tessera;
 using namespace tessera::compiler;
@@ -88,10 +91,18 @@ class Lowering {
       if (!done) return std::move(done).error().at(first.span().resolve());
     }
     for (const ir::ExprRef& result : function_.results) TESSERA_TRY(add_output(*result));
+    if (!plan_.dims.empty()) TESSERA_TRY(plan::add_size_conditions(plan_));
+    order_steps(plan_);
+    reuse_in_place();
     return std::make_shared<const Plan>(std::move(plan_));
   }
 
  private:
+  void reuse_in_place() {
+    auto allowed = plan::find_in_place(plan_);
+    for (std::size_t s = 0; s < plan_.steps.size(); ++s) plan_.steps[s].in_place = std::move(allowed[s]);
+  }
+
   ValueId add_value(Value value) {
     plan_.values.push_back(std::move(value));
     return static_cast<ValueId>(plan_.values.size() - 1);

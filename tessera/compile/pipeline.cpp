@@ -5,7 +5,6 @@
 
 #include "tessera/base/text.h"
 #include "tessera/compile/canonicalise.h"
-#include "tessera/compile/check_calls.h"
 #include "tessera/compile/decompose.h"
 #include "tessera/compile/drop_dead.h"
 #include "tessera/compile/duplicate_cheap.h"
@@ -16,6 +15,8 @@
 #include "tessera/compile/merge_equal.h"
 #include "tessera/compile/simplify_algebra.h"
 #include "tessera/compile/simplify_views.h"
+#include "tessera/ir/walk.h"
+#include "tessera/op/validate.h"
 
 using namespace tessera;
 using namespace tessera::compiler;
@@ -40,7 +41,7 @@ constexpr Pass passes[] = {
 
 std::size_t statements_in(const ir::Function& function) {
   std::size_t out = 0;
-  for (const ir::Function* one : functions_below(function)) out += one->body.size();
+  for (const ir::Function* one : ir::functions_below(function)) out += one->body.size();
   return out;
 }
 
@@ -68,7 +69,7 @@ Result<void> all_well(std::vector<Error> errors) {
 }
 
 Result<void> verify_after(const Pass& pass, const ir::Function& function) {
-  auto fine = all_well(validate(function));
+  auto fine = all_well(op::validate(function));
   if (fine) return {};
   return Error(ErrorCode::internal,
                cat("pass '", pass.name, "' wrote a wrong function: ", fine.error().message()))
@@ -125,7 +126,7 @@ std::span<const Pass> tessera::compiler::all_passes() { return passes; }
 Result<Outcome> tessera::compiler::run_passes(const ir::FunctionRef& function,
                                               const PipelineOptions& options) {
   TESSERA_TRY(check_names(options.disabled));
-  TESSERA_TRY(all_well(validate(*function)));
+  TESSERA_TRY(all_well(op::validate(*function)));
   Runner runner(function, options);
   for (const Pass& pass : passes) TESSERA_TRY(runner.run(pass));
   return std::move(runner).take();

@@ -5,12 +5,12 @@
 #include <ctime>
 
 #include "tessera/base/text.h"
-#include "tessera/compile/check_calls.h"
 #include "tessera/compile/simplify_casts.h"
 #include "tessera/ir/parse.h"
 #include "tessera/ir/print.h"
 #include "tessera/op/interpreter.h"
 #include "tessera/op/ir_builder.h"
+#include "tessera/op/validate.h"
 
 using namespace tessera;
 using namespace tessera::compiler;

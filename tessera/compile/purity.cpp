@@ -1,7 +1,7 @@
 #include "tessera/compile/purity.h"
 
-#include "tessera/compile/each_function.h"
 #include "tessera/ir/visit.h"
+#include "tessera/ir/walk.h"
 #include "tessera/op/catalogue.h"
 
 using namespace tessera;
@@ -16,7 +16,7 @@ bool is_pure_call(const ir::Expr& value) {
 }
 
 bool is_pure_function(const ir::Function& root) {
-  for (const ir::Function* function : compiler::functions_below(root))
+  for (const ir::Function* function : ir::functions_below(root))
     for (const auto& statement : function->body)
       if (!is_pure_call(*statement->value)) return false;
   return true;

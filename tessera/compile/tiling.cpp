@@ -5,8 +5,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "tessera/kernel/binding.h"
 #include "tessera/kernel/build.h"
 #include "tessera/op/catalogue.h"
+#include "tessera/op/ir_builder.h"
 #include "tessera/pattern/graph_function.h"
 #include "tessera/pattern/region_grower.h"
 #include "tessera/pattern/tiler.h"
@@ -20,6 +22,13 @@ namespace {
 
 /// The kernel of a tile that is a region: code is generated for it. Any other names what the device has.
 constexpr std::string_view generated = "region";
+
+/// Points of a kernel for each of its largest op's.
+constexpr double most_repeats = 4;
+/// What a size symbol is in such a comparison.
+constexpr std::int64_t example_size = 4096;
+/// More do not fit in a number.
+constexpr double most_points = 1e17;
 
 /// Some statements as a function of their own. Constants become parameters: they belong to the plan.
 class RegionWriter {
@@ -124,9 +133,44 @@ class PartBuilder {
     TiledPart fused = part;
     write_region(fused, "kernel");
     auto built = kernel::build(*fused.ops);
-    if (!built) return part;
+    if (!built || repeats_much(*built, *fused.ops)) return part;
     fused.kernel = std::make_shared<const kernel::Kernel>(*std::move(built));
     return fused;
+  }
+
+  /// Whether the kernel goes over many more points than any of its ops: a mean over everything, say, that it
+  /// would compute again for each element.
+  [[nodiscard]] static bool repeats_much(const kernel::Kernel& kernel, const ir::Function& ops) {
+    if (!kernel.reduces() || kernel.outer_axes == 0) return false;
+    std::vector<op::Array> inputs, results;
+    for (const auto& param : ops.params) inputs.push_back(example_of(*param));
+    for (const ir::ExprRef& result : ops.results)
+      results.push_back(example_of(static_cast<const ir::Var&>(*result)));
+    double most = 1;
+    const auto see = [&](const op::Array& array) { most = std::max(most, points_of(array.shape())); };
+    std::for_each(inputs.begin(), inputs.end(), see);
+    for (const auto& statement : ops.body)
+      for (const auto& target : statement->targets) see(example_of(*target));
+    kernel::Binding bound;
+    if (!kernel::bind(kernel, inputs, results, bound)) return false;
+    return static_cast<double>(bound.outer_points()) * static_cast<double>(bound.reduced_points()) >
+           most_repeats * most;
+  }
+  [[nodiscard]] static double points_of(const op::Extents& shape) {
+    double out = 1;
+    for (const std::int64_t size : shape) out *= static_cast<double>(size);
+    return out;
+  }
+  /// An array of the type, with a number for each size symbol, and without elements.
+  [[nodiscard]] static op::Array example_of(const ir::Var& var) {
+    const auto type = op::value_type(*var.type);
+    op::Extents shape;
+    for (const ir::Dim& dim : type->shape) {
+      const auto size = ir::evaluate(dim, [](const ir::Var&) { return std::optional(example_size); });
+      shape.push_back(std::max<std::int64_t>(size.value_or(example_size), 1));
+    }
+    if (points_of(shape) > most_points) std::fill(shape.begin(), shape.end(), 1);  // which fits nothing
+    return {type->dtype, op::contiguous(shape), nullptr};
   }
 
   /// The statements as a function of what they read from outside, giving what others read.

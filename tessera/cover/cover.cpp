@@ -54,12 +54,13 @@ class PieceSolver {
     std::vector<std::pair<std::uint32_t, Search>> searches;
     for (std::uint32_t shape : wide_) {
       if (deadline_.passed()) break;
+      if (answers_[shape].is_optimal()) continue;
       const Piece& piece = pieces_.pieces[solved_[shape]];
       searches.emplace_back(shape, Search(model_, pieces_, piece, answers_[shape], deadline_));
     }
     while (!searches.empty())
       std::erase_if(searches, [&](auto& item) {
-        const bool goes_on = item.second.widen(options_.state_limit, deadline_);
+        const bool goes_on = item.second.widen(options_, deadline_);
         answers_[item.first] = item.second.answer();
         return !goes_on;
       });

@@ -57,6 +57,8 @@ struct Options {
   std::uint32_t frontier_limit = 8192;
   /// States the bounded search may expand in one subproblem before it settles for a gap.
   std::uint64_t state_limit = 2'000'000;
+  /// Looks at tiles that the bounded search may take in one subproblem, some seconds, before it does.
+  std::uint64_t look_limit = 300'000'000;
 };
 
 /// How a subproblem was solved.

@@ -20,6 +20,7 @@ Cost RestBound::at(const SearchView& view, Cost room) {
   start();
   std::uint32_t seen = 0;
   view.for_each_free([&](std::uint32_t position) {
+    looks_ += 1 + tight_begin_[position + 1] - tight_begin_[position];
     for (std::uint32_t i = tight_begin_[position]; i < tight_begin_[position + 1]; ++i)
       if (can_follow(view, tight_tiles_[i])) mark_tight(tight_tiles_[i]);
     // A tile over this position that is free starts here or before, so all of them have been looked at.
@@ -45,6 +46,7 @@ void RestBound::start() {
 
 Cost RestBound::raise(const SearchView& view, std::uint32_t position) {
   const auto tiles = model_.tiles_over(position);
+  looks_ += tiles.size();
   Cost least = std::numeric_limits<Cost>::max();
   for (std::uint32_t tile : tiles) {
     Left& left = left_[tile];

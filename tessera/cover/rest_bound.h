@@ -20,6 +20,8 @@ class RestBound {
 
   /// The bound, fine. Once it exceeds `room` it is not raised further.
   [[nodiscard]] Cost at(const SearchView& view, Cost room);
+  /// How often it has looked at a tile so far.
+  [[nodiscard]] std::uint64_t looks() const { return looks_; }
 
  private:
   /// Free positions that are looked at: in a large piece those further on are much the same in all states.
@@ -42,6 +44,7 @@ class RestBound {
   const DualBound& prices_;
   std::vector<std::uint32_t> tight_tiles_;  ///< those without an excess, by first position
   std::vector<std::uint32_t> tight_begin_;  ///< where those of position p begin
+  std::uint64_t looks_ = 0;
   std::uint32_t call_ = 0;
   std::vector<Left> left_;            ///< by tile
   std::vector<std::uint32_t> tight_;  ///< by position: the last call that found a tile without excess over it

@@ -25,7 +25,7 @@ class Search::Impl {
     raise_bound(model_.fine.rounded_up(prices_.sum));
   }
 
-  bool widen(std::uint64_t state_limit, const Deadline& deadline);
+  bool widen(const Options& options, const Deadline& deadline);
   [[nodiscard]] const Answer& answer() const { return answer_; }
 
  private:
@@ -41,7 +41,7 @@ class Search::Impl {
   static constexpr std::uint64_t word_limit = std::uint64_t{1} << 27;  ///< of states in one run: 1 GiB
   static constexpr Cost none = std::numeric_limits<Cost>::max();
 
-  bool run(std::uint64_t state_limit, const Deadline& deadline);
+  bool run(const Options& options, const Deadline& deadline);
   void take_bucket(std::uint32_t decided, const Deadline& deadline);
   void keep_best(std::vector<Ranked>& states, std::size_t count);
   void expand(std::uint32_t decided, Cost excess);
@@ -64,13 +64,14 @@ class Search::Impl {
   std::vector<Bucket> buckets_;  ///< by number of positions decided
   std::vector<Trace> trail_;     ///< of the states that were expanded
   std::uint64_t stored_words_ = 0;
+  std::uint64_t tried_ = 0;    ///< tiles, in all runs
   Cost least_dropped_ = none;  ///< the least bound of a state that a bucket had no room for
   std::vector<std::uint64_t> child_;
 };
 
-bool Search::Impl::widen(std::uint64_t state_limit, const Deadline& deadline) {
+bool Search::Impl::widen(const Options& options, const Deadline& deadline) {
   if (answer_.is_optimal() || deadline.passed()) return false;
-  const bool is_finished = run(state_limit, deadline);
+  const bool is_finished = run(options, deadline);
   beam_ *= 8;
   answer_.states += trail_.size();
   buckets_.clear();
@@ -81,15 +82,16 @@ bool Search::Impl::widen(std::uint64_t state_limit, const Deadline& deadline) {
 }
 
 /// False if a limit ended it early.
-bool Search::Impl::run(std::uint64_t state_limit, const Deadline& deadline) {
+bool Search::Impl::run(const Options& options, const Deadline& deadline) {
   least_dropped_ = none;
   stored_words_ = 0;
   buckets_.assign(model_.size, {});
   std::ranges::fill(child_, 0);
   buckets_[0].offer(child_, {0, root, 0});
   for (std::uint32_t decided = 0; decided < model_.size; ++decided) {
-    if (answer_.states + trail_.size() > state_limit || stored_words_ > word_limit || deadline.passed())
-      return false;
+    const bool is_over = answer_.states + trail_.size() > options.state_limit ||
+                         tried_ + rest_bound_.looks() > options.look_limit;
+    if (is_over || stored_words_ > word_limit || deadline.passed()) return false;
     take_bucket(decided, deadline);
   }
   return !deadline.passed();
@@ -137,7 +139,9 @@ void Search::Impl::keep_best(std::vector<Ranked>& states, std::size_t count) {
 /// Tries every tile over the next position. REQUIRES the state is loaded and last in the trail.
 void Search::Impl::expand(std::uint32_t decided, Cost excess) {
   const auto trace = static_cast<std::uint32_t>(trail_.size() - 1);
-  for (std::uint32_t t : model_.tiles_over(view_.next_position())) {
+  const auto tiles = model_.tiles_over(view_.next_position());
+  tried_ += tiles.size();
+  for (std::uint32_t t : tiles) {
     const SearchTile& tile = model_.tiles[t];
     const Arrival arrival{excess + prices_.excess[t], trace, t};
     if (arrival.excess > room() || !view_.is_free(tile) || !view_.is_allowed(tile)) continue;
@@ -176,8 +180,8 @@ Search::Search(Search&&) noexcept = default;
 Search& Search::operator=(Search&&) noexcept = default;
 Search::~Search() = default;
 
-bool Search::widen(std::uint64_t state_limit, const Deadline& deadline) {
-  return impl_->widen(state_limit, deadline);
+bool Search::widen(const Options& options, const Deadline& deadline) {
+  return impl_->widen(options, deadline);
 }
 
 const Answer& Search::answer() const { return impl_->answer(); }

@@ -1,10 +1,8 @@
 #include "tessera/describe/memory_plan.h"
 
 #include <algorithm>
-#include <limits>
-#include <set>
 
-#include "tessera/describe/ancestry.h"
+#include "tessera/base/memory_layout.h"
 #include "tessera/describe/uses.h"
 
 using namespace tessera;
@@ -12,105 +10,22 @@ using namespace tessera::description;
 
 namespace {
 
-constexpr std::uint64_t alignment = 64;
-constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
-
-/// Sums that stay at the largest number: sizes come from files.
-std::uint64_t plus(std::uint64_t a, std::uint64_t b) { return a > most - b ? most : a + b; }
-std::uint64_t aligned(std::uint64_t bytes) { return plus(bytes, alignment - 1) / alignment * alignment; }
+/// Which steps each step of a sequence waits for.
+std::vector<std::vector<std::uint32_t>> waits_of(const Sequence& sequence) {
+  std::vector<std::vector<std::uint32_t>> out;
+  for (const Step& step : sequence.steps) {
+    auto& waits = out.emplace_back();
+    for (const Wait& wait : step.waits) waits.push_back(wait.step);
+  }
+  return out;
+}
 
 /// Something that needs memory during some steps of a sequence: a buffer, or the inside of a region.
 struct Tenant {
   std::uint64_t bytes = 0;
-  std::vector<std::uint32_t> steps;  ///< that use it, ascending; the first is before all others
-  std::uint64_t offset = 0;          ///< answer: from the begin of the sequence's memory
+  std::vector<std::uint32_t> steps = {};  ///< that use it, ascending; the first is before all others
+  std::uint64_t offset = 0;               ///< answer: from the begin of the sequence's memory
 };
-
-/// A piece of memory and who had it last.
-struct Slot {
-  std::uint64_t bytes = 0;
-  std::uint32_t tenant = 0;
-  std::uint64_t offset = 0;
-};
-
-/// Gives every tenant of one sequence a place; returns the bytes of all.
-class SlotPlanner {
- public:
-  SlotPlanner(const Sequence& sequence, std::vector<Tenant>& tenants)
-      : ancestry_(sequence), tenants_(tenants) {}
-
-  std::uint64_t run() {
-    std::vector<std::uint32_t> order(tenants_.size());
-    for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(),
-                     [&](auto a, auto b) { return tenants_[a].steps.front() < tenants_[b].steps.front(); });
-    std::vector<std::uint32_t> slot_of(tenants_.size());
-    for (std::uint32_t i : order) slot_of[i] = take_slot(i);
-    std::uint64_t end = 0;
-    for (Slot& slot : slots_) {
-      slot.offset = end;
-      end = plus(end, slot.bytes);
-    }
-    for (std::uint32_t i = 0; i < tenants_.size(); ++i) tenants_[i].offset = slots_[slot_of[i]].offset;
-    return end;
-  }
-
- private:
-  /// The smallest free slot that is large enough, else the largest free one, made larger, else a new one.
-  std::uint32_t take_slot(std::uint32_t tenant) {
-    const std::uint64_t bytes = aligned(tenants_[tenant].bytes);
-    constexpr int most_tries = 256;
-    int tries = 0;
-    for (auto at = by_size_.lower_bound({bytes, 0}); at != by_size_.end() && tries < most_tries;
-         ++at, ++tries)
-      if (is_free_for(at->second, tenant)) return move_in(at, tenant, at->first);
-    tries = 0;
-    for (auto at = by_size_.lower_bound({bytes, 0}); at != by_size_.begin() && tries < most_tries; ++tries)
-      if (--at; is_free_for(at->second, tenant)) return move_in(at, tenant, bytes);
-    slots_.push_back({.bytes = bytes, .tenant = tenant});
-    const auto slot = static_cast<std::uint32_t>(slots_.size() - 1);
-    by_size_.emplace(bytes, slot);
-    return slot;
-  }
-
-  using BySize = std::set<std::pair<std::uint64_t, std::uint32_t>>;
-  std::uint32_t move_in(BySize::iterator at, std::uint32_t tenant, std::uint64_t bytes) {
-    const std::uint32_t slot = at->second;
-    by_size_.erase(at);
-    slots_[slot].bytes = bytes;
-    slots_[slot].tenant = tenant;
-    by_size_.emplace(bytes, slot);
-    return slot;
-  }
-
-  [[nodiscard]] bool is_free_for(std::uint32_t slot, std::uint32_t tenant) const {
-    const std::uint32_t first = tenants_[tenant].steps.front();
-    const auto& steps = tenants_[slots_[slot].tenant].steps;
-    // From the last on, since the last is the one that is most often still running.
-    return std::all_of(steps.rbegin(), steps.rend(),
-                       [&](std::uint32_t s) { return ancestry_.is_before(s, first); });
-  }
-
-  Ancestry ancestry_;
-  std::vector<Tenant>& tenants_;
-  std::vector<Slot> slots_;
-  BySize by_size_;
-};
-
-/// The most bytes in use at one step.
-std::uint64_t most_live(const Sequence& sequence, const std::vector<Tenant>& tenants) {
-  std::vector<std::uint64_t> begins(sequence.steps.size() + 1), ends(sequence.steps.size() + 1);
-  for (const Tenant& tenant : tenants) {
-    begins[tenant.steps.front()] = plus(begins[tenant.steps.front()], aligned(tenant.bytes));
-    ends[tenant.steps.back() + 1] = plus(ends[tenant.steps.back() + 1], aligned(tenant.bytes));
-  }
-  std::uint64_t live = 0, largest = 0;
-  for (std::size_t i = 0; i < sequence.steps.size(); ++i) {
-    live = plus(live - std::min(live, ends[i]), begins[i]);
-    largest = std::max(largest, live);
-  }
-  return largest;
-}
 
 class Planner {
  public:
@@ -140,13 +55,13 @@ class Planner {
       const GraphBuffer& buffer = graph_.buffers[i];
       if (buffer.lifetime == Lifetime::external) {
         plan_.homes[i].kind = Home::Kind::external;
-        plan_.external_bytes = plus(plan_.external_bytes, buffer.bytes);
+        plan_.external_bytes = saturating_sum(plan_.external_bytes, buffer.bytes);
       } else if (buffer.lifetime == Lifetime::graph) {
         plan_.homes[i].kind = Home::Kind::own;
-        plan_.own_bytes = plus(plan_.own_bytes, aligned(buffer.bytes));
+        plan_.own_bytes = saturating_sum(plan_.own_bytes, aligned_bytes(buffer.bytes));
       } else if (scopes_.common[i] != no_index) {
         plan_.homes[i].kind = Home::Kind::shared;
-        plan_.without_reuse = plus(plan_.without_reuse, aligned(buffer.bytes));
+        plan_.without_reuse = saturating_sum(plan_.without_reuse, aligned_bytes(buffer.bytes));
       }
     }
   }
@@ -217,8 +132,16 @@ class Planner {
       inner_[s.index] = static_cast<std::uint32_t>(tenants.size());
       tenants.push_back({.bytes = bytes, .steps = {step}});
     }
-    bytes_[scope] = SlotPlanner(sequences_[scope], tenants).run();
-    if (scope == 0) plan_.lower_bound = most_live(sequences_[scope], tenants);
+    std::vector<LiveRange> ranges;
+    for (const Tenant& tenant : tenants)
+      ranges.push_back({.first = tenant.steps[0],
+                        .reads = {tenant.steps.begin() + 1, tenant.steps.end()},
+                        .bytes = tenant.bytes});
+    const MemoryLayout layout =
+        lay_out(ranges, sequences_[scope].steps.size(), StepOrder(waits_of(sequences_[scope])));
+    for (std::size_t i = 0; i < tenants.size(); ++i) tenants[i].offset = layout.offsets[i];
+    bytes_[scope] = layout.bytes;
+    if (scope == 0) plan_.lower_bound = layout.lower_bound;
   }
 
   void give_offsets() {
@@ -229,12 +152,12 @@ class Planner {
       const std::uint32_t region = graph_.scopes[scope].region;
       if (region == no_index || inner_[region] == no_index) continue;
       const std::uint32_t parent = graph_.scopes[scope].parent;
-      begin[scope] = plus(begin[parent], tenants_[parent][inner_[region]].offset);
+      begin[scope] = saturating_sum(begin[parent], tenants_[parent][inner_[region]].offset);
     }
     for (std::uint32_t i = 0; i < graph_.buffers.size(); ++i)
       if (tenant_of_[i] != no_index)
         plan_.homes[i].offset =
-            plus(begin[scopes_.common[i]], tenants_[scopes_.common[i]][tenant_of_[i]].offset);
+            saturating_sum(begin[scopes_.common[i]], tenants_[scopes_.common[i]][tenant_of_[i]].offset);
   }
 
   const Graph& graph_;
@@ -250,7 +173,9 @@ class Planner {
 
 }  // namespace
 
-std::uint64_t MemoryPlan::peak() const { return plus(plus(shared_bytes, own_bytes), external_bytes); }
+std::uint64_t MemoryPlan::peak() const {
+  return saturating_sum(saturating_sum(shared_bytes, own_bytes), external_bytes);
+}
 
 MemoryPlan tessera::description::plan_memory(const Graph& graph, const std::vector<Sequence>& sequences) {
   return Planner(graph, sequences).run();

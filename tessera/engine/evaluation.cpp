@@ -129,7 +129,10 @@ Evaluation::Part& Evaluation::add_part() {
   part.entry = nullptr;
   part.instance = nullptr;
   part.replaced.clear();
+  std::string cause = std::move(part.report.cause);  // its memory is used again
+  cause.clear();
   part.report = {};
+  part.report.cause = std::move(cause);
   return part;
 }
 
@@ -302,11 +305,14 @@ Result<void> Evaluation::run_plan(Part& part) {
     part.instance = std::make_unique<PlanInstance>();
     part.instance->executable = TESSERA_TRY(engine_.device_->load(part.entry->plan, engine_.pool_));
   }
-  PlannedOutcome outcome =
-      TESSERA_TRY(run_planned(*part.entry, *part.instance, memory_->needed, part.steps, part.key,
-                              part.symbols, *engine_.pool_, memory_->computed, step_times()));
+  PlannedOutcome outcome;
+  const bool says_cause = part.report.tier != Tier::cold;
+  if (says_cause) outcome.cause = std::move(part.report.cause);
+  outcome.cause.clear();
+  TESSERA_TRY(run_planned(*part.entry, *part.instance, memory_->needed, part.steps, part.key, part.symbols,
+                          *engine_.pool_, memory_->computed, outcome, step_times()));
   keep_times(part, part.entry->plan.get());
-  if (part.report.tier != Tier::cold) {
+  if (says_cause) {
     part.report.tier = outcome.tier;
     part.report.cause = std::move(outcome.cause);
   }
@@ -392,8 +398,9 @@ void Evaluation::report() {
   for (Part* part : parts()) learn_from(*part);
   ++engine_.statistics_.evaluations;
   engine_.report_.number = engine_.statistics_.evaluations;
-  engine_.report_.components.clear();
-  for (Part* part : parts()) engine_.report_.components.push_back(std::move(part->report));
+  engine_.report_.components.resize(parts().size());
+  for (std::size_t i = 0; i < parts().size(); ++i)
+    std::swap(engine_.report_.components[i], parts()[i]->report);
   engine_.log_report();
 }
 

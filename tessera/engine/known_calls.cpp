@@ -1,6 +1,7 @@
 #include "tessera/engine/known_calls.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tessera/engine/record.h"
 
@@ -45,8 +46,10 @@ static_assert(sizeof(std::size_t) == 8);
 
 const KnownCall* KnownCalls::find(const op::Card& card, std::span<const Operand> operands) {
   if (operands.size() > KnownCall::max_operands) return nullptr;
-  const KnownCall& call = calls_[place_of(card, operands)];
-  return call.serves(card, operands) ? &call : nullptr;
+  const std::size_t place = place_of(card, operands);
+  if (calls_[place].serves(card, operands)) return &calls_[place];
+  const KnownCall& other = calls_[beside(place)];
+  return other.serves(card, operands) ? &other : nullptr;
 }
 
 void KnownCalls::add(const op::Card& card, std::span<const Operand> operands,
@@ -69,5 +72,6 @@ void KnownCalls::add(const op::Card& card, std::span<const Operand> operands,
   call.result = {result.dtype, static_cast<std::uint8_t>(numbers->size()), {}};
   std::copy(numbers->begin(), numbers->end(), call.result.dims.begin());
   call.tracks_gradient = ir::is_float(result.dtype) && card.no_gradient.empty();
-  calls_[place_of(card, operands)] = std::move(call);
+  const std::size_t place = place_of(card, operands);
+  calls_[beside(place)] = std::exchange(calls_[place], std::move(call));
 }

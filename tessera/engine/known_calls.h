@@ -33,7 +33,7 @@ struct KnownCall {
   [[nodiscard]] bool serves(const op::Card& other, std::span<const Operand> given) const;
 };
 
-/// Of one thread; a call replaces another that has the same place.
+/// Of one thread. Two calls of the same place live beside each other; a third replaces the older one.
 class KnownCalls {
  public:
   /// The call, or null.
@@ -45,6 +45,7 @@ class KnownCalls {
  private:
   static constexpr std::size_t places = 256;
   [[nodiscard]] static std::size_t place_of(const op::Card& card, std::span<const Operand> operands);
+  [[nodiscard]] static std::size_t beside(std::size_t place) { return place ^ 1; }
   std::array<KnownCall, places> calls_;
 };
 

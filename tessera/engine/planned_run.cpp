@@ -26,10 +26,11 @@ std::string counted(std::size_t count, std::string_view one, std::string_view ma
 
 class PlannedRun {
  public:
-  PlannedRun(const PlanEntry& entry, PlanInstance& instance, const PlanKey& key, runtime::MemoryPool& pool)
-      : entry_(entry), instance_(instance), key_(key), pool_(pool) {}
+  PlannedRun(const PlanEntry& entry, PlanInstance& instance, const PlanKey& key, runtime::MemoryPool& pool,
+             PlannedOutcome& outcome)
+      : entry_(entry), instance_(instance), key_(key), pool_(pool), outcome_(outcome) {}
 
-  Result<PlannedOutcome> run(std::span<const std::int64_t> symbols, std::vector<runtime::TimedStep>* times) {
+  Result<void> run(std::span<const std::int64_t> symbols, std::vector<runtime::TimedStep>* times) {
     TESSERA_TRY(set_sizes(symbols));
     set_inputs();
     set_parameters();
@@ -41,7 +42,7 @@ class PlannedRun {
                                            .times = times}));
     for (const bool is_view : instance_.executable->binding().is_view)
       ++(is_view ? outcome_.figures.views : outcome_.figures.kernels);
-    return std::move(outcome_);
+    return {};
   }
 
   /// The storage of an output.
@@ -123,27 +124,27 @@ class PlannedRun {
 
   void raise(Tier tier, std::string_view cause) {
     outcome_.tier = std::max(outcome_.tier, tier);
-    outcome_.cause += cat(outcome_.cause.empty() ? "" : ", ", cause);
+    if (!outcome_.cause.empty()) outcome_.cause += ", ";
+    outcome_.cause += cause;
   }
 
   const PlanEntry& entry_;
   PlanInstance& instance_;
   const PlanKey& key_;
   runtime::MemoryPool& pool_;
-  PlannedOutcome outcome_;
+  PlannedOutcome& outcome_;
   SmallVector<Ref<runtime::Buffer>, 4> used_;
 };
 
 }  // namespace
 
-Result<PlannedOutcome> tessera::engine::run_planned(const PlanEntry& entry, PlanInstance& instance,
-                                                    const Needed& needed,
-                                                    std::span<const std::uint32_t> steps, const PlanKey& key,
-                                                    std::span<const std::int64_t> symbols,
-                                                    runtime::MemoryPool& pool, std::vector<Computed>& out,
-                                                    std::vector<runtime::TimedStep>* times) {
-  PlannedRun run(entry, instance, key, pool);
-  PlannedOutcome outcome = TESSERA_TRY(run.run(symbols, times));
+Result<void> tessera::engine::run_planned(const PlanEntry& entry, PlanInstance& instance,
+                                          const Needed& needed, std::span<const std::uint32_t> steps,
+                                          const PlanKey& key, std::span<const std::int64_t> symbols,
+                                          runtime::MemoryPool& pool, std::vector<Computed>& out,
+                                          PlannedOutcome& outcome, std::vector<runtime::TimedStep>* times) {
+  PlannedRun run(entry, instance, key, pool, outcome);
+  TESSERA_TRY(run.run(symbols, times));
   for (std::size_t i = 0; i < entry.results.size(); ++i) {
     const auto [local, result] = entry.results[i];
     Node* node = &needed.node(steps.empty() ? local : steps[local]);
@@ -152,5 +153,5 @@ Result<PlannedOutcome> tessera::engine::run_planned(const PlanEntry& entry, Plan
     const bool several = node->extra != nullptr && node->extra->results.size() > 1;
     if (several) out.back().results.push_back(std::move(storage));
   }
-  return outcome;
+  return {};
 }

@@ -3,11 +3,15 @@
 
 #include <vector>
 
-#include "tessera/ir/node.h"
+#include "tessera/ir/function.h"
 
 namespace tessera::ir {
 
 /// The nodes below and including `root`, each once, children before parents, in the order of the fields.
 [[nodiscard]] std::vector<const Node*> post_order(const Node& root);
+
+/// `root` and every function below it (the bodies of regions, the functions it calls), each once, inner ones
+/// first.
+[[nodiscard]] std::vector<const Function*> functions_below(const Function& root);
 
 }  // namespace tessera::ir

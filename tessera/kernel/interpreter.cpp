@@ -59,8 +59,8 @@ class Runner {
     return bytes;
   }
 
-  void run(std::span<const double> parameters, ItemRange range) {
-    hold_scalars(kernel_, bind_, parameters, scalars_);
+  void run(std::span<const ValueId> uniforms, std::span<const double> parameters, ItemRange range) {
+    hold_scalars(kernel_, uniforms, bind_, parameters, scalars_);
     count_ = 1;
     execute(program_.uniforms, 1);
     for (std::int64_t item = range.begin; item < range.end; ++item) run_item(item);
@@ -366,12 +366,13 @@ void Interpreter::run(const Job& job, std::span<const double> parameters, ItemRa
   if (range.begin >= range.end) return;
   const Program& code = program(job.lanes);
   std::byte* memory = scratch.reserve(Runner::scratch_bytes(kernel_, code, job));
-  Runner(kernel_, code, job, memory).run(parameters, range);
+  Runner(kernel_, code, job, memory).run(passes_.uniforms, parameters, range);
 }
 
-void tessera::kernel::hold_scalars(const Kernel& kernel, const Binding& binding,
-                                   std::span<const double> parameters, std::uint64_t* out) {
-  for (std::size_t i = 0; i < kernel.body.size(); ++i) {
+void tessera::kernel::hold_scalars(const Kernel& kernel, std::span<const ValueId> uniforms,
+                                   const Binding& binding, std::span<const double> parameters,
+                                   std::uint64_t* out) {
+  for (const ValueId i : uniforms) {
     const Instruction& instruction = kernel.body[i];
     if (instruction.kind == InstructionKind::constant) out[i] = held(instruction);
     if (instruction.kind == InstructionKind::parameter)

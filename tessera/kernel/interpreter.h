@@ -76,9 +76,9 @@ class Interpreter {
 };
 
 /// Writes constants, parameters and extents, as registers hold them, to `out`, which has an entry for every
-/// value of the body. REQUIRES a parameter for each of the kernel's.
-void hold_scalars(const Kernel& kernel, const Binding& binding, std::span<const double> parameters,
-                  std::uint64_t* out);
+/// value of the body. REQUIRES a parameter for each of the kernel's; `uniforms` are those of its passes.
+void hold_scalars(const Kernel& kernel, std::span<const ValueId> uniforms, const Binding& binding,
+                  std::span<const double> parameters, std::uint64_t* out);
 
 /// Binds and runs all items. Fails if arrays or the number of parameters do not fit.
 [[nodiscard]] Result<void> run(const Interpreter& interpreter, std::span<const op::Array> inputs,

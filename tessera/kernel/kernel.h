@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tessera/base/hash.h"
+#include "tessera/base/reflect.h"
 #include "tessera/ir/dtype.h"
 #include "tessera/ir/scalar_opcode.h"
 
@@ -54,6 +55,11 @@ struct Instruction {
   std::uint64_t bits = 0;
 
   bool operator==(const Instruction&) const = default;
+  static constexpr auto fields() {
+    return std::tuple{usual("kind", &Instruction::kind),         usual("opcode", &Instruction::opcode),
+                      usual("dtype", &Instruction::dtype),       usual("index", &Instruction::index),
+                      usual("operands", &Instruction::operands), usual("bits", &Instruction::bits)};
+  }
 };
 
 /// The operands that are there.
@@ -69,6 +75,10 @@ struct Start {
   bool whole = true;      ///< the one term walks over all of the axis; without terms, its size is 1
 
   bool operator==(const Start&) const = default;
+  static constexpr auto fields() {
+    return std::tuple{usual("value", &Start::value), usual("from_end", &Start::from_end),
+                      usual("whole", &Start::whole)};
+  }
 };
 /// `step` times the point's index along `axis` is added to the index along `array_axis`.
 struct Term {
@@ -77,6 +87,10 @@ struct Term {
   std::int64_t step = 1;
 
   bool operator==(const Term&) const = default;
+  static constexpr auto fields() {
+    return std::tuple{usual("axis", &Term::axis), usual("array_axis", &Term::array_axis),
+                      usual("step", &Term::step)};
+  }
 };
 
 struct Operand {
@@ -89,6 +103,11 @@ struct Operand {
   bool is_reshaped = false;
 
   bool operator==(const Operand&) const = default;
+  static constexpr auto fields() {
+    return std::tuple{usual("dtype", &Operand::dtype),     usual("argument", &Operand::argument),
+                      usual("starts", &Operand::starts),   usual("terms", &Operand::terms),
+                      usual("seen_as", &Operand::seen_as), usual("is_reshaped", &Operand::is_reshaped)};
+  }
 };
 
 struct Store {
@@ -96,6 +115,9 @@ struct Store {
   ValueId value = no_value;
 
   bool operator==(const Store&) const = default;
+  static constexpr auto fields() {
+    return std::tuple{usual("operand", &Store::operand), usual("value", &Store::value)};
+  }
 };
 
 /// Immutable once built. Compared by content.
@@ -112,6 +134,14 @@ struct Kernel {
   /// Which scalar parameter of the function each is: for the caller, not part of the identity.
   std::vector<std::uint32_t> slots;
 
+  static constexpr auto fields() {
+    return std::tuple{
+        usual("input_count", &Kernel::input_count), usual("output_count", &Kernel::output_count),
+        usual("outer_axes", &Kernel::outer_axes),   usual("fixed_sizes", &Kernel::fixed_sizes),
+        usual("operands", &Kernel::operands),       usual("body", &Kernel::body),
+        usual("stores", &Kernel::stores),           usual("parameters", &Kernel::parameters),
+        usual("placed_axes", &Kernel::placed_axes), ignore("slots", &Kernel::slots)};
+  }
   [[nodiscard]] std::size_t axis_count() const { return fixed_sizes.size(); }
   [[nodiscard]] bool reduces() const { return outer_axes < axis_count(); }
 };

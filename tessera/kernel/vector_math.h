@@ -2,8 +2,9 @@
 // on the values of a code generator they are the code it generates.
 //
 // M says what the arithmetic is done with: types F (float), I (32-bit integer) and B (truth), with operators,
-// and the functions named below. The polynomials are minimax fits of the relative error; what each function
-// keeps is tested by a sweep (docs/kernel.md).
+// and the functions named below. The
+// polynomials are minimax fits of the relative error; what each function keeps is tested by a sweep
+// (docs/kernel.md).
 #pragma once
 
 namespace tessera::kernel::math {
@@ -146,7 +147,7 @@ F tanh(const F& given) {
   const F p = polynomial<M>(t, 0.999999993377, 0.13083166519, 0.00310301113615, 1.11443346664e-5,
                             -2.01841604275e-8, 5.25781108039e-11, -8.43599246666e-14);
   const F q = polynomial<M>(t, 1.0, 0.464164935458, 0.0244914226326, 0.000254476398122);
-  return M::select(M::abs(given) < M::number(2e-4), given, x * p / q);
+  return x * p / q;
 }
 
 /// Within 2 units of the last place: near 0 what is added to x, elsewhere what is missing to 1.
@@ -177,7 +178,7 @@ struct Tail {
 };
 template <class M, class F>
 Tail<F> normal_tail(const F& given) {
-  const F u = limited<M>(given, 0.0, 14.5);
+  const F u = M::select(given > M::number(14.5), M::number(14.5), given);
   // exp(-u^2 / 2) with what the square loses, then what is left of the tail, which is smooth.
   const F square = u * u, lost = M::mul_add(u, u, -square);
   const Halved<F> h = by_ln2<M>(square * M::number(-0.5));

@@ -8,6 +8,9 @@ using namespace tessera;
 
 namespace {
 
+/// Of one constant that is folded, though it is larger than what it is made of.
+constexpr std::int64_t most_folded_bytes = std::int64_t{1} << 24;
+
 Result<void> check_steps(const plan::Plan& plan) {
   for (const plan::Step& step : plan.steps)
     if (step.kind == plan::StepKind::function)
@@ -20,8 +23,11 @@ Result<void> check_steps(const plan::Plan& plan) {
 Result<PlannedModel> PlannedModel::create(const onnx::Model& model, runtime::Device& device,
                                           const onnx::Limits& limits) {
   const ir::FunctionRef function = TESSERA_TRY(onnx::import_function(model, limits));
+  // What is made of weights of 8 bits is computed once.
+  compiler::PlanOptions options;
+  options.pipeline.passes.fold_bytes = most_folded_bytes;
   PlannedModel out(TESSERA_TRY(PlannedFunction::create(
-      function, device, {}, {.bytes = limits.total_bytes, .work = static_cast<double>(limits.work)})));
+      function, device, options, {.bytes = limits.total_bytes, .work = static_cast<double>(limits.work)})));
   TESSERA_TRY(check_steps(out.plan()));
   for (const onnx::ValueInfo* input : onnx::required_inputs(model)) out.inputs_.push_back(*input);
   out.file_ = model.file;

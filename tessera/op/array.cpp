@@ -75,6 +75,58 @@ Layout tessera::op::broadcast_layout(const Layout& from, const Extents& shape) {
   return out;
 }
 
+namespace {
+
+/// The last axis of a copy. Steps are in elements.
+struct Line {
+  std::int64_t count = 0, from_step = 1, to_step = 1;
+};
+
+template <std::size_t bytes>
+void copy_line(const Line& line, const std::byte* from, std::byte* to) {
+  constexpr auto size = static_cast<std::int64_t>(bytes);
+  if (line.from_step == 1 && line.to_step == 1) {
+    std::memmove(to, from, bytes * static_cast<std::size_t>(line.count));
+    return;
+  }
+  for (std::int64_t i = 0; i < line.count; ++i)
+    std::memcpy(to + i * line.to_step * size, from + i * line.from_step * size, bytes);
+}
+
+Layout without_last_axis(Layout layout) {
+  layout.shape.pop_back();
+  layout.strides.pop_back();
+  return layout;
+}
+
+template <std::size_t bytes>
+void copy_lines(const Array& from, const Array& to) {
+  if (to.size() == 0) return;
+  const std::size_t last = to.shape().size() - 1;
+  const Line line{to.shape()[last], from.layout.strides[last], to.layout.strides[last]};
+  const Layout source = without_last_axis(from.layout), target = without_last_axis(to.layout);
+  for_each_offset<2>(target.shape, {&source, &target}, [&](const auto& at) {
+    constexpr auto size = static_cast<std::int64_t>(bytes);
+    copy_line<bytes>(line, from.data + at[0] * size, to.data + at[1] * size);
+  });
+}
+
+void copy_lines(const Array& from, const Array& to, std::size_t bytes) {
+  switch (bytes) {
+    case 1:
+      return copy_lines<1>(from, to);
+    case 2:
+      return copy_lines<2>(from, to);
+    case 4:
+      return copy_lines<4>(from, to);
+    default:
+      TESSERA_CHECK(bytes == 8, "an element has 1, 2, 4 or 8 bytes");
+      return copy_lines<8>(from, to);
+  }
+}
+
+}  // namespace
+
 void tessera::op::copy_elements(const Array& from, const Array& to) {
   if (from.dtype == to.dtype) {
     if (from.data == to.data && from.layout == to.layout) return;  // computed in place
@@ -86,11 +138,7 @@ void tessera::op::copy_elements(const Array& from, const Array& to) {
       if (from.size() > 0) std::memmove(at(to), at(from), bytes * static_cast<std::size_t>(from.size()));
       return;
     }
-    for_each_offset<2>(to.shape(), {&from.layout, &to.layout}, [&](const auto& at) {
-      std::memcpy(to.data + at[1] * static_cast<std::int64_t>(bytes),
-                  from.data + at[0] * static_cast<std::int64_t>(bytes), bytes);
-    });
-    return;
+    return copy_lines(from, to, bytes);
   }
   visit_wide(from.dtype, [&]<class W>(W*) {
     const auto load = loader<W>(from.dtype);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tessera/base/text.h"
+#include "tessera/pattern/fusion_stages.h"
 #include "tessera/pattern/maximal_regions.h"
 
 using namespace tessera;
@@ -28,13 +29,15 @@ class RegionLister {
     if (groups_.without_shape > 0)
       out_.set_incomplete(
           cat("regions: the iteration space of ", groups_.without_shape, " ops is not known"));
-    for (std::uint32_t group = 0; group < groups_.groups.size(); ++group) {
-      out_.begin_part(groups_.groups.size() - group);
-      TESSERA_TRY(list_small(group));
-      TESSERA_TRY(list_maximal(group));
-    }
-    if (was_late_) out_.set_out_of_time("regions: the time was over");
-    if (is_full_) out_.set_full("regions");
+    // Time may end the listing anywhere, so what covers the whole graph comes first: every op alone, regions
+    // that partition it, the largest ones. Then all small ones, size by size.
+    TESSERA_TRY(list_single());
+    TESSERA_TRY(list_large());
+    TESSERA_TRY(list_small());
+    if (was_late_)
+      out_.set_out_of_time("regions: the time was over");
+    else if (is_full_)
+      out_.set_full("regions");
     if (was_late_ || is_full_) return {};
     if (complete_to_ < options_.largest)
       out_.set_incomplete(cat("regions: some of more than ", complete_to_, " ops"));
@@ -43,20 +46,63 @@ class RegionLister {
   }
 
  private:
-  Result<void> list_small(std::uint32_t group) {
-    const std::size_t limit = std::min(options_.regions_per_node * groups_.groups[group].size(), group_limit);
-    complete_to_ = std::min(complete_to_, small_.find(group, options_.largest, limit, should_stop_));
-    for (const SmallRegion& region : small_.regions()) TESSERA_TRY(add(nodes_in(region)));
+  Result<void> list_single() {
+    for (const std::vector<NodeId>& group : groups_.groups)
+      for (NodeId node : group) TESSERA_TRY(add({&node, 1}));
     return {};
   }
-  Result<void> list_maximal(std::uint32_t group) {
-    if (groups_.groups[group].size() <= options_.largest) return {};  // they are all listed
-    const MaximalRegions found = find_maximal_regions(graph_, groups_, group, convexity_, should_stop_);
-    misses_maximal_ = misses_maximal_ || !found.is_complete;
-    for (const auto& region : found.regions)
-      if (region.size() > options_.largest) TESSERA_TRY(add(region));
+
+  Result<void> list_large() {
+    std::vector<std::vector<NodeId>> regions;
+    small_stages_.resize(groups_.groups.size());
+    for (const StageOrder order : {StageOrder::as_early_as_possible, StageOrder::as_late_as_possible})
+      for (std::vector<NodeId>& stage : find_stages(graph_, groups_, order)) {
+        auto& small = small_stages_[groups_.group_of[stage[0]]];
+        (stage.size() > options_.largest ? regions : small).push_back(std::move(stage));
+      }
+    TESSERA_TRY(add_new(regions, {}));
+    const std::vector<std::vector<NodeId>> known = std::move(regions);
+    for (std::uint32_t group = 0; group < groups_.groups.size(); ++group) {
+      if (groups_.groups[group].size() <= options_.largest) continue;  // the small ones are all there are
+      out_.begin_part(groups_.groups.size() - group + 1);
+      MaximalRegions found = find_maximal_regions(graph_, groups_, group, convexity_, should_stop_);
+      misses_maximal_ = misses_maximal_ || !found.is_complete;
+      std::erase_if(found.regions, [&](const auto& region) { return region.size() <= options_.largest; });
+      TESSERA_TRY(add_new(found.regions, known));
+    }
     return {};
   }
+
+  /// Adds each of the regions once, and none that is among `known`. Sorts them. REQUIRES `known` is sorted.
+  Result<void> add_new(std::vector<std::vector<NodeId>>& regions,
+                       const std::vector<std::vector<NodeId>>& known) {
+    std::ranges::sort(regions);
+    regions.erase(std::unique(regions.begin(), regions.end()), regions.end());
+    for (const std::vector<NodeId>& region : regions)
+      if (!std::ranges::binary_search(known, region)) TESSERA_TRY(add(region));
+    return {};
+  }
+
+  Result<void> list_small() {
+    for (std::uint32_t group = 0; group < groups_.groups.size(); ++group) {
+      out_.begin_part(groups_.groups.size() - group);
+      const std::size_t ops = groups_.groups[group].size();
+      const std::size_t limit = std::min(options_.regions_per_node * ops, group_limit);
+      const std::uint32_t complete_to = small_.find(group, options_.largest, limit, should_stop_);
+      complete_to_ = std::min(complete_to_, complete_to);
+      TESSERA_TRY(add_stages(group, complete_to));
+      for (const SmallRegion& region : std::span(small_.regions()).subspan(ops))  // the first are single ops
+        TESSERA_TRY(add(nodes_in(region)));
+    }
+    return {};
+  }
+  /// The stages of a group that are larger than what is listed completely. One may come twice.
+  Result<void> add_stages(std::uint32_t group, std::uint32_t complete_to) {
+    auto& stages = small_stages_[group];
+    std::erase_if(stages, [&](const auto& stage) { return stage.size() <= complete_to; });
+    return add_new(stages, {});
+  }
+
   Result<void> add(std::span<const NodeId> nodes) {
     const double cost = options_.cost != nullptr ? options_.cost(graph_, nodes) : 1;
     if (!std::isfinite(cost) || cost < 0)
@@ -72,6 +118,7 @@ class RegionLister {
   FusionGroups groups_;
   Convexity convexity_;
   SmallRegions small_;
+  std::vector<std::vector<std::vector<NodeId>>> small_stages_;  ///< by group
   std::uint32_t complete_to_ = small_region_limit;
   bool misses_maximal_ = false;
   bool is_full_ = false;

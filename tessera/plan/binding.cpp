@@ -23,11 +23,11 @@ class Binder {
     root_.assign(plan.values.size(), none);
   }
 
-  Result<Binding> run(std::span<const op::Layout> inputs, StepOrder order) {
+  Result<Binding> run(std::span<const op::Layout> inputs, Running running) {
     TESSERA_TRY(given_values(inputs));
     for (StepId s = 0; s < plan_.steps.size(); ++s) TESSERA_TRY(step(s));
     place_outputs();
-    place_temporaries(order);
+    place_temporaries(running);
     for (ValueId v = 0; v < plan_.values.size(); ++v) follow_root(v);
     return std::move(out_);
   }
@@ -82,6 +82,7 @@ class Binder {
       root_[result] = result;
       out_.places[result].layout = op::contiguous(op::extents_of(types_[result].shape));
     }
+    for (const InPlace& pair : step.in_place) share(step.inputs[pair.input], step.results[pair.result]);
     if (step.kind != StepKind::call) return {};
     out_.attributes[s] = TESSERA_TRY(attributes_of(step));
     if (step.card->view == nullptr) return {};
@@ -96,6 +97,14 @@ class Binder {
       root_[step.results[0]] = root_[from];
     }
     return {};
+  }
+
+  /// The result lies where the input does, if that is memory of the plan and the input fills it in order.
+  void share(ValueId input, ValueId result) {
+    const ValueId root = root_[input];
+    if (plan_.values[root].kind != ValueKind::computed || bytes_of(root) != bytes_of(result)) return;
+    if (out_.places[input].layout != out_.places[result].layout) return;
+    root_[result] = root;
   }
 
   Result<op::Attributes> attributes_of(const Step& step) const {
@@ -124,27 +133,26 @@ class Binder {
   }
 
   /// A value lives until the last step that reads it or a view of it.
-  void place_temporaries(StepOrder order) {
+  void place_temporaries(Running running) {
     std::vector<std::uint32_t> life_of(plan_.values.size(), none);
-    std::vector<Lifetime> lives;
-    std::vector<ValueId> values;
+    std::vector<LiveRange>& ranges = out_.ranges;
     for (StepId s = 0; s < plan_.steps.size(); ++s) {
       for (const ValueId input : plan_.steps[s].inputs)
         if (const std::uint32_t life = life_of[root_[input]]; life != none && !out_.is_view[s])
-          lives[life].reads.push_back(s);
+          ranges[life].reads.push_back(s);
       for (const ValueId result : plan_.steps[s].results) {
         if (root_[result] != result || is_output_root_[result]) continue;
-        life_of[result] = static_cast<std::uint32_t>(lives.size());
-        lives.push_back({.first = s, .reads = {}, .bytes = bytes_of(result)});
-        values.push_back(result);
+        life_of[result] = static_cast<std::uint32_t>(ranges.size());
+        ranges.push_back({.first = s, .reads = {}, .bytes = static_cast<std::uint64_t>(bytes_of(result))});
+        out_.temporaries.push_back(result);
       }
     }
-    const auto before =
-        order == StepOrder::by_path ? dependencies(plan_) : std::vector<std::vector<StepId>>{};
-    out_.memory = lay_out(lives, plan_.steps.size(), order, before);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      out_.places[values[i]].where = Where::scratch;
-      out_.places[values[i]].byte = out_.memory.offsets[i];
+    out_.memory = running == Running::one_by_one
+                      ? lay_out(ranges, plan_.steps.size())
+                      : lay_out(ranges, plan_.steps.size(), StepOrder(dependencies(plan_)));
+    for (std::size_t i = 0; i < out_.temporaries.size(); ++i) {
+      out_.places[out_.temporaries[i]].where = Where::scratch;
+      out_.places[out_.temporaries[i]].byte = static_cast<std::int64_t>(out_.memory.offsets[i]);
     }
   }
 
@@ -179,7 +187,7 @@ Result<std::int64_t> plan::size_of(const Plan& plan, std::span<const std::int64_
 }
 
 Result<Binding> plan::bind(const Plan& plan, std::span<const std::int64_t> sizes,
-                           std::span<const op::Layout> inputs, StepOrder order) {
+                           std::span<const op::Layout> inputs, Running running) {
   if (sizes.size() != plan.dims.size() || inputs.size() != plan.inputs.size())
     return Error(ErrorCode::invalid_argument,
                  cat("the plan has ", plan.dims.size(), " sizes and ", plan.inputs.size(), " inputs, got ",
@@ -187,5 +195,5 @@ Result<Binding> plan::bind(const Plan& plan, std::span<const std::int64_t> sizes
   for (const auto& [a, b] : plan.equal_sizes)
     if (TESSERA_TRY(size_of(plan, sizes, a)) != TESSERA_TRY(size_of(plan, sizes, b)))
       return Error(ErrorCode::shape, cat("the plan needs ", a, " = ", b));
-  return Binder(plan, sizes).run(inputs, order);
+  return Binder(plan, sizes).run(inputs, running);
 }

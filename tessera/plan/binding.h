@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "tessera/base/memory_layout.h"
 #include "tessera/base/result.h"
-#include "tessera/plan/memory.h"
 #include "tessera/plan/plan.h"
 
 namespace tessera::plan {
@@ -28,6 +28,12 @@ struct Place {
   op::Layout layout;        ///< strides; the offset counts from there
 };
 
+/// How a runtime goes through the steps.
+enum class Running : std::uint8_t {
+  one_by_one,    ///< as they are listed
+  side_by_side,  ///< a step waits only for those it depends on
+};
+
 /// Memory that the launch gives: the outputs that are not parts of inputs.
 struct OutputBuffer {
   std::int64_t bytes = 0;
@@ -41,7 +47,9 @@ struct Binding {
   std::vector<std::int64_t> size_cells;     ///< the values of the cells that are sizes
   std::vector<op::Attributes> attributes;   ///< by step: with numbers for sizes
   std::vector<op::ValueTypes> input_types;  ///< by step
-  MemoryLayout memory;
+  std::vector<ValueId> temporaries;         ///< that have memory of their own in the plan's block
+  std::vector<LiveRange> ranges;            ///< of each of them, with those that lie in the same place
+  MemoryLayout memory;                      ///< of each of them
 
   [[nodiscard]] const Place& output(const Plan& plan, std::size_t i) const { return places[plan.outputs[i]]; }
 };
@@ -49,7 +57,7 @@ struct Binding {
 /// `inputs` are the layouts of the inputs, with offset 0. Fails if a size is not known, negative or too
 /// large.
 [[nodiscard]] Result<Binding> bind(const Plan& plan, std::span<const std::int64_t> sizes,
-                                   std::span<const op::Layout> inputs, StepOrder order = StepOrder::listed);
+                                   std::span<const op::Layout> inputs, Running running = Running::one_by_one);
 
 /// The number of a size.
 [[nodiscard]] Result<std::int64_t> size_of(const Plan& plan, std::span<const std::int64_t> sizes,

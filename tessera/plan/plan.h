@@ -32,6 +32,11 @@ struct Value {
   op::ValueType type;       ///< sizes are expressions over Plan::dims
   std::uint32_t index = 0;  ///< which input, parameter or constant; of a computed one: the step
   op::Dim size = 0;         ///< of a size
+
+  static constexpr auto fields() {
+    return std::tuple{usual("kind", &Value::kind), usual("type", &Value::type), usual("index", &Value::index),
+                      usual("size", &Value::size)};
+  }
 };
 
 enum class StepKind : std::uint8_t {
@@ -42,6 +47,17 @@ enum class StepKind : std::uint8_t {
   library,   ///< ops that a library of the device computes at once; `function` has them and says which it is
 };
 
+/// A result that takes the memory of an input that nobody reads after it.
+struct InPlace {
+  std::uint32_t result = 0;  ///< by position in the step
+  std::uint32_t input = 0;
+
+  bool operator==(const InPlace&) const = default;
+  static constexpr auto fields() {
+    return std::tuple{usual("result", &InPlace::result), usual("input", &InPlace::input)};
+  }
+};
+
 struct Step {
   StepKind kind = StepKind::call;
   const op::Card* card = nullptr;  ///< of a call
@@ -50,8 +66,20 @@ struct Step {
   std::shared_ptr<const kernel::Kernel> kernel;
   std::vector<ValueId> inputs;
   std::vector<ValueId> results;
+  std::vector<InPlace> in_place;  ///< in_place.h says which may be
   ir::Span span;
 
+  static constexpr auto fields() {
+    return std::tuple{usual("kind", &Step::kind),
+                      usual("card", &Step::card),
+                      usual("attributes", &Step::attributes),
+                      usual("function", &Step::function),
+                      usual("kernel", &Step::kernel),
+                      usual("inputs", &Step::inputs),
+                      usual("results", &Step::results),
+                      usual("in_place", &Step::in_place),
+                      ignore("span", &Step::span)};
+  }
   /// "matmul", "while": for people.
   [[nodiscard]] std::string_view name() const;
 };
@@ -66,6 +94,13 @@ struct Plan {
   std::vector<op::HostTensor> constants;
   /// What was assumed about the symbols.
   std::vector<std::pair<op::Dim, op::Dim>> equal_sizes;
+
+  static constexpr auto fields() {
+    return std::tuple{usual("dims", &Plan::dims),           usual("values", &Plan::values),
+                      usual("steps", &Plan::steps),         usual("inputs", &Plan::inputs),
+                      usual("outputs", &Plan::outputs),     usual("parameters", &Plan::parameters),
+                      usual("constants", &Plan::constants), usual("equal_sizes", &Plan::equal_sizes)};
+  }
 };
 
 using PlanRef = std::shared_ptr<const Plan>;

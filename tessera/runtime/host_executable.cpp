@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "tessera/base/text.h"
 #include "tessera/op/interpreter.h"
 #include "tessera/op/wide.h"
 
@@ -40,7 +41,7 @@ void runtime::clear(const op::Array& array) {
 
 Result<void> HostExecutable::prepare(std::span<const std::int64_t> sizes,
                                      std::span<const op::Layout> inputs) {
-  const plan::StepOrder order = TESSERA_TRY(order_for(sizes));
+  const plan::Running order = TESSERA_TRY(order_for(sizes));
   plan::Binding binding = TESSERA_TRY(plan::bind(*plan_, sizes, inputs, order));
   const auto bytes = static_cast<std::size_t>(binding.memory.bytes);
   if (scratch_ == nullptr || scratch_->size() < bytes) scratch_ = TESSERA_TRY(pool_->allocate(bytes));
@@ -49,6 +50,7 @@ Result<void> HostExecutable::prepare(std::span<const std::int64_t> sizes,
   for (const std::int64_t size : binding_.size_cells) cells_.push_back(static_cast<std::uint64_t>(size));
   numbers_.assign(plan_->parameters.size(), 0);
   work_.clear();
+  addresses_.clear();
   for (plan::StepId s = 0; s < plan_->steps.size(); ++s)
     if (!binding_.is_view[s]) add_work(s);
   sizes_changed();
@@ -56,7 +58,7 @@ Result<void> HostExecutable::prepare(std::span<const std::int64_t> sizes,
 }
 
 void HostExecutable::add_work(plan::StepId s) {
-  HostWork work{.step = s};
+  HostWork work{.step = s, .is_copy = plan_->steps[s].kind == StepKind::copy};
   const plan::Step& step = plan_->steps[s];
   for (const plan::ValueId v : step.inputs)
     work.inputs.push_back({plan_->values[v].type.dtype, binding_.places[v].layout, nullptr});
@@ -91,7 +93,6 @@ void HostExecutable::set_parameters(const Launch& launch) {
 
 void HostExecutable::set_addresses(HostWork& work, const Launch& launch) {
   const plan::Step& step = step_of(work);
-  work.moved = false;
   const auto set = [&](op::Array& array, plan::ValueId value) {
     std::byte* at = address(value, launch);
     work.moved = work.moved || array.data != at;
@@ -99,6 +100,20 @@ void HostExecutable::set_addresses(HostWork& work, const Launch& launch) {
   };
   for (std::size_t i = 0; i < step.inputs.size(); ++i) set(work.inputs[i], step.inputs[i]);
   for (std::size_t i = 0; i < step.results.size(); ++i) set(work.results[i], step.results[i]);
+}
+
+/// A steady loop sees the same addresses again and again: then nothing is to be done.
+void HostExecutable::follow_addresses(const Launch& launch) {
+  const std::size_t inputs = launch.inputs.size();
+  const bool is_known = addresses_.size() == inputs + launch.outputs.size() &&
+                        std::equal(launch.inputs.begin(), launch.inputs.end(), addresses_.begin()) &&
+                        std::equal(launch.outputs.begin(), launch.outputs.end(),
+                                   addresses_.begin() + static_cast<std::ptrdiff_t>(inputs));
+  if (is_known && !addresses_.empty()) return;
+  for (HostWork& work : work_) set_addresses(work, launch);
+  has_moved_ = true;
+  addresses_.assign(launch.inputs.begin(), launch.inputs.end());
+  addresses_.insert(addresses_.end(), launch.outputs.begin(), launch.outputs.end());
 }
 
 const Buffer* HostExecutable::buffer_of(const HostWork& work, std::size_t input) const {
@@ -109,20 +124,23 @@ const Buffer* HostExecutable::buffer_of(const HostWork& work, std::size_t input)
 Result<void> HostExecutable::run(const Launch& launch) {
   set_parameters(launch);
   buffers_ = launch.buffers;
-  for (HostWork& work : work_) set_addresses(work, launch);
+  follow_addresses(launch);
   times_.clear();
-  if (launch.times == nullptr) return run_works();
-  for (const HostWork& work : work_) times_.push_back({.step = work.step, .begin = {}, .end = {}});
-  auto done = run_works();
-  launch.times->insert(launch.times->end(), times_.begin(), times_.end());
-  return done;
+  if (launch.times != nullptr)
+    for (const HostWork& work : work_) times_.push_back({.step = work.step, .begin = {}, .end = {}});
+  TESSERA_TRY(run_works());
+  if (launch.times != nullptr) launch.times->insert(launch.times->end(), times_.begin(), times_.end());
+  // After an error some have not seen where their arrays are now.
+  for (std::size_t i = 0; has_moved_ && i < work_.size(); ++i) work_[i].moved = false;
+  has_moved_ = false;
+  return {};
 }
 
 Result<void> HostExecutable::run_works() {
   for (std::size_t i = 0; i < work_.size(); ++i) {
     HostWork& work = work_[i];
     TESSERA_TRY(noted(i, 0, [&]() -> Result<void> {
-      if (step_of(work).kind != StepKind::copy) return finished(work, run_work(i, work));
+      if (!work.is_copy) return finished(work, run_work(i, work));
       copy(work);
       return {};
     }));
@@ -142,6 +160,12 @@ Result<void> HostExecutable::run_by_ops(const HostWork& work) const {
   }
   const auto values =
       TESSERA_TRY(op::interpret(*step_of(work).function, inputs, {.parameters = numbers_}, binding_.sizes));
-  for (std::size_t i = 0; i < work.results.size(); ++i) op::copy_elements(values[i].array(), work.results[i]);
+  for (std::size_t i = 0; i < work.results.size(); ++i) {
+    if (values[i].shape() != work.results[i].shape())
+      return Error(ErrorCode::shape, cat("result ", i, " of '", step_of(work).name(), "' has shape [",
+                                         join(values[i].shape(), ", "), "], expected [",
+                                         join(work.results[i].shape(), ", "), "]"));
+    op::copy_elements(values[i].array(), work.results[i]);
+  }
   return {};
 }

@@ -14,7 +14,8 @@ struct HostWork {
   plan::StepId step = 0;
   std::vector<op::Array> inputs;
   std::vector<op::Array> results;
-  bool moved = false;  ///< an address is not what it was in the launch before
+  bool is_copy = false;
+  bool moved = true;  ///< an address is not what it was when this last ran
 };
 
 class HostExecutable : public Executable {
@@ -33,8 +34,8 @@ class HostExecutable : public Executable {
   /// Runs all works, whose addresses are set; one after the other if a device does not know better.
   [[nodiscard]] virtual Result<void> run_works();
   /// Which steps may run side by side with these sizes: their values must not share memory.
-  [[nodiscard]] virtual Result<plan::StepOrder> order_for(std::span<const std::int64_t>) {
-    return plan::StepOrder::listed;
+  [[nodiscard]] virtual Result<plan::Running> order_for(std::span<const std::int64_t>) {
+    return plan::Running::one_by_one;
   }
   /// There are new sizes.
   virtual void sizes_changed() {}
@@ -75,11 +76,14 @@ class HostExecutable : public Executable {
   void set_parameters(const Launch& launch);
   [[nodiscard]] std::byte* address(plan::ValueId value, const Launch& launch);
   void set_addresses(HostWork& work, const Launch& launch);
+  void follow_addresses(const Launch& launch);
 
   plan::PlanRef plan_;
   std::shared_ptr<MemoryPool> pool_;
   plan::Binding binding_;
   std::vector<HostWork> work_;
+  bool has_moved_ = true;              ///< some work has
+  std::vector<std::byte*> addresses_;  ///< of the launch that the works' arrays are of: inputs, then outputs
   std::vector<std::uint64_t> cells_;
   std::vector<double> numbers_;
   std::span<const Buffer* const> buffers_;  ///< of the launch

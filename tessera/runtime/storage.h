@@ -1,6 +1,7 @@
 // Where the elements of a stored tensor are.
 #pragma once
 
+#include "tessera/base/slot_memory.h"
 #include "tessera/op/array.h"
 #include "tessera/runtime/buffer.h"
 
@@ -10,7 +11,14 @@ struct Storage {
   Ref<Buffer> buffer;
   op::Layout layout;
 
+  // Every evaluation makes some and gives up as many.
+  static void* operator new(std::size_t bytes) { return Memory::allocate(bytes); }
+  static void operator delete(void* memory, std::size_t bytes) noexcept { Memory::free(memory, bytes); }
+
   [[nodiscard]] op::Array array(ir::Dtype dtype) const { return {dtype, layout, buffer->data()}; }
+
+ private:
+  using Memory = SlotMemory<32, 8>;
 };
 
 }  // namespace tessera::runtime

@@ -310,7 +310,7 @@ Tensor tessera::operator~(Operand x) {
 // ---- evaluation
 
 void tessera::eval(std::span<const Tensor> tensors, Here here) {
-  std::vector<Node*> nodes;
+  SmallVector<Node*, 8> nodes;
   for (const Tensor& tensor : tensors) {
     Node& node = node_of(tensor, "eval", here);
     if (!nodes.empty() && node.component->engine() != nodes[0]->component->engine())

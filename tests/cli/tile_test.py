@@ -45,7 +45,7 @@ class Answers(Files):
         self.assertEqual(found, {
             "nodes": 4, "coverage": 4, "cost": 2.0,
             "tiles": [{"pattern": "mm_relu", "map": {"a": "1", "b": "2"}}, {"pattern": "mm_relu", "map": {"a": "3", "b": "4"}}],
-            "order": [0, 1], "uncovered": [], "optimal": True, "bound": 2.0, "gap": 0.0, "candidates": 6})
+            "order": [0, 1], "uncovered": [], "optimal": True, "bound": 2.0, "gap": 0.0, "candidates": 6, "complete": True})
 
     def test_inputs_that_take_anything_are_not_permuted(self):
         graph = self.file("wide.json", {"nodes": [{"id": "a", "op": "add", "inputs": [f"x{i}" for i in range(40)]}]})
@@ -123,6 +123,9 @@ class Answers(Files):
     def test_what_was_not_listed_is_said(self):
         found = answer("--dsl", "1:relu->2:exp", "--regions")
         self.assertEqual(found["incomplete"], ["regions: the iteration space of 2 ops is not known"])
+        self.assertEqual((found["complete"], found["optimal"]), (False, False))
+        text = tile("--dsl", "1:relu->2:exp", "--regions", "--pattern", "r=1:relu").stdout.splitlines()[0]
+        self.assertIn("best of the listed candidates, which are not all", text)
 
     def test_text(self):
         result = tile("--dsl", "1:mm->2:relu->3:foo", "--pattern", "mm_relu=a:mm->b:relu", "--uncovered", "7")

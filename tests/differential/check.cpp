@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "tessera/base/text.h"
-#include "tessera/compile/check_calls.h"
 #include "tessera/compile/pipeline.h"
 #include "tessera/ir/structural_equal.h"
+#include "tessera/op/validate.h"
 #include "tessera/runtime/cpu/cpu_device.h"
 #include "tessera/runtime/reference/reference_device.h"
 #include "tests/differential/random_values.h"
@@ -172,7 +172,7 @@ class Check {
       if (*once == program_.function) continue;
       if (ir::structural_equal(**once, *program_.function, ir::CompareMode::strict))
         return cat(pass.name, " changed nothing but gave another object");
-      for (const Error& error : compiler::validate(**once)) return cat(pass.name, ": ", error.to_text());
+      for (const Error& error : op::validate(**once)) return cat(pass.name, ": ", error.to_text());
       if (auto text = differs(**once, pass.name)) return text;
       const auto twice = pass.run(*once, context);
       if (!twice || *twice != *once) return cat(pass.name, " is not idempotent");

@@ -1,5 +1,5 @@
-#include "tessera/compile/each_function.h"
 #include "tessera/ir/node_table.h"
+#include "tessera/ir/walk.h"
 #include "tessera/op/interpreter.h"
 #include "tessera/tensor/call.h"
 #include "tessera/tensor/create.h"
@@ -206,7 +206,7 @@ class LazyRun {
 
 Result<Results> tessera::differential::run_lazily(const Program& program, std::span<const double> parameters,
                                                   const EngineRef& engine) {
-  for (const ir::Function* function : compiler::functions_below(*program.function))
+  for (const ir::Function* function : ir::functions_below(*program.function))
     for (const auto& statement : function->body)
       if (ir::is<ir::ScalarType>(statement->targets[0]->type))
         return Error(ErrorCode::unsupported, "a size depends on data");

@@ -120,6 +120,10 @@ const LibraryCase cases[] = {
      "func f(x: f32[3, 0], w: f32[0, 4], b: f32[4]) { a: f32[3, 4] = matmul(x, w) "
      "c: f32[3, 4] = add(a, b) return c }",
      "matmul+add"},
+    {"depth_of_one",
+     "func f(x: f32[2, 5, 1], w: f32[1, 6], y: f32[2, 1, 3]) { a: f32[2, 5, 6] = matmul(x, w) "
+     "b: f32[2, 5, 3] = matmul(x, y) return a, b }",
+     "matmul matmul"},
     {"no_rows",
      "func f(x: f32[0, 2], w: f32[2, 4], b: f32[4]) { a: f32[0, 4] = matmul(x, w) "
      "c: f32[0, 4] = add(a, b) return c }",
@@ -156,6 +160,26 @@ const LibraryCase cases[] = {
      "func f(x: f32[1, 8, 6, 6], w: f32[8, 1, 3, 3], b: f32[8]) { a: f32[1, 8, 6, 6] = conv(x, w, b) {groups "
      "= 8, pads = [1, 1, 1, 1]} c: f32[1, 8, 6, 6] = relu(a) return c }",
      "conv+relu"},
+    {"depthwise_with_strides_and_several_filters",
+     "func f(x: f32[2, 3, 40, 75], w: f32[6, 1, 3, 5], b: f32[6], r: f32[2, 6, 19, 73]) { "
+     "a: f32[2, 6, 19, 73] = conv(x, w, b) {groups = 3, strides = [2, 2], dilations = [2, 1], pads = [1, 2, "
+     "1, 0]} "
+     "c: f32[2, 6, 19, 73] = relu(a) d: f32[2, 6, 19, 73] = add(c, r) return d }",
+     "conv+relu+add"},
+    {"depthwise_along_one_axis",
+     "func f(x: f32[1, 5, 100], w: f32[5, 1, 7]) { a: f32[1, 5, 98] = conv(x, w) {groups = 5, pads = [2, 2]} "
+     "c: f32[1, 5, 98] = sigmoid(a) return c }",
+     "conv+sigmoid"},
+    {"one_element",
+     "func f(x: f32[2, 24, 20, 17], w: f32[40, 24, 1, 1], b: f32[40], r: f32[2, 40, 20, 17]) { "
+     "a: f32[2, 40, 20, 17] = conv(x, w, b) c: f32[2, 40, 20, 17] = add(a, r) d: f32[2, 40, 20, 17] = "
+     "relu(c) "
+     "return d }",
+     "conv+add+relu"},
+    {"one_element_of_many_places",
+     "func f(x: f32[1, 24, 128, 128], w: f32[24, 24, 1, 1], b: f32[24]) { "
+     "a: f32[1, 24, 128, 128] = conv(x, w, b) return a }",
+     "conv"},
     {"one_axis",
      "func f[T](x: f32[1, 3, T], w: f32[4, 3, 5], b: f32[4]) { a: f32[1, 4, T - 4] = conv(x, w, b) "
      "c: f32[1, 4, T - 4] = tanh(a) return c }",
@@ -182,6 +206,34 @@ const LibraryCase cases[] = {
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Library, testing::ValuesIn(cases),
                          [](const auto& test) { return std::string(test.param.name); });
+
+/// Integers of a size: products of small ones go through floats, exactly; large ones wrap.
+class Integers : public testing::TestWithParam<std::int32_t> {};
+
+TEST_P(Integers, products_are_exact) {
+  for (const std::int64_t depth : {0, 1, 7, 300, 1500}) {
+    SCOPED_TRACE(cat("depth ", depth));
+    const std::string text =
+        cat("func f(x: i32[2, 5, ", depth, "], w: i32[", depth, ", 6], y: i32[2, ", depth,
+            ", 3]) { a: i32[2, 5, 6] = matmul(x, w) b: i32[2, 5, 3] = matmul(x, y) return a, b }");
+    Program program{.function = value_or_throw(ir::parse_function(text))};
+    std::mt19937 source(3);
+    std::uniform_int_distribution<std::int32_t> from(-GetParam(), GetParam());
+    for (const op::Extents& shape :
+         {op::Extents{2, 5, depth}, op::Extents{depth, 6}, op::Extents{2, depth, 3}}) {
+      program.inputs.push_back(value_or_throw(op::HostTensor::allocate(op::Dtype::i32, shape)));
+      for (std::int32_t& value : program.inputs.back().values<std::int32_t>()) value = from(source);
+    }
+    const auto cpu = value_or_throw(engine::find_device("cpu"));
+    const auto planned = value_or_throw(compiler::plan_function(program.function, cpu->target()));
+    EXPECT_EQ(planned.plan->steps[0].kind, plan::StepKind::library);
+    EXPECT_EQ(difference(value_or_throw(run_reference(*program.function, program, {})),
+                         value_or_throw(run_planned(program, {}, *cpu, cpu->target(), {}))),
+              std::nullopt);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, Integers, testing::Values(0, 1, 127, 255, 4095, 70'000, 2'147'483'647));
 
 /// Who wants to know where the largest elements are gets it from the card's own kernel.
 TEST(Library, indices_of_windows_are_not_lost) {

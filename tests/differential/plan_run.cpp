@@ -1,5 +1,7 @@
 #include <bit>
 
+#include "tessera/base/text.h"
+#include "tessera/compile/package.h"
 #include "tessera/runtime/memory_pool.h"
 #include "tests/differential/runs.h"
 
@@ -65,6 +67,14 @@ class PlanRun {
   std::vector<std::byte*> inputs_;
 };
 
+/// The plan as another process would get it.
+Result<plan::PlanRef> saved_and_loaded(const Program& program, const plan::PlanRef& plan) {
+  const std::string bytes = TESSERA_TRY(plan::to_bytes(compiler::package(*program.function, plan, "any")));
+  const auto loaded = TESSERA_TRY(
+      plan::from_bytes(Bytes::copy(std::as_bytes(std::span(bytes.data(), bytes.size()))), "saved"));
+  return loaded.plan;
+}
+
 }  // namespace
 
 Result<Results> tessera::differential::run_planned(const Program& program,
@@ -74,5 +84,14 @@ Result<Results> tessera::differential::run_planned(const Program& program,
   const auto planned = TESSERA_TRY(compiler::plan_function(program.function, target, options));
   PlanRun run = TESSERA_TRY(PlanRun::load(program, planned.plan, device));
   (void)run.launch(program.second_parameters);
-  return run.launch(parameters);
+  auto fresh = run.launch(parameters);
+  PlanRun loaded =
+      TESSERA_TRY(PlanRun::load(program, TESSERA_TRY(saved_and_loaded(program, planned.plan)), device));
+  const auto again = loaded.launch(parameters);
+  if (fresh.ok() != again.ok())
+    return Error(ErrorCode::internal, "a loaded plan fails where the fresh one does not");
+  if (fresh)
+    if (const auto other = difference(*fresh, *again))
+      return Error(ErrorCode::internal, cat("a loaded plan gives something else: ", *other));
+  return fresh;
 }

@@ -9,11 +9,11 @@
 #include <fstream>
 #include <sstream>
 
-#include "tessera/compile/check_calls.h"
 #include "tessera/compile/pipeline.h"
 #include "tessera/ir/parse.h"
 #include "tessera/ir/print.h"
 #include "tessera/ir/structural_equal.h"
+#include "tessera/op/validate.h"
 
 using namespace tessera;
 namespace fs = std::filesystem;
@@ -70,10 +70,10 @@ TEST(Golden, PassesWriteWhatTheyShould) {
     ASSERT_TRUE(update || cut != std::string::npos);
     const std::string before = text.substr(0, cut), name = path.filename();
     const ir::FunctionRef function = function_in(before);
-    for (const Error& error : compiler::validate(*function)) ADD_FAILURE() << error.to_text();
+    for (const Error& error : op::validate(*function)) ADD_FAILURE() << error.to_text();
     const auto options = options_in(before);
     const ir::FunctionRef after = result_of(name.substr(0, name.find('.')), function, options);
-    for (const Error& error : compiler::validate(*after)) ADD_FAILURE() << error.to_text();
+    for (const Error& error : op::validate(*after)) ADD_FAILURE() << error.to_text();
     if (update) {
       std::ofstream(path) << before << rule << ir::print(*after);
     } else {

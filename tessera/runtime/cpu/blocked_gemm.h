@@ -23,9 +23,14 @@ struct GemmKernel {
   using Function = void (*)(const float* a, const float* b, std::int64_t b_stride, std::int64_t depth,
                             float* c, std::int64_t c_stride, bool is_first);
 
+  /// One row of a filtered image: out[x] = sum over t of weights[t] * from[t][x * stride].
+  using Filter = void (*)(const float* const* from, const float* weights, std::int64_t taps,
+                          std::int64_t stride, std::int64_t count, float* out);
+
   std::int64_t rows = 0;                  ///< the most that one call computes
   std::int64_t columns = 0;               ///< of every call
   Function function[most_rows + 1] = {};  ///< by the number of rows
+  Filter filter = nullptr;
 };
 
 /// The kernel for this processor.

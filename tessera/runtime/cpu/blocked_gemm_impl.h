@@ -57,10 +57,36 @@ void multiply(const float* a, const float* b, std::int64_t b_stride, std::int64_
   }
 }
 
+/// Some places at once, next to each other.
+template <int places>
+void filter_places(const float* const* from, const float* weights, std::int64_t taps, std::int64_t x,
+                   float* out) {
+  Vector sum[places] = {};
+  for (std::int64_t t = 0; t < taps; ++t)
+#pragma GCC unroll 16
+    for (int p = 0; p < places; ++p) sum[p] += weights[t] * load(from[t] + x + p * lanes);
+#pragma GCC unroll 16
+  for (int p = 0; p < places; ++p) store(sum[p], out + x + p * lanes);
+}
+
+void filter(const float* const* from, const float* weights, std::int64_t taps, std::int64_t stride,
+            std::int64_t count, float* out) {
+  std::int64_t x = 0;
+  if (stride == 1) {
+    for (; x + 4 * lanes <= count; x += 4 * lanes) filter_places<4>(from, weights, taps, x, out);
+    for (; x + lanes <= count; x += lanes) filter_places<1>(from, weights, taps, x, out);
+  }
+  for (; x < count; ++x) {
+    float sum = 0;
+    for (std::int64_t t = 0; t < taps; ++t) sum += weights[t] * from[t][x * stride];
+    out[x] = sum;
+  }
+}
+
 }  // namespace
 
 GemmKernel kernel() {
-  GemmKernel out{tile_rows, tile_vectors * lanes, {}};
+  GemmKernel out{tile_rows, tile_vectors * lanes, {}, filter};
   [&]<int... i>(std::integer_sequence<int, i...>) { ((out.function[i + 1] = multiply<i + 1>), ...); }
   (std::make_integer_sequence<int, tile_rows>());
   return out;

@@ -1,8 +1,11 @@
 #include "tessera/runtime/cpu/code_store.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -90,6 +93,62 @@ TEST_F(CodeStoreTest, AFolderThatCannotBeWrittenIsAnError) {
   EXPECT_FALSE(CodeStore("").load("key"));
   const auto full = CodeStore("/dev/full/kernels").save("key", code(1));
   EXPECT_FALSE(full);
+}
+
+/// Whether `f` gave true in a process of its own: what it sets for the process does not last.
+template <class F>
+bool in_child(F&& f) {
+  const pid_t child = fork();
+  if (child == 0) _exit(f() ? 0 : 1);
+  int status = 1;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+TEST_F(CodeStoreTest, ADiskThatIsFullHalfwayLeavesWhatWasThere) {
+  const CodeStore store(folder());
+  ASSERT_TRUE(store.save("key", code(1)));
+  EXPECT_TRUE(in_child([&] {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit most{500, 500};  // a file has more than 1,000 bytes
+    setrlimit(RLIMIT_FSIZE, &most);
+    const bool failed = !store.save("key", code(2)).ok() && !store.save("new", code(2)).ok();
+    return failed && store.load("key") == code(1) && !store.load("new");
+  }));
+  const std::filesystem::directory_iterator files(folder());
+  EXPECT_EQ(std::distance(begin(files), end(files)), 1) << "parts of files are left";
+  EXPECT_EQ(store.load("key"), code(1));
+}
+
+TEST_F(CodeStoreTest, AFolderThatMayOnlyBeReadIsStillRead) {
+  constexpr uid_t nobody = 65534;
+  const CodeStore store(root_ + "/kernels");
+  EXPECT_TRUE(in_child([&] {
+    if (geteuid() == 0 && (chown(root_.c_str(), nobody, nobody) != 0 || seteuid(nobody) != 0)) return false;
+    if (!store.save("key", code(1)).ok() || chmod((root_ + "/kernels").c_str(), 0500) != 0) return false;
+    const auto saved = store.save("other", code(2));
+    return !saved.ok() && store.load("key") == code(1) && !store.load("other");
+  }));
+}
+
+TEST_F(CodeStoreTest, TwoProcessesMayShareAFolder) {
+  const CodeStore store(folder());
+  const auto work = [&](int own) {
+    for (int i = 0; i < 100; ++i) {
+      const std::string key = cat("key ", i % 7);
+      if (!store.save(key, code(i % 7)).ok() || store.load(key) != code(i % 7)) return false;
+      if (!store.save(cat("own ", own), code(own)).ok()) return false;
+    }
+    return true;
+  };
+  const pid_t child = fork();
+  if (child == 0) _exit(work(1) ? 0 : 1);
+  EXPECT_TRUE(work(2));
+  int status = 1;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(store.load(cat("key ", i)), code(i));
+  EXPECT_EQ(store.load("own 1"), code(1));
 }
 
 TEST_F(CodeStoreTest, ThreadsMayWriteOneKey) {

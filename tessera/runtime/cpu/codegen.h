@@ -1,12 +1,15 @@
-// From a kernel to a text of LLVM's IR: one function that computes the lanes of one row.
+// From a kernel to a text of LLVM's IR: one function that computes the lanes of one row, or of neighbouring
+// columns.
 //
 // The loops around it (the other outer axes) are in compiled_kernel.cpp, the same for every kernel.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tessera/base/result.h"
+#include "tessera/base/small_vector.h"
 #include "tessera/kernel/passes.h"
 #include "tessera/kernel/program.h"
 
@@ -18,11 +21,13 @@ enum class LanePattern : std::uint8_t { repeated, contiguous, strided };
 /// What of a run is part of the code. Sizes are not.
 struct CodeShape {
   kernel::Lanes lanes = kernel::Lanes::outer;
-  std::uint32_t lane_axis = 0;        ///< of the kernel
-  std::vector<LanePattern> operands;  ///< by operand
-  unsigned width = 16;                ///< of vectors, in numbers
-  bool is_precise = false;            ///< every operation is rounded as a single op rounds it
-  bool can_repeat = true;             ///< inputs are still there after a run: the code may fail
+  std::uint32_t lane_axis = 0;           ///< of the kernel
+  SmallVector<LanePattern, 8> operands;  ///< by operand
+  unsigned width = 16;                   ///< of vectors, in numbers
+  bool is_precise = false;               ///< every operation is rounded as a single op rounds it
+  bool can_repeat = true;                ///< inputs are still there after a run: the code may fail
+  /// Of the kernel: what each lane reduces over, if lanes lie along an outer axis.
+  std::optional<std::uint32_t> row_axis = std::nullopt;
 
   bool operator==(const CodeShape&) const = default;
 };
@@ -38,6 +43,8 @@ struct Frame {
   /// Set to 1 where the code has no right result (an angle beyond the reach of its sine): the lanes must be
   /// computed in another way.
   std::uint8_t* failed = nullptr;
+  std::int64_t row_count = 1;                 ///< points along the row axis, at least one
+  const std::int64_t* row_strides = nullptr;  ///< bytes along it, by operand
 };
 
 using RowFunction = void (*)(const Frame* frame);

@@ -48,10 +48,14 @@ std::string processor_name() {
   return out;
 }
 
-/// Whether the lanes of a run are one loop of the generated function.
-bool has_one_loop(const kernel::Kernel& kernel, const Job& job) {
+/// Whether generated code has the loops of a run: along the lanes, and over the rows of columns.
+bool has_one_loop(const kernel::Interpreter& interpreter, const Job& job) {
   if (job.lanes == Lanes::reduced) return job.binding.reduced.size() == 1;
-  return !kernel.reduces() && !job.binding.outer.empty();
+  if (job.binding.outer.empty()) return false;
+  if (!interpreter.kernel().reduces()) return true;
+  // What columns keep for later passes has no room in registers.
+  return job.binding.reduced.size() == 1 && job.binding.reduced[0].size > 0 &&
+         interpreter.passes().kept.empty();
 }
 
 std::size_t lane_axis(const Job& job) {
@@ -65,6 +69,7 @@ CodeShape shape_of(const kernel::Kernel& kernel, const Job& job, const KernelOpt
                 {},
                 vector_width(),
                 options.is_precise};
+  if (job.lanes == Lanes::outer && kernel.reduces()) out.row_axis = binding.reduced.back().number;
   for (std::size_t i = 0; i < kernel.operands.size(); ++i) {
     const std::int64_t stride = binding.stride(i, lane_axis(job));
     out.operands.push_back(stride == 0   ? LanePattern::repeated
@@ -72,6 +77,10 @@ CodeShape shape_of(const kernel::Kernel& kernel, const Job& job, const KernelOpt
                                          : LanePattern::strided);
   }
   return out;
+}
+
+std::int64_t size_of(const kernel::Operand& operand) {
+  return static_cast<std::int64_t>(ir::size_of(operand.dtype));
 }
 
 /// The memory of one run by generated code.
@@ -82,24 +91,29 @@ class Run {
       : kernel_(interpreter.kernel()), job_(job.job), bind_(job.job.binding), code_(job.code) {
     const kernel::Passes& passes = interpreter.passes();
     const auto lanes = static_cast<std::size_t>(job_.lanes == Lanes::reduced ? bind_.reduced.back().size : 0);
-    std::size_t bytes = rounded_up(kernel_.operands.size() * 8) * 2 + rounded_up(kernel_.body.size() * 8) +
+    std::size_t bytes = rounded_up(kernel_.operands.size() * 8) + rounded_up(kernel_.body.size() * 8) +
                         rounded_up(passes.kept.size() * 8) + rounded_up(kernel_.axis_count() * 8) + line;
     for (kernel::ValueId value : passes.kept)
       bytes += rounded_up(lanes * kernel::register_size(kernel_.body[value].dtype));
     std::byte* at = scratch.reserve(bytes);
     const auto take = [&](std::size_t size) { return std::exchange(at, at + rounded_up(size)); };
     data_ = reinterpret_cast<std::byte**>(take(kernel_.operands.size() * 8));
-    auto* strides = reinterpret_cast<std::int64_t*>(take(kernel_.operands.size() * 8));
     auto* scalars = reinterpret_cast<std::uint64_t*>(take(kernel_.body.size() * 8));
     auto** kept = reinterpret_cast<std::byte**>(take(passes.kept.size() * 8));
     places_ = reinterpret_cast<std::int64_t*>(take(kernel_.axis_count() * 8));
     for (std::size_t i = 0; i < passes.kept.size(); ++i)
       kept[i] = take(lanes * kernel::register_size(kernel_.body[passes.kept[i]].dtype));
-    for (std::size_t i = 0; i < kernel_.operands.size(); ++i)
-      strides[i] = bind_.stride(i, lane_axis(job_)) * size_of(i);
     std::fill_n(places_, kernel_.axis_count(), 0);
-    kernel::hold_scalars(kernel_, bind_, parameters, scalars);
-    frame_ = {data_, strides, scalars, kept, places_, 0, &failed_};
+    kernel::hold_scalars(kernel_, passes.uniforms, bind_, parameters, scalars);
+    frame_ = {data_,
+              job.strides.data(),
+              scalars,
+              kept,
+              places_,
+              0,
+              &failed_,
+              bind_.reduced_points(),
+              job.row_strides.data()};
   }
 
   /// The items that the code had no right result for are given to `again`.
@@ -114,13 +128,9 @@ class Run {
   }
 
  private:
-  [[nodiscard]] std::int64_t size_of(std::size_t operand) const {
-    return static_cast<std::int64_t>(ir::size_of(kernel_.operands[operand].dtype));
-  }
-
   void move(std::size_t axis, std::int64_t by) {
     for (std::size_t i = 0; i < kernel_.operands.size(); ++i)
-      data_[i] += by * bind_.stride(i, axis) * size_of(i);
+      data_[i] += by * bind_.stride(i, axis) * size_of(kernel_.operands[i]);
   }
 
   /// To an outer point, by the number of the point along the first `axes` axes.
@@ -164,20 +174,58 @@ class Run {
   std::int64_t* places_ = nullptr;
 };
 
+bool has_scalars(const kernel::Interpreter& interpreter) {
+  const auto& uniforms = interpreter.passes().uniforms;
+  return std::any_of(uniforms.begin(), uniforms.end(), [&](kernel::ValueId value) {
+    const kernel::InstructionKind kind = interpreter.kernel().body[value].kind;
+    return kind == kernel::InstructionKind::parameter || kind == kernel::InstructionKind::extent;
+  });
+}
+
+/// Whether the code had a right result.
+bool run_plain(const CompiledJob& job) {
+  std::uint8_t failed = 0;
+  const Frame frame{job.job.binding.data.data(), job.strides.data(), nullptr, nullptr,
+                    job.places.data(),           job.lanes,          &failed, job.rows,
+                    job.row_strides.data()};
+  job.code(&frame);
+  return failed == 0;
+}
+
 }  // namespace
 
 CompiledKernel::CompiledKernel(kernel::Kernel kernel, KernelOptions options)
-    : interpreter_(std::move(kernel)), options_(options) {}
+    : interpreter_(std::move(kernel)),
+      options_(options),
+      is_plain_(interpreter_.passes().kept.empty() && !has_scalars(interpreter_)) {}
 
 Result<void> CompiledKernel::prepare(std::span<const op::Array> inputs, std::span<const op::Array> outputs,
                                      CompiledJob& job) {
   TESSERA_TRY(interpreter_.prepare(inputs, outputs, job.job));
   job.code = job.job.items > 0 ? code_for(job.job) : nullptr;
+  job.points = job.job.binding.outer_points() * job.job.binding.reduced_points();
+  if (job.code != nullptr) lay_out(job);
   return {};
 }
 
+void CompiledKernel::lay_out(CompiledJob& job) const {
+  const Binding& binding = job.job.binding;
+  const auto& operands = kernel().operands;
+  job.strides.assign(operands.size(), 0);
+  job.row_strides.assign(operands.size(), 0);
+  const bool has_columns = job.job.lanes == Lanes::outer && !binding.reduced.empty();
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    job.strides[i] = binding.stride(i, lane_axis(job.job)) * size_of(operands[i]);
+    if (has_columns) job.row_strides[i] = binding.stride(i, binding.axis_count() - 1) * size_of(operands[i]);
+  }
+  job.places.assign(kernel().axis_count(), 0);
+  job.lanes = (job.job.lanes == Lanes::outer ? binding.outer : binding.reduced).back().size;
+  job.rows = binding.reduced_points();
+  job.is_plain = job.job.items == 1 && is_plain_;
+}
+
 RowFunction CompiledKernel::code_for(const Job& job) {
-  if (!options_.compiles || !has_one_loop(kernel(), job)) return nullptr;
+  if (!options_.compiles || !has_one_loop(interpreter_, job)) return nullptr;
   const CodeShape shape = shape_of(kernel(), job, options_);
   const std::lock_guard lock(mutex_);
   auto at =
@@ -217,7 +265,9 @@ std::string CompiledKernel::store_key(const std::string& text) const {
 void CompiledKernel::run(const CompiledJob& job, std::span<const double> parameters, ItemRange range,
                          kernel::Scratch& scratch) const {
   if (range.begin >= range.end) return;
-  if (job.code == nullptr) return interpreter_.run(job.job, parameters, range, scratch);
+  if (job.code == nullptr || (job.is_plain && !run_plain(job)))
+    return interpreter_.run(job.job, parameters, range, scratch);
+  if (job.is_plain) return;
   Run(interpreter_, job, parameters, scratch)(range, [&](ItemRange failed) {
     kernel::Scratch own;  // the other is in use
     interpreter_.run(job.job, parameters, failed, own);

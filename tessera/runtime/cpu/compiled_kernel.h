@@ -27,6 +27,12 @@ struct KernelOptions {
 struct CompiledJob {
   kernel::Job job;
   RowFunction code = nullptr;  ///< null: the interpreter runs it
+  std::int64_t points = 0;     ///< of the iteration space
+  /// Bytes by operand, along the lanes and along the rows of columns.
+  std::vector<std::int64_t> strides = {}, row_strides = {};
+  std::vector<std::int64_t> places = {};  ///< of the first point
+  std::int64_t lanes = 0, rows = 1;       ///< of one item, if there is only one
+  bool is_plain = false;                  ///< one item, without scalars and kept values: code needs no memory
 };
 
 /// Thread-safe.
@@ -56,11 +62,13 @@ class CompiledKernel {
   };
 
   RowFunction code_for(const kernel::Job& job);
+  void lay_out(CompiledJob& job) const;
   Result<std::unique_ptr<ObjectCode>> compile(const CodeShape& shape);
   [[nodiscard]] std::string store_key(const std::string& text) const;
 
   kernel::Interpreter interpreter_;
   KernelOptions options_;
+  bool is_plain_;  ///< an item needs neither scalars nor memory for kept values
   mutable std::mutex mutex_;
   std::vector<Variant> variants_;
   std::string why_interpreted_, why_not_stored_;

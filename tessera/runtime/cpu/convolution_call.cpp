@@ -23,16 +23,7 @@ class ConvolutionCall final : public LibraryCall {
   ConvolutionCall(const LibraryForm& form, Libraries& libraries) : form_(form), libraries_(libraries) {}
 
   Result<void> prepare(std::span<const op::Array> inputs, const op::Array& result) {
-    const op::CallInfo call(*form_.card, {}, form_.attributes);
-    const op::Extents &x = inputs[form_.left].shape(), &w = inputs[form_.right].shape();
-    spec_.batch = x[0];
-    spec_.channels = x[1];
-    spec_.filters = w[0];
-    spec_.groups = call.integer("groups");
-    spec_.epilogue = form_.epilogue;
-    set_axes(call, x, w);
-    if (spec_.output_size() != axes_of(result.shape()))
-      return Error(ErrorCode::internal, "a convolution has another size than its result");
+    spec_ = TESSERA_TRY(convolution_spec(form_, inputs, result));
     TESSERA_TRY(source_.prepare(inputs[form_.left].layout));
     TESSERA_TRY(filters_.prepare(inputs[form_.right].layout));
     if (form_.bias != no_input) TESSERA_TRY(bias_.prepare(inputs[form_.bias].layout));
@@ -55,25 +46,6 @@ class ConvolutionCall final : public LibraryCall {
   [[nodiscard]] std::string implementation() const override { return convolution_->implementation(); }
 
  private:
-  /// The spatial sizes; a single axis is a row.
-  static Pair axes_of(const op::Extents& shape) {
-    return shape.size() == 3 ? Pair{1, shape[2]} : Pair{shape[2], shape[3]};
-  }
-
-  void set_axes(const op::CallInfo& call, const op::Extents& x, const op::Extents& w) {
-    spec_.size = axes_of(x);
-    spec_.window = axes_of(w);
-    const std::size_t count = x.size() - 2, first = 2 - count;
-    const auto read = [&](std::string_view name, std::size_t from, Pair& out) {
-      const auto& numbers = call.integers(name);
-      for (std::size_t i = 0; i < count && from + i < numbers.size(); ++i) out[first + i] = numbers[from + i];
-    };
-    read("strides", 0, spec_.strides);
-    read("dilations", 0, spec_.dilations);
-    read("pads", 0, spec_.padding_low);
-    read("pads", count, spec_.padding_high);
-  }
-
   [[nodiscard]] bool suits_winograd() const {
     return !libraries_.is_precise && spec_.groups == 1 && spec_.window == Pair{3, 3} &&
            spec_.strides == Pair{1, 1} && spec_.dilations == Pair{1, 1} &&
@@ -130,7 +102,35 @@ class ConvolutionCall final : public LibraryCall {
   std::uint64_t version_ = 0;
 };
 
+/// The spatial sizes; a single axis is a row.
+Pair axes_of(const op::Extents& shape) {
+  return shape.size() == 3 ? Pair{1, shape[2]} : Pair{shape[2], shape[3]};
+}
+
 }  // namespace
+
+Result<ConvolutionSpec> runtime::cpu::convolution_spec(const LibraryForm& form,
+                                                       std::span<const op::Array> inputs,
+                                                       const op::Array& result) {
+  const op::CallInfo call(*form.card, {}, form.attributes);
+  const op::Extents &x = inputs[form.left].shape(), &w = inputs[form.right].shape();
+  ConvolutionSpec out{.batch = x[0], .channels = x[1], .filters = w[0], .groups = call.integer("groups")};
+  out.size = axes_of(x);
+  out.window = axes_of(w);
+  out.epilogue = form.epilogue;
+  const std::size_t count = x.size() - 2, first = 2 - count;
+  const auto read = [&](std::string_view name, std::size_t from, Pair& to) {
+    const auto& numbers = call.integers(name);
+    for (std::size_t i = 0; i < count && from + i < numbers.size(); ++i) to[first + i] = numbers[from + i];
+  };
+  read("strides", 0, out.strides);
+  read("dilations", 0, out.dilations);
+  read("pads", 0, out.padding_low);
+  read("pads", count, out.padding_high);
+  if (out.output_size() != axes_of(result.shape()))
+    return Error(ErrorCode::internal, "a convolution has another size than its result");
+  return out;
+}
 
 Result<LibraryCallRef> runtime::cpu::make_convolution_call(const LibraryForm& form,
                                                            std::span<const op::Array> inputs,

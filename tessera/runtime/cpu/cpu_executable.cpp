@@ -83,18 +83,18 @@ StepTime CpuExecutable::time_of(const plan::Step& step, double work) const {
   return {};
 }
 
-Result<plan::StepOrder> CpuExecutable::order_for(std::span<const std::int64_t> sizes) {
+Result<plan::Running> CpuExecutable::order_for(std::span<const std::int64_t> sizes) {
   waves_.clear();
   if (device_->threads().size() == 1 || plan().steps.size() > most_scheduled_steps)
-    return plan::StepOrder::listed;
+    return plan::Running::one_by_one;
   const auto work = TESSERA_TRY(plan::work_by_step(plan(), sizes));
   std::vector<StepTime> times;
   for (std::size_t s = 0; s < work.size(); ++s) times.push_back(time_of(plan().steps[s], work[s]));
   auto waves = schedule(plan(), times, device_->threads().size());
   if (std::none_of(waves.begin(), waves.end(), [](const Wave& wave) { return wave.is_side_by_side; }))
-    return plan::StepOrder::listed;
+    return plan::Running::one_by_one;
   waves_ = std::move(waves);
-  return plan::StepOrder::by_path;
+  return plan::Running::side_by_side;
 }
 
 Result<void> CpuExecutable::run_works() {
@@ -122,8 +122,7 @@ Result<void> CpuExecutable::run_task(const Task& task, Place place) {
     if (work_of_[step] == no_work) continue;
     const HostWork& work = works()[work_of_[step]];
     TESSERA_TRY(noted(work_of_[step], place.thread, [&]() -> Result<void> {
-      if (plan().steps[step].kind != plan::StepKind::copy)
-        return finished(work, run_step(work_of_[step], place));
+      if (!work.is_copy) return finished(work, run_step(work_of_[step], place));
       copy(work);
       return {};
     }));
@@ -159,8 +158,10 @@ Result<void> CpuExecutable::run_library(const LibraryForm& form, StepRun& run, c
     launch.weights.buffer = buffer_of(work, form.right);
   }
   TESSERA_TRY(run.library->begin(launch));
-  if (place.is_one_thread) return run.library->run({0, run.library->items()}, scratch_[place.thread]);
-  return run_items(*run.library, device_->threads(), scratch_);
+  if (!place.is_one_thread) return run_items(*run.library, device_->threads(), scratch_);
+  TESSERA_TRY(run.library->run({0, run.library->items()}, scratch_[place.thread]));
+  run.library->end();
+  return {};
 }
 
 Result<void> CpuExecutable::prepare_kernel(CompiledKernel& kernel, StepRun& run, const HostWork& work) {
@@ -191,12 +192,11 @@ Result<void> CpuExecutable::run_kernel(CompiledKernel& kernel, StepRun& run, con
   for (std::size_t i = 0; i < run.copies.size(); ++i)
     if (!work.inputs[i].layout.is_contiguous()) op::copy_elements(work.inputs[i], run.copies[i].array());
   // Which parameters of the plan these are is the step's affair: one kernel serves several.
-  const std::vector<std::uint32_t>& slots = step_of(work).kernel->slots;
-  for (std::size_t i = 0; i < slots.size(); ++i) run.parameters[i] = numbers()[slots[i]];
+  for (std::size_t i = 0; i < run.parameters.size(); ++i)
+    run.parameters[i] = numbers()[step_of(work).kernel->slots[i]];
   const kernel::Job& job = run.job.job;
-  const std::int64_t points = job.binding.outer_points() * job.binding.reduced_points();
   const auto threads = static_cast<std::int64_t>(device_->threads().size());
-  if (place.is_one_thread || points < points_for_threads || threads == 1) {
+  if (place.is_one_thread || run.job.points < points_for_threads || threads == 1) {
     kernel.run(run.job, run.parameters, {0, job.items}, scratch_[place.thread]);
     return {};
   }

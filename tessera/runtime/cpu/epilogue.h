@@ -18,6 +18,7 @@ enum class ResidualPlace : std::uint8_t { before_activation, after_activation };
 struct Epilogue {
   bool has_scale = false;
   bool has_bias = false;
+  bool bias_of_rows = false;  ///< of a product: one number per row, not per column
   Activation activation = Activation::none;
   Residual residual = Residual::none;
   ResidualPlace place = ResidualPlace::after_activation;
@@ -27,7 +28,7 @@ struct Epilogue {
   [[nodiscard]] constexpr std::uint64_t code() const {
     return std::uint64_t{has_scale} | std::uint64_t{has_bias} << 1 |
            static_cast<std::uint64_t>(activation) << 2 | static_cast<std::uint64_t>(residual) << 6 |
-           static_cast<std::uint64_t>(place) << 8;
+           static_cast<std::uint64_t>(place) << 8 | std::uint64_t{bias_of_rows} << 9;
   }
 };
 

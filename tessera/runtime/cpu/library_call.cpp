@@ -5,7 +5,7 @@
 using namespace tessera;
 using namespace tessera::runtime::cpu;
 
-Result<void> runtime::cpu::run_items(const LibraryCall& call, ThreadPool& threads,
+Result<void> runtime::cpu::run_items(LibraryCall& call, ThreadPool& threads,
                                      std::span<kernel::Scratch> scratch) {
   std::mutex mutex;
   Result<void> first;
@@ -15,6 +15,7 @@ Result<void> runtime::cpu::run_items(const LibraryCall& call, ThreadPool& thread
     const std::lock_guard lock(mutex);
     if (first) first = std::move(done);
   });
+  if (first) call.end();
   return first;
 }
 
@@ -25,7 +26,11 @@ Result<LibraryCallRef> runtime::cpu::make_library_call(const LibraryForm& form,
   switch (form.op) {
     case LibraryOp::matmul:
       return make_matmul_call(form, inputs, results, libraries);
+    case LibraryOp::integer_matmul:
+      return make_integer_matmul_call(form, inputs, results, libraries);
     case LibraryOp::convolution:
+      if (is_pointwise(form, inputs)) return make_pointwise_call(form, inputs, results, libraries);
+      if (is_depthwise(form, inputs)) return make_depthwise_call(form, inputs, results);
       return make_convolution_call(form, inputs, results, libraries);
     case LibraryOp::max_pool:
     case LibraryOp::avg_pool:

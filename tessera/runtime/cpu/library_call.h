@@ -3,6 +3,7 @@
 //   auto call = TESSERA_TRY(make_library_call(form, inputs, results[0], libraries));
 //   TESSERA_TRY(call->begin({inputs, results, numbers, weights}));
 //   TESSERA_TRY(call->run({0, call->items()}, scratch));  // or parts of them, on several threads
+//   call->end();
 //
 // Operands that do not lie as the library needs them are copied; weights that stay are packed once.
 #pragma once
@@ -48,15 +49,17 @@ class LibraryCall {
   [[nodiscard]] virtual std::int64_t items() const = 0;
   /// Threads may run disjoint ranges at once, each with its own scratch.
   [[nodiscard]] virtual Result<void> run(kernel::ItemRange range, kernel::Scratch& scratch) const = 0;
+  /// After all items are done.
+  virtual void end() {}
   /// What computes it: "brg:avx512_core", "blocked".
   [[nodiscard]] virtual std::string implementation() const = 0;
 };
 
 using LibraryCallRef = std::unique_ptr<LibraryCall>;
 
-/// All items of a call that has begun, on the threads of a pool; `scratch` has one for each. The first error,
-/// if there are any.
-[[nodiscard]] Result<void> run_items(const LibraryCall& call, ThreadPool& threads,
+/// All items of a call that has begun, and its end, on the threads of a pool; `scratch` has one for each. The
+/// first error, if there are any.
+[[nodiscard]] Result<void> run_items(LibraryCall& call, ThreadPool& threads,
                                      std::span<kernel::Scratch> scratch);
 
 [[nodiscard]] Result<LibraryCallRef> make_library_call(const LibraryForm& form,
@@ -64,15 +67,35 @@ using LibraryCallRef = std::unique_ptr<LibraryCall>;
                                                        std::span<const op::Array> results,
                                                        Libraries& libraries);
 
+/// The geometry of a convolution over one or two axes.
+[[nodiscard]] Result<ConvolutionSpec> convolution_spec(const LibraryForm& form,
+                                                       std::span<const op::Array> inputs,
+                                                       const op::Array& result);
+
 // One per library op, each in a file of its own.
 [[nodiscard]] Result<LibraryCallRef> make_matmul_call(const LibraryForm& form,
                                                       std::span<const op::Array> inputs,
                                                       std::span<const op::Array> results,
                                                       Libraries& libraries);
+[[nodiscard]] Result<LibraryCallRef> make_integer_matmul_call(const LibraryForm& form,
+                                                              std::span<const op::Array> inputs,
+                                                              std::span<const op::Array> results,
+                                                              Libraries& libraries);
 [[nodiscard]] Result<LibraryCallRef> make_convolution_call(const LibraryForm& form,
                                                            std::span<const op::Array> inputs,
                                                            std::span<const op::Array> results,
                                                            Libraries& libraries);
+[[nodiscard]] Result<LibraryCallRef> make_pointwise_call(const LibraryForm& form,
+                                                         std::span<const op::Array> inputs,
+                                                         std::span<const op::Array> results,
+                                                         Libraries& libraries);
+[[nodiscard]] Result<LibraryCallRef> make_depthwise_call(const LibraryForm& form,
+                                                         std::span<const op::Array> inputs,
+                                                         std::span<const op::Array> results);
+/// Whether each filter of a convolution sees one channel.
+[[nodiscard]] bool is_depthwise(const LibraryForm& form, std::span<const op::Array> inputs);
+/// Whether a convolution sees one element at a time, each once.
+[[nodiscard]] bool is_pointwise(const LibraryForm& form, std::span<const op::Array> inputs);
 [[nodiscard]] Result<LibraryCallRef> make_pooling_call(const LibraryForm& form,
                                                        std::span<const op::Array> inputs,
                                                        std::span<const op::Array> results);

@@ -45,9 +45,9 @@ class ChainGrower {
  private:
   [[nodiscard]] ValueId last() const { return graph_.result(chain_.nodes.back()); }
   [[nodiscard]] const std::string& name(NodeId node) const { return graph_.op_name(graph_.op(node)); }
-  [[nodiscard]] bool is_f32(ValueId value) const {
+  [[nodiscard]] bool has_type(ValueId value, ir::Dtype dtype) const {
     const pattern::ValueType& type = graph_.type(value);
-    return type.dtype == ir::Dtype::f32 && type.shape != pattern::none;
+    return type.dtype == dtype && type.shape != pattern::none;
   }
   [[nodiscard]] const ir::Shape& shape(ValueId value) const { return graph_.shape(graph_.type(value).shape); }
 
@@ -56,17 +56,22 @@ class ChainGrower {
     if (graph_.is_opaque(node) || graph_.result_count(node) == 0) return false;
     const auto* found = std::find_if(std::begin(named_ops), std::end(named_ops),
                                      [&](const NamedOp& op) { return op.name == name(node); });
-    if (found == std::end(named_ops) || !is_f32(graph_.result(node))) return false;
+    if (found == std::end(named_ops)) return false;
     chain_.op = found->op;
+    const bool is_integer = found->op == LibraryOp::matmul && has_type(graph_.result(node), ir::Dtype::i32);
+    if (is_integer) chain_.op = LibraryOp::integer_matmul;
+    const ir::Dtype dtype = is_integer ? ir::Dtype::i32 : ir::Dtype::f32;
+    if (!has_type(graph_.result(node), dtype)) return false;
     for (const ValueId input : graph_.inputs(node))
-      if (!is_f32(input)) return false;
+      if (!has_type(input, dtype)) return false;
     return fits(node);
   }
 
   /// Whether the library has the op on these types.
   [[nodiscard]] bool fits(NodeId node) {
     const auto inputs = graph_.inputs(node);
-    if (chain_.op == LibraryOp::matmul) return shape(inputs[0]).size() >= 2 && shape(inputs[1]).size() >= 2;
+    if (chain_.op == LibraryOp::matmul || chain_.op == LibraryOp::integer_matmul)
+      return shape(inputs[0]).size() >= 2 && shape(inputs[1]).size() >= 2;
     if (chain_.op == LibraryOp::convolution) {
       chain_.epilogue.has_bias = inputs.size() > 2;
       return shape(inputs[0]).size() == 3 || shape(inputs[0]).size() == 4;
@@ -105,7 +110,7 @@ class ChainGrower {
     if (inputs.size() != 2 || inputs[0] == inputs[1]) return false;
     const bool is_first = inputs[0] == last();
     const ValueId other = inputs[is_first ? 1 : 0];
-    if (!is_f32(other)) return false;
+    if (!has_type(other, ir::Dtype::f32)) return false;
     if (name(next) == "add") return add_bias(other) || add_residual(other);
     if (name(next) == "mul") return add_scale(other, false);
     return name(next) == "div" && is_first && add_scale(other, true);

@@ -10,7 +10,7 @@
 
 namespace tessera::runtime::cpu {
 
-enum class LibraryOp : std::uint8_t { matmul, convolution, max_pool, avg_pool };
+enum class LibraryOp : std::uint8_t { matmul, integer_matmul, convolution, max_pool, avg_pool };
 
 struct LibraryChain {
   LibraryOp op = LibraryOp::matmul;

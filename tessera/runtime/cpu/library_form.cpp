@@ -1,7 +1,5 @@
 #include "tessera/runtime/cpu/library_form.h"
 
-#include <algorithm>
-
 #include "tessera/op/catalogue.h"
 #include "tessera/pattern/graph_function.h"
 
@@ -81,14 +79,17 @@ std::optional<LibraryForm> runtime::cpu::library_form(const plan::Step& step) {
 
 std::optional<LibraryForm> runtime::cpu::library_form(const op::CallInfo& call) {
   LibraryForm out{.card = &call.card(), .attributes = call.attributes()};
-  const auto is_f32 = [](const op::ValueType& type) { return type.dtype == op::Dtype::f32; };
-  if (!std::all_of(call.inputs().begin(), call.inputs().end(), is_f32)) return std::nullopt;
   const std::string_view name = call.card().name;
   if (name != "matmul" && name != "conv") return std::nullopt;
   out.op = name == "matmul" ? LibraryOp::matmul : LibraryOp::convolution;
+  const op::Dtype dtype = call.input(0).dtype;
+  if (name == "matmul" && dtype == op::Dtype::i32)
+    out.op = LibraryOp::integer_matmul;
+  else if (dtype != op::Dtype::f32)
+    return std::nullopt;
   out.right = 1;
   const std::size_t rank = call.input(0).rank();
-  if (out.op == LibraryOp::matmul && (rank < 2 || call.input(1).rank() < 2)) return std::nullopt;
+  if (out.op != LibraryOp::convolution && (rank < 2 || call.input(1).rank() < 2)) return std::nullopt;
   if (out.op == LibraryOp::convolution && rank != 3 && rank != 4) return std::nullopt;
   if (call.inputs().size() > 2) out.epilogue.has_bias = true, out.bias = 2;
   return out;

@@ -215,7 +215,8 @@ Result<void> Matmul::run_onednn(const MatmulOperands& operands, const Item& item
   float* const destination = operands.c + offset(spec_.c, item.batch, item.row, item.column);
   float* const tile = reinterpret_cast<float*>(scratch);
   given.destination = uses_tile_ ? tile : destination;
-  if (spec_.epilogue.has_bias) given.bias = operands.bias + item.column;
+  if (spec_.epilogue.has_bias)
+    given.bias = operands.bias + (spec_.epilogue.bias_of_rows ? item.row : item.column);
   given.scale = &operands.scale;
   if (spec_.epilogue.residual == Residual::separate)
     given.residual = operands.residual + offset(spec_.residual, item.batch, item.row, item.column);
@@ -270,7 +271,8 @@ void Matmul::finish(const MatmulOperands& operands, const Item& item, std::int64
   for (std::int64_t r = 0; r < item.rows; ++r) {
     float* const to = operands.c + offset(spec_.c, batch, item.row + r, item.column);
     EpilogueRow row{.scale = operands.scale};
-    if (spec_.epilogue.has_bias) row.bias = operands.bias + item.column;
+    row.bias_of_row = spec_.epilogue.bias_of_rows;
+    if (spec_.epilogue.has_bias) row.bias = operands.bias + (row.bias_of_row ? item.row + r : item.column);
     if (spec_.epilogue.residual == Residual::in_destination) row.residual = to;
     if (spec_.epilogue.residual == Residual::separate)
       row.residual = operands.residual + offset(spec_.residual, batch, item.row + r, item.column);

@@ -31,7 +31,7 @@ struct MatrixForm {
 
 /// c [batch, rows, columns] = epilogue(a [batch, rows, depth] · b [batch, depth, columns]). A transposed
 /// operand is one with other strides, a shared one has a batch stride of 0. The bias has one number per
-/// column.
+/// column, or per row if the epilogue says so.
 struct MatmulSpec {
   std::int64_t batch = 1, rows = 0, columns = 0, depth = 0;
   MatrixForm a, b, c;

@@ -42,8 +42,9 @@ bool goes_on(const MatrixForm& form, std::int64_t rows) {
 /// A batch that shares b and whose rows go on from matrix to matrix is one matrix.
 void join_batch(MatmulSpec& spec) {
   const bool has_separate = spec.epilogue.residual == Residual::separate;
-  if (spec.batch == 1 || spec.b.batch_stride != 0 || !goes_on(spec.a, spec.rows) ||
-      !goes_on(spec.c, spec.rows) || (has_separate && !goes_on(spec.residual, spec.rows)))
+  if (spec.batch == 1 || spec.b.batch_stride != 0 || spec.epilogue.bias_of_rows ||
+      !goes_on(spec.a, spec.rows) || !goes_on(spec.c, spec.rows) ||
+      (has_separate && !goes_on(spec.residual, spec.rows)))
     return;
   spec.rows *= spec.batch;
   spec.batch = 1;
@@ -69,8 +70,8 @@ Result<MatmulSpec> tessera::runtime::cpu::normalised(const MatmulSpec& spec) {
   TESSERA_TRY(check_sizes(spec));
   MatmulSpec out = spec;
   if (out.batch == 0 || out.rows == 0 || out.columns == 0) return out;
-  out.a = with_plain_strides(out.a, out.rows, out.depth);
-  out.b = with_plain_strides(out.b, out.depth, out.columns);
+  // A single row has any stride: the one by which the batch goes on.
+  if (out.rows == 1 && out.batch > 1) out.a.row_stride = out.a.batch_stride;
   const auto result_form = [&](const MatrixForm& form) {
     MatrixForm dense = form;
     if (out.columns == 1) dense.column_stride = 1;
@@ -80,6 +81,8 @@ Result<MatmulSpec> tessera::runtime::cpu::normalised(const MatmulSpec& spec) {
   out.c = result_form(out.c);
   out.residual = result_form(out.residual);
   join_batch(out);
+  out.a = with_plain_strides(out.a, out.rows, out.depth);
+  out.b = with_plain_strides(out.b, out.depth, out.columns);
   return out;
 }
 

@@ -24,7 +24,7 @@ struct OperandForm {
 enum class WeightForm : std::uint8_t { plain, packed };
 
 /// [batch, rows, depth] by [batch, depth, columns]; the batch of an operand may be 1. The bias has one number
-/// per column.
+/// per column, or per row if the epilogue says so.
 struct MatmulRequest {
   OperandForm a, b, c;
   OperandForm residual;

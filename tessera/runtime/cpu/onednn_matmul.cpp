@@ -30,10 +30,12 @@ Result<std::unique_ptr<const Primitive>> OneDnn::matmul(const MatmulRequest& req
   const bool packed = request.weights == WeightForm::packed;
   const auto b = TESSERA_TRY(packed ? any_form(library, request.b.sizes) : plain_form(library, request.b));
   Sizes bias_sizes(request.c.sizes.size(), 1);
-  bias_sizes[bias_sizes.size() - 1] = request.c.sizes[bias_sizes.size() - 1];
+  const std::size_t bias_axis = bias_sizes.size() - (request.epilogue.bias_of_rows ? 2 : 1);
+  bias_sizes[bias_axis] = request.c.sizes[bias_axis];
   const auto bias = TESSERA_TRY(dense_form(library, bias_sizes));
-  // The library adds its own bias before the scale.
-  const bool own_bias = request.epilogue.has_bias && !request.epilogue.has_scale;
+  // The library adds its own bias, which is one of columns, before the scale.
+  const bool own_bias =
+      request.epilogue.has_bias && !request.epilogue.has_scale && !request.epilogue.bias_of_rows;
   PostOps post_ops(library);
   TESSERA_TRY(matmul_post_ops(post_ops, library, request, bias, request.epilogue.has_bias && !own_bias));
 

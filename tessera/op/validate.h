@@ -5,7 +5,7 @@
 #include "tessera/base/result.h"
 #include "tessera/ir/function.h"
 
-namespace tessera::compiler {
+namespace tessera::op {
 
 /// All violations in the function and those below it, in the order of the text, inner functions first.
 [[nodiscard]] std::vector<Error> check_calls(const ir::Function& function);
@@ -13,4 +13,4 @@ namespace tessera::compiler {
 /// ir::verify and check_calls: all errors.
 [[nodiscard]] std::vector<Error> validate(const ir::Function& function);
 
-}  // namespace tessera::compiler
+}  // namespace tessera::op

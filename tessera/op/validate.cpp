@@ -1,34 +1,39 @@
-#include "tessera/compile/check_calls.h"
+#include "tessera/op/validate.h"
 
-#include "tessera/compile/each_function.h"
-#include "tessera/compile/function_draft.h"
 #include "tessera/ir/verify.h"
+#include "tessera/ir/walk.h"
+#include "tessera/op/call_info.h"
+#include "tessera/op/catalogue.h"
+#include "tessera/op/ir_builder.h"
 
 using namespace tessera;
-using namespace tessera::compiler;
+using namespace tessera::op;
 
 namespace {
 
-Error wrong_type(const op::Card& card, const ir::Var& target, const op::ValueType& found) {
-  const auto type = op::value_type(*target.type);
+Error wrong_type(const Card& card, const ir::Var& target, const ValueType& found) {
+  const auto type = value_type(*target.type);
   return Error(ErrorCode::shape, cat(card.name, ": its result is ", found, ", but '", printable(target.name),
-                                     "' is ", type ? op::to_text(*type) : "a tuple"));
+                                     "' is ", type ? to_text(*type) : "a tuple"));
 }
 
 Result<void> check(const ir::Call& call, const ir::Assign& statement) {
-  const op::Card* card = op::find_card(call.op);
+  const Card* card = find_card(call.op);
   if (card == nullptr) return Error(ErrorCode::not_found, cat("there is no op '", printable(call.op), "'"));
-  const op::ValueTypes types = operand_types(call);
-  if (types.size() != call.args.size())
-    return Error(ErrorCode::invalid_argument, cat(card->name, ": an operand is a tuple"));
-  const auto attributes = TESSERA_TRY(op::complete_attributes(*card, call.attrs));
-  op::Assumptions assumed;
-  const auto results = TESSERA_TRY(op::infer(*card, types, attributes, &assumed));
+  ValueTypes types;
+  for (const ir::ExprRef& argument : call.args) {
+    auto type = operand_type(*argument);
+    if (!type) return Error(ErrorCode::invalid_argument, cat(card->name, ": an operand is a tuple"));
+    types.push_back(*std::move(type));
+  }
+  const auto attributes = TESSERA_TRY(complete_attributes(*card, call.attrs));
+  Assumptions assumed;
+  const auto results = TESSERA_TRY(infer(*card, types, attributes, &assumed));
   if (results.size() != statement.targets.size())
     return Error(ErrorCode::invalid_argument, cat(card->name, ": gives ", results.size(), " results, but ",
                                                   statement.targets.size(), " are assigned"));
   for (std::size_t i = 0; i < results.size(); ++i) {
-    const auto type = op::value_type(*statement.targets[i]->type);
+    const auto type = value_type(*statement.targets[i]->type);
     if (!type || type->dtype != results[i].dtype || type->rank() != results[i].rank())
       return wrong_type(*card, *statement.targets[i], results[i]);
     // Two symbolic sizes may be equal for reasons that only the run shows.
@@ -41,9 +46,9 @@ Result<void> check(const ir::Call& call, const ir::Assign& statement) {
 
 }  // namespace
 
-std::vector<Error> tessera::compiler::check_calls(const ir::Function& function) {
+std::vector<Error> tessera::op::check_calls(const ir::Function& function) {
   std::vector<Error> out;
-  for (const ir::Function* one : functions_below(function))
+  for (const ir::Function* one : ir::functions_below(function))
     for (const auto& statement : one->body)
       if (const auto* call = ir::as<ir::Call>(statement->value)) {
         auto fine = check(*call, *statement);
@@ -52,7 +57,7 @@ std::vector<Error> tessera::compiler::check_calls(const ir::Function& function) 
   return out;
 }
 
-std::vector<Error> tessera::compiler::validate(const ir::Function& function) {
+std::vector<Error> tessera::op::validate(const ir::Function& function) {
   std::vector<Error> out = ir::verify_all(function);
   if (!out.empty()) return out;  // types mean something only in code that is well formed
   return check_calls(function);

@@ -1,0 +1,48 @@
+// What `tessera explain` says of a plan: its tiles and what lost against them, the proof, its memory, and
+// what a change would take.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tessera/base/json.h"
+#include "tessera/base/result.h"
+#include "tessera/ir/function.h"
+#include "tessera/pattern/tiler.h"
+#include "tessera/plan/binding.h"
+
+namespace tessera::cli {
+
+/// A tile of the program that the plan has as one step.
+struct ExplainedTile {
+  std::string kind;              ///< "region", or the device's name for it
+  std::vector<std::string> ops;  ///< with the names of their results
+  double cost = 0;               ///< predicted nanoseconds
+  double one_by_one = 0;         ///< of the same ops as steps of their own
+  struct Loser {
+    std::vector<std::string> ops;
+    double cost = 0;
+    double one_by_one = 0;
+  };
+  std::vector<Loser> losers;  ///< candidates that overlap with it and were not taken, the largest first
+};
+
+/// What a plan is, for people and programs.
+struct PlanReport {
+  plan::PlanRef plan;
+  plan::Binding binding;  ///< for the sizes below
+  std::vector<ExplainedTile> tiles;
+  pattern::Tiling tiling;
+  std::vector<std::uint32_t> levels;  ///< by step
+};
+
+/// `after` is the function behind the passes, which `plan` is of.
+[[nodiscard]] Result<PlanReport> report_on(const ir::Function& after, plan::PlanRef plan,
+                                           const pattern::Target& target,
+                                           std::span<const std::int64_t> sizes);
+
+[[nodiscard]] std::string plan_text(const PlanReport& report);
+/// The members "tiles", "certificate", "steps", "memory", "tiers" of an object that is being written.
+void write_plan_report(JsonWriter& json, const PlanReport& report);
+
+}  // namespace tessera::cli

@@ -1,0 +1,31 @@
+// The options of `run`, and the two things that it runs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/run_outputs.h"
+#include "cli/tensor_sources.h"
+
+namespace tessera::cli {
+
+struct RunOptions {
+  std::string file;
+  TensorSourceOptions inputs;
+  std::vector<std::string> parameters;  ///< SLOT=VALUE; of plans
+  std::string device;                   ///< empty: the usual one
+  int repeat = 1;
+  std::optional<double> seconds;  ///< of models: when to give up
+  std::optional<double> work;     ///< of models: the most multiply-adds
+  RunOutputOptions outputs;
+};
+
+/// Node by node, as the file has them.
+[[nodiscard]] Result<RunOutcome> run_model(const RunOptions& options);
+
+/// A compiled plan, or a program that is compiled first.
+[[nodiscard]] Result<RunOutcome> run_plan(const RunOptions& options);
+
+}  // namespace tessera::cli

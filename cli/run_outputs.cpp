@@ -1,0 +1,108 @@
+#include "cli/run_outputs.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+
+#include "tessera/base/json.h"
+#include "tessera/base/text.h"
+#include "tessera/tensor/io.h"
+
+using namespace tessera;
+using namespace tessera::cli;
+
+namespace {
+
+std::vector<double> numbers_of(const op::HostTensor& tensor) {
+  const auto wide = value_or_throw(op::HostTensor::allocate(Dtype::f64, tensor.shape()));
+  op::copy_elements(tensor.array(), wide.array());
+  const auto values = wide.values<double>();
+  return {values.begin(), values.end()};
+}
+
+std::string type_text(const op::HostTensor& tensor) {
+  return cat(tensor.dtype(), "[", join(tensor.shape(), ", "), "]");
+}
+
+void print_text(const NamedOutput& output) {
+  constexpr std::size_t most = 8;
+  std::string out = cat(printable(output.name), ":");
+  if (output.kind == NamedOutput::Kind::none) out += " nothing";
+  if (output.kind == NamedOutput::Kind::sequence) out += cat(" sequence of ", output.tensors.size());
+  for (const op::HostTensor& tensor : output.tensors) {
+    auto numbers = numbers_of(tensor);
+    const bool is_long = numbers.size() > most;
+    numbers.resize(std::min(numbers.size(), most));
+    out += cat(" ", type_text(tensor), " [", join(numbers, ", "), is_long ? ", …]" : "]");
+  }
+  std::printf("%s\n", out.c_str());
+}
+
+void print_times(std::vector<double> seconds) {
+  std::sort(seconds.begin(), seconds.end());
+  std::printf("%zu runs: fastest %.3f ms, median %.3f ms\n", seconds.size(), 1e3 * seconds[0],
+              1e3 * seconds[seconds.size() / 2]);
+}
+
+void print_json(const RunOutcome& outcome) {
+  JsonWriter json(JsonWriter::Style::indented);
+  json.begin_object().key("outputs").begin_array();
+  for (const NamedOutput& output : outcome.outputs) {
+    json.begin_object().member("name", output.name).key("tensors").begin_array();
+    for (const op::HostTensor& tensor : output.tensors) {
+      json.begin_object().member("dtype", ir::to_string(tensor.dtype())).member("shape", tensor.shape());
+      json.member("elements", numbers_of(tensor)).end_object();
+    }
+    json.end_array().end_object();
+  }
+  json.end_array().member("seconds", outcome.seconds).end_object();
+  std::printf("%s\n", json.text().c_str());
+}
+
+/// A name from a file as the name of a file: letters, digits and a few marks, not used before.
+std::string file_name(std::string name, std::set<std::string>& used) {
+  for (char& c : name) {
+    const bool is_plain =
+        std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
+    if (!is_plain) c = '_';
+  }
+  if (name.empty() || name[0] == '.') name.insert(0, "_");
+  name = name.substr(0, 200);
+  std::string out = name;
+  for (int i = 1; !used.insert(out).second; ++i) out = cat(name, "_", i);
+  return out + ".npy";
+}
+
+void save_tensor(const op::HostTensor& elements, const std::string& path) {
+  const auto& shape = elements.shape();
+  save_npy(path, from_bytes({elements.array().data, elements.byte_size()}, {shape.begin(), shape.end()},
+                            {.dtype = elements.dtype()}));
+}
+
+Result<void> save(const RunOutcome& outcome, const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return Error(ErrorCode::io, cat("cannot be made: ", error.message()), {printable(folder), 0, 0});
+  std::set<std::string> used;
+  for (const NamedOutput& output : outcome.outputs)
+    for (std::size_t k = 0; k < output.tensors.size(); ++k) {
+      const bool is_sequence = output.kind == NamedOutput::Kind::sequence;
+      const auto path = std::filesystem::path(folder) /
+                        file_name(is_sequence ? cat(output.name, "_", k) : output.name, used);
+      save_tensor(output.tensors[k], path.string());
+    }
+  return {};
+}
+
+}  // namespace
+
+Result<void> tessera::cli::show(const RunOutcome& outcome, const RunOutputOptions& options) {
+  if (!options.folder.empty()) TESSERA_TRY(save(outcome, options.folder));
+  if (options.json)
+    print_json(outcome);
+  else if (!options.quiet)
+    for (const NamedOutput& output : outcome.outputs) print_text(output);
+  if (outcome.seconds.size() > 1 && !options.json && !options.quiet) print_times(outcome.seconds);
+  return {};
+}

@@ -1,0 +1,33 @@
+// What a program that was run gave: shown, printed as JSON, saved.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tessera/base/result.h"
+#include "tessera/op/array.h"
+
+namespace tessera::cli {
+
+struct NamedOutput {
+  enum class Kind : std::uint8_t { tensor, sequence, none };
+  std::string name;
+  Kind kind = Kind::tensor;
+  std::vector<op::HostTensor> tensors;
+};
+
+struct RunOutcome {
+  std::vector<NamedOutput> outputs;
+  std::vector<double> seconds;  ///< of each run
+};
+
+struct RunOutputOptions {
+  std::string folder;  ///< where .npy files go; empty: nowhere
+  bool json = false;
+  bool quiet = false;
+};
+
+/// Saves, then prints.
+[[nodiscard]] Result<void> show(const RunOutcome& outcome, const RunOutputOptions& options);
+
+}  // namespace tessera::cli

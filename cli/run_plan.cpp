@@ -1,0 +1,134 @@
+#include <charconv>
+#include <chrono>
+#include <cmath>
+
+#include "cli/program_file.h"
+#include "cli/run_options.h"
+#include "tessera/base/text.h"
+#include "tessera/compile/package.h"
+#include "tessera/compile/plan_function.h"
+#include "tessera/engine/devices.h"
+#include "tessera/engine/plan_runner.h"
+
+using namespace tessera;
+using namespace tessera::cli;
+using op::HostTensor;
+
+namespace {
+
+template <class... Args>
+Error wrong(const Args&... args) {
+  return Error(ErrorCode::invalid_argument, cat(args...));
+}
+
+Result<plan::Package> package_of(const RunOptions& options) {
+  if (plan::is_package(options.file)) return plan::load(options.file);
+  NamedProgram program = TESSERA_TRY(read_program(options.file));
+  const std::string name = options.device.empty() ? std::string(default_plan_device) : options.device;
+  const auto device = TESSERA_TRY(engine::find_device(name));
+  auto planned = TESSERA_TRY(compiler::plan_function(program.function, device->target()));
+  return compiler::package(*program.function, std::move(planned.plan), name, std::move(program.outputs));
+}
+
+/// The values of all slots: as they were written, or as --parameter says.
+Result<std::vector<double>> parameters_of(const plan::Package& package, const RunOptions& options) {
+  std::vector<double> out = package.parameters;
+  for (const std::string& given : options.parameters) {
+    const std::size_t equals = given.find('=');
+    std::size_t slot = 0;
+    double value = 0;
+    const char* begin = given.data();
+    const char* end = begin + given.size();
+    if (equals == std::string::npos || std::from_chars(begin, begin + equals, slot).ptr != begin + equals ||
+        std::from_chars(begin + equals + 1, end, value).ptr != end || equals + 1 == given.size())
+      return wrong("--parameter: ", in_quotes(given), " is not of the form SLOT=VALUE");
+    if (slot >= out.size())
+      return wrong("--parameter: there is no slot ", slot, ", the plan has ", out.size(), " parameters");
+    out[slot] = value;
+  }
+  return out;
+}
+
+/// The inputs of a plan: read where they are given, the others random in sizes that fit.
+class PlanInputs {
+ public:
+  PlanInputs(const plan::Package& package, const TensorSourceOptions& options)
+      : package_(package), plan_(*package.plan), options_(options), sizes_(plan_.dims.size(), -1) {}
+
+  Result<std::vector<HostTensor>> read() {
+    const auto sources = TESSERA_TRY(sources_of(package_.inputs, options_.inputs));
+    TESSERA_TRY(take_given_sizes());
+    std::vector<HostTensor> out(sources.size());
+    for (std::size_t i = 0; i < sources.size(); ++i)
+      if (!sources[i].empty()) out[i] = TESSERA_TRY(read_one(sources[i], i));
+    std::mt19937_64 random(options_.random.value_or(0));
+    for (std::size_t i = 0; i < sources.size(); ++i)
+      if (sources[i].empty()) out[i] = TESSERA_TRY(random_one(i, random));
+    return out;
+  }
+
+ private:
+  [[nodiscard]] const op::ValueType& type(std::size_t i) const { return plan_.values[plan_.inputs[i]].type; }
+
+  Result<void> take_given_sizes() {
+    for (const auto& [name, size] : TESSERA_TRY(sizes_from(options_.dims))) {
+      bool is_known = false;
+      for (std::size_t d = 0; d < plan_.dims.size(); ++d)
+        if (plan_.dims[d]->name == name) {
+          sizes_[d] = size;
+          is_known = true;
+        }
+      if (!is_known) return wrong("--dim: no input has an open size ", in_quotes(name));
+    }
+    return {};
+  }
+
+  Result<HostTensor> read_one(const std::string& source, std::size_t i) {
+    auto tensor = TESSERA_TRY(read_tensor(source, package_.inputs[i]));
+    if (!tensor) return wrong("--input: ", in_quotes(source), " is neither .npy nor .npz nor raw:…");
+    for (std::size_t axis = 0; axis < type(i).rank() && axis < tensor->shape().size(); ++axis)
+      for (std::size_t d = 0; d < plan_.dims.size(); ++d)
+        if (const op::Dim& dim = type(i).shape[axis]; !dim.is_constant() && dim.expr() == plan_.dims[d])
+          sizes_[d] = tensor->shape()[axis];
+    return *std::move(tensor);
+  }
+
+  Result<HostTensor> random_one(std::size_t i, std::mt19937_64& random) const {
+    if (!options_.random)
+      return wrong("there is no --input for ", in_quotes(package_.inputs[i]), "; --random SEED makes one up");
+    for (std::size_t d = 0; d < plan_.dims.size(); ++d)
+      if (sizes_[d] < 0)
+        return wrong("--random: the size ", in_quotes(plan_.dims[d]->name), " of input ",
+                     in_quotes(package_.inputs[i]), " (", type(i), ") is open: give --dim ",
+                     printable(plan_.dims[d]->name), "=SIZE");
+    op::Extents shape;
+    for (const op::Dim& dim : type(i).shape) shape.push_back(TESSERA_TRY(plan::size_of(plan_, sizes_, dim)));
+    return random_tensor(type(i).dtype, shape, random);
+  }
+
+  const plan::Package& package_;
+  const plan::Plan& plan_;
+  const TensorSourceOptions& options_;
+  std::vector<std::int64_t> sizes_;  ///< by symbol; -1: not known
+};
+
+}  // namespace
+
+Result<RunOutcome> tessera::cli::run_plan(const RunOptions& options) {
+  plan::Package package = TESSERA_TRY(package_of(options));
+  const auto device =
+      TESSERA_TRY(engine::find_device(options.device.empty() ? package.device : options.device));
+  const auto parameters = TESSERA_TRY(parameters_of(package, options));
+  const auto inputs = TESSERA_TRY(PlanInputs(package, options.inputs).read());
+  auto runner = TESSERA_TRY(engine::PlanRunner::create(std::move(package), device));
+  RunOutcome out;
+  std::vector<HostTensor> results;
+  for (int i = 0; i < options.repeat; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    results = TESSERA_TRY(runner.run(inputs, parameters));
+    out.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  for (std::size_t i = 0; i < results.size(); ++i)
+    out.outputs.push_back({.name = runner.package().outputs[i], .tensors = {std::move(results[i])}});
+  return out;
+}

@@ -1,0 +1,189 @@
+#include "cli/tensor_sources.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "cli/command.h"
+#include "tessera/base/checked.h"
+#include "tessera/base/file.h"
+#include "tessera/base/text.h"
+#include "tessera/op/value_type.h"
+#include "tessera/tensor/io.h"
+
+using namespace tessera;
+using namespace tessera::cli;
+using op::HostTensor;
+
+namespace {
+
+template <class... Args>
+Error wrong(const Args&... args) {
+  return Error(ErrorCode::invalid_argument, cat(args...));
+}
+
+bool ends_with(const std::string& text, std::string_view end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+Result<std::int64_t> size_from(std::string_view text, std::string_view option) {
+  std::int64_t out = 0;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (end.ec != std::errc() || end.ptr != text.data() + text.size() || out < 0)
+    return wrong(option, ": ", in_quotes(text), " is no size");
+  return out;
+}
+
+HostTensor elements_of(const Tensor& tensor) {
+  const Shape shape = tensor.shape();
+  HostTensor out = value_or_throw(HostTensor::allocate(tensor.dtype(), {shape.begin(), shape.end()}));
+  const auto bytes = tensor.bytes();
+  std::copy(bytes.begin(), bytes.end(), out.array().data);
+  return out;
+}
+
+/// "f32:1x3x8:FILE": elements as they lie in memory.
+Result<HostTensor> read_raw(const std::string& text) {
+  const std::size_t first = text.find(':'), second = text.find(':', first + 1);
+  if (second == std::string::npos)
+    return wrong("--input: raw:", printable(text), " is not of the form raw:DTYPE:SIZExSIZE:FILE");
+  const auto dtype = ir::parse_dtype(text.substr(0, first));
+  if (!dtype) return wrong("--input: ", in_quotes(text.substr(0, first)), " is no dtype");
+  op::Extents shape;
+  for (std::size_t at = first + 1; at < second;) {
+    const std::size_t end = std::min(text.find_first_of("x,", at), second);
+    shape.push_back(TESSERA_TRY(size_from(std::string_view(text).substr(at, end - at), "--input")));
+    at = end + 1;
+  }
+  const std::string file = text.substr(second + 1);
+  const Bytes bytes = TESSERA_TRY(map_file(file));
+  const auto count = checked_product(shape);
+  const auto expected =
+      count ? checked_mul<std::int64_t>(*count, static_cast<std::int64_t>(ir::size_of(*dtype)))
+            : std::nullopt;
+  if (shape.size() > op::max_rank || !expected || static_cast<std::int64_t>(bytes.size()) != *expected)
+    return Error(ErrorCode::shape,
+                 cat("the file has ", bytes.size(), " bytes, which are not the elements of ", *dtype, "[",
+                     join(shape, ", "), "]"),
+                 {printable(file), 0, 0});
+  HostTensor out = TESSERA_TRY(HostTensor::allocate(*dtype, shape));
+  std::copy_n(bytes.data(), bytes.size(), out.array().data);
+  if (*dtype == Dtype::boolean)
+    for (std::uint8_t& value : out.values<std::uint8_t>()) value = value != 0;
+  return out;
+}
+
+/// Which source is for which input.
+class Sources {
+ public:
+  explicit Sources(const std::vector<std::string>& inputs) : inputs_(inputs), found_(inputs.size()) {}
+
+  Result<void> add(const std::string& given) {
+    const std::size_t equals = given.find('=');
+    if (equals == std::string::npos || index_of(given.substr(0, equals)) == inputs_.size()) {
+      if (equals != std::string::npos && given.find('/') > equals && given.find(':') > equals)
+        return wrong("--input: the program has no input ", in_quotes(given.substr(0, equals)));
+      unnamed_.push_back(given);
+      return {};
+    }
+    std::string& at = found_[index_of(given.substr(0, equals))];
+    if (!at.empty()) return wrong("--input: ", in_quotes(given.substr(0, equals)), " is given twice");
+    at = given.substr(equals + 1);
+    return {};
+  }
+
+  Result<std::vector<std::string>> finish() {
+    for (const std::string& source : unnamed_) {
+      if (ends_with(source, ".npz")) {
+        TESSERA_TRY(add_archive(source));
+        continue;
+      }
+      const auto free = std::find(found_.begin(), found_.end(), "");
+      if (free == found_.end())
+        return wrong("--input: there are more than the ", inputs_.size(), " inputs of the program");
+      *free = source;
+    }
+    return found_;
+  }
+
+ private:
+  Result<void> add_archive(const std::string& source) {
+    bool is_used = false;
+    for (const auto& [name, tensor] : load_npz(source)) {
+      const std::size_t i = index_of(name);
+      if (i == inputs_.size() || !found_[i].empty()) continue;
+      found_[i] = source;
+      is_used = true;
+    }
+    if (!is_used)
+      return Error(ErrorCode::invalid_argument, "the archive has no array with the name of an input",
+                   {printable(source), 0, 0});
+    return {};
+  }
+
+  [[nodiscard]] std::size_t index_of(const std::string& name) const {
+    return static_cast<std::size_t>(std::find(inputs_.begin(), inputs_.end(), name) - inputs_.begin());
+  }
+
+  const std::vector<std::string>& inputs_;
+  std::vector<std::string> found_, unnamed_;
+};
+
+}  // namespace
+
+void tessera::cli::add_tensor_source_options(CLI::App& command, TensorSourceOptions& options) {
+  command.add_option("--input", options.inputs,
+                     "NAME=SOURCE, or SOURCE for the next input; a source is a file (.npy, .npz, .pb) or "
+                     "raw:DTYPE:SIZExSIZE:FILE");
+  command
+      .add_option("--random", options.random, "random values, from this seed, for inputs that are not given")
+      ->check(finite_number);
+  command.add_option("--dim", options.dims, "sizes of random inputs: NAME=SIZE, or INPUT:AXIS=SIZE");
+}
+
+std::string tessera::cli::in_quotes(std::string_view name) {
+  return cat("'", shortened(printable(name), 120), "'");
+}
+
+Result<std::vector<std::string>> tessera::cli::sources_of(const std::vector<std::string>& inputs,
+                                                          const std::vector<std::string>& given) {
+  Sources sources(inputs);
+  for (const std::string& one : given) TESSERA_TRY(sources.add(one));
+  return sources.finish();
+}
+
+Result<std::optional<HostTensor>> tessera::cli::read_tensor(const std::string& source,
+                                                            const std::string& input) {
+  if (source.rfind("raw:", 0) == 0) return TESSERA_TRY(read_raw(source.substr(4)));
+  if (ends_with(source, ".npy")) return elements_of(load_npy(source));
+  if (!ends_with(source, ".npz")) return std::optional<HostTensor>();
+  const NamedTensors all = load_npz(source);
+  const auto at = all.find(input);
+  if (at != all.end()) return elements_of(at->second);
+  if (all.size() == 1) return elements_of(all.begin()->second);
+  return Error(ErrorCode::invalid_argument, cat("the archive has no array ", in_quotes(input)),
+               {printable(source), 0, 0});
+}
+
+Result<HostTensor> tessera::cli::random_tensor(Dtype dtype, const op::Extents& shape,
+                                               std::mt19937_64& random) {
+  HostTensor out = TESSERA_TRY(HostTensor::allocate(dtype, shape));
+  HostTensor numbers = TESSERA_TRY(HostTensor::allocate(Dtype::f64, shape));
+  for (double& number : numbers.values<double>()) {
+    const double unit = static_cast<double>(random() >> 11) / static_cast<double>(1ULL << 53);
+    number = ir::is_float(dtype) ? 2 * unit - 1 : std::floor(unit * (dtype == Dtype::boolean ? 2 : 10));
+  }
+  op::copy_elements(numbers.array(), out.array());
+  return out;
+}
+
+Result<GivenSizes> tessera::cli::sizes_from(const std::vector<std::string>& dims) {
+  GivenSizes out;
+  for (const std::string& dim : dims) {
+    const std::size_t equals = dim.rfind('=');
+    if (equals == std::string::npos || equals == 0)
+      return wrong("--dim: ", in_quotes(dim), " is not of the form NAME=SIZE or INPUT:AXIS=SIZE");
+    out[dim.substr(0, equals)] = TESSERA_TRY(size_from(std::string_view(dim).substr(equals + 1), "--dim"));
+  }
+  return out;
+}

@@ -1,0 +1,24 @@
+#include "tessera/compile/package.h"
+
+#include "tessera/base/text.h"
+#include "tessera/ir/walk.h"
+
+using namespace tessera;
+
+plan::Package compiler::package(const ir::Function& function, plan::PlanRef plan, std::string device,
+                                std::vector<std::string> outputs) {
+  plan::Package out;
+  out.device = std::move(device);
+  for (const auto& param : function.params) out.inputs.push_back(param->name);
+  out.outputs = std::move(outputs);
+  for (std::size_t i = out.outputs.size(); i < function.results.size(); ++i) {
+    const auto* var = ir::as<ir::Var>(*function.results[i]);
+    out.outputs.push_back(var == nullptr || var->name.empty() ? cat("out", i) : var->name);
+  }
+  out.parameters.resize(plan->parameters.size());
+  for (const ir::Node* node : ir::post_order(function))
+    if (const auto* param = ir::as<ir::Param>(*node); param != nullptr && param->slot < out.parameters.size())
+      out.parameters[param->slot] = param->value;
+  out.plan = std::move(plan);
+  return out;
+}

@@ -1,0 +1,200 @@
+// Plans in files: what is written is what is read, and nothing else is accepted.
+#include "tessera/compile/package.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "tessera/compile/plan_function.h"
+#include "tessera/ir/parse.h"
+#include "tessera/op/catalogue.h"
+#include "tessera/plan/binding.h"
+#include "tessera/plan/verify.h"
+
+using namespace tessera;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t version_at = 16, checksum_at = 64, content_at = 80;
+
+ir::FunctionRef parsed(const std::string& text) {
+  const auto node = ir::parse(text);
+  EXPECT_TRUE(node) << node.error().to_text();
+  if (const auto* module = ir::as<ir::Module>(*node)) return module->functions.back();
+  return ir::FunctionRef(ir::as<ir::Function>(*node));  // null: an expression
+}
+
+/// With fused kernels, as devices have them.
+plan::Package compiled(const std::string& text) {
+  const auto function = parsed(text);
+  const auto planned =
+      compiler::plan_function(function, {.name = "test", .sources = {compiler::fused_regions()}});
+  EXPECT_TRUE(planned) << planned.error().to_text();
+  return compiler::package(*function, planned->plan, "test");
+}
+
+std::string bytes_of(const plan::Package& package) {
+  auto bytes = plan::to_bytes(package);
+  EXPECT_TRUE(bytes) << bytes.error().to_text();
+  return *bytes;
+}
+
+Result<plan::Package> read(const std::string& bytes) {
+  return plan::from_bytes(Bytes::copy(std::as_bytes(std::span(bytes.data(), bytes.size()))), "x.plan");
+}
+
+/// As if the file had been written so.
+std::string with_checksum(std::string bytes) {
+  const Hash128 hash = hash_text(std::string_view(bytes).substr(content_at));
+  for (int i = 0; i < 8; ++i) {
+    bytes[checksum_at + static_cast<std::size_t>(i)] = static_cast<char>(hash.high >> 8 * i & 0xff);
+    bytes[checksum_at + 8 + static_cast<std::size_t>(i)] = static_cast<char>(hash.low >> 8 * i & 0xff);
+  }
+  return bytes;
+}
+
+std::vector<std::pair<std::string, std::string>> examples() {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const auto& entry : fs::directory_iterator(TESSERA_SOURCE_DIR "/examples/ir")) {
+    if (entry.path().extension() != ".tsr") continue;
+    std::ostringstream text;
+    text << std::ifstream(entry.path()).rdbuf();
+    out.emplace_back(entry.path().filename().string(), text.str());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::int64_t size_or_one(const plan::Plan& plan, std::span<const std::int64_t> sizes, const op::Dim& dim) {
+  const auto size = plan::size_of(plan, sizes, dim);
+  return size && *size >= 0 && *size < 1000 ? *size : 1;
+}
+
+constexpr const char* softmax_rows =
+    "func f[N, M: i64 in 1..64](x: f32[N, M], w: f32[M, 8]) {\n"
+    "  a: f32[N, M] = mul(x, $0:f32)\n"
+    "  b: f32[N, M] = softmax(a) {axis = -1}\n"
+    "  c: f32[N, 8] = matmul(b, w)\n"
+    "  d: f32[N, 8] = relu(c)\n"
+    "  return d, b\n"
+    "}\n";
+
+}  // namespace
+
+TEST(SavedPlan, IsReadAsItWasWritten) {
+  auto programs = examples();
+  ASSERT_GT(programs.size(), 5U);
+  programs.emplace_back("softmax_rows", softmax_rows);
+  std::size_t kernels = 0, saved = 0;
+  for (const auto& [name, text] : programs) {
+    SCOPED_TRACE(name);
+    const auto function = parsed(text);
+    if (function == nullptr) continue;
+    const auto planned =
+        compiler::plan_function(function, {.name = "test", .sources = {compiler::fused_regions()}});
+    if (!planned) continue;  // what no plan can express
+    const auto package = compiler::package(*function, planned->plan, "test");
+    const std::string bytes = bytes_of(package);
+    const auto again = read(bytes);
+    ASSERT_TRUE(again) << again.error().to_text();
+    EXPECT_EQ(bytes_of(*again), bytes);
+    EXPECT_EQ(plan::to_text(*again->plan), plan::to_text(*package.plan));
+    EXPECT_EQ(again->inputs, package.inputs);
+    EXPECT_EQ(again->outputs, package.outputs);
+    for (const plan::Step& step : again->plan->steps) kernels += step.kernel != nullptr ? 1 : 0;
+    ++saved;
+  }
+  EXPECT_GT(saved, 5U);
+  EXPECT_GT(kernels, 3U);
+}
+
+TEST(SavedPlan, OfAnotherVersionIsRefused) {
+  std::string bytes = bytes_of(compiled(softmax_rows));
+  bytes[version_at] = '9';
+  const auto other = read(with_checksum(bytes));
+  ASSERT_FALSE(other);
+  EXPECT_NE(other.error().message().find("was made by version '9"), std::string::npos)
+      << other.error().message();
+}
+
+TEST(SavedPlan, ThatIsCutOffOrChangedIsRefused) {
+  const std::string bytes = bytes_of(compiled(softmax_rows));
+  for (std::size_t size = 0; size < bytes.size(); size += size < 256 ? 1 : 97)
+    EXPECT_FALSE(read(bytes.substr(0, size))) << size;
+  EXPECT_FALSE(read(bytes + "x"));
+  for (std::size_t at = 0; at < bytes.size(); at += at < 256 ? 1 : 31) {
+    std::string changed = bytes;
+    changed[at] = static_cast<char>(changed[at] ^ 0x10);
+    EXPECT_FALSE(read(changed)) << at;
+  }
+}
+
+// Bytes that somebody chose, with a checksum that fits: refused, or a plan that is one.
+TEST(SavedPlan, HostileBytesDoNoHarm) {
+  std::size_t refused = 0, accepted = 0;
+  for (const auto& [name, text] : examples()) {
+    const auto function = parsed(text);
+    if (function == nullptr) continue;
+    const auto planned =
+        compiler::plan_function(function, {.name = "test", .sources = {compiler::fused_regions()}});
+    if (!planned) continue;
+    const std::string bytes = bytes_of(compiler::package(*function, planned->plan, "test"));
+    for (std::uint32_t seed = 0; seed < 400; ++seed) {
+      std::mt19937 random(seed);
+      std::string changed = bytes;
+      for (std::uint32_t k = 0; k <= seed % 3; ++k)
+        changed[content_at + random() % (changed.size() - content_at)] = static_cast<char>(random());
+      const auto result = read(with_checksum(changed));
+      if (!result) {
+        ++refused;
+        continue;
+      }
+      ++accepted;
+      const std::vector<std::int64_t> sizes(result->plan->dims.size(), 3);
+      std::vector<op::Layout> layouts;
+      for (const plan::ValueId input : result->plan->inputs) {
+        op::Extents shape;
+        for (const op::Dim& dim : result->plan->values[input].type.shape)
+          shape.push_back(size_or_one(*result->plan, sizes, dim));
+        layouts.push_back(op::contiguous(shape));
+      }
+      (void)plan::bind(*result->plan, sizes, layouts);
+    }
+  }
+  EXPECT_GT(refused, 1000U);
+  std::printf("%zu refused, %zu accepted\n", refused, accepted);
+}
+
+TEST(SavedPlan, WithAFunctionOfThisProcessSaysItsName) {
+  plan::Package package = compiled(softmax_rows);
+  static const op::Card mine{.name = "my_filter", .summary = "a function of the program"};
+  auto changed = std::make_shared<plan::Plan>(*package.plan);
+  for (plan::Step& step : changed->steps)
+    if (step.card != nullptr) step.card = &mine;
+  package.plan = changed;
+  const auto bytes = plan::to_bytes(package);
+  ASSERT_FALSE(bytes);
+  EXPECT_EQ(bytes.error().code(), ErrorCode::unsupported);
+  EXPECT_NE(bytes.error().message().find("'my_filter'"), std::string::npos) << bytes.error().message();
+}
+
+// Two symbols that a call needs to be equal are a condition of the plan, not a write beyond its memory.
+TEST(SizeConditions, AreCheckedAtEveryBinding) {
+  const auto package = compiled(
+      "func f[N, M](x: f32[4, N], y: f32[M, 4]) {\n"
+      "  z: f32[4, 4] = matmul(x, y)\n"
+      "  return z\n"
+      "}\n");
+  const auto layouts = [](std::int64_t n, std::int64_t m) {
+    return std::vector<op::Layout>{op::contiguous({4, n}), op::contiguous({m, 4})};
+  };
+  const std::vector<std::int64_t> equal = {5, 5}, other = {5, 6};
+  EXPECT_TRUE(plan::bind(*package.plan, equal, layouts(5, 5)));
+  const auto wrong = plan::bind(*package.plan, other, layouts(5, 6));
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().message(), "the plan needs N = M");
+}

@@ -1,0 +1,51 @@
+#include "tessera/plan/archive_writer.h"
+
+#include "tessera/ir/walk.h"
+
+using namespace tessera;
+using namespace tessera::plan::archive;
+
+void Writer::blob(std::span<const std::byte> bytes) {
+  std::string& data = sections_[static_cast<std::size_t>(Section::data)];
+  data.resize((data.size() + data_alignment - 1) / data_alignment * data_alignment);
+  number(data.size());
+  number(bytes.size());
+  data.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+std::uint32_t Writer::number_of(const ir::Node* node) {
+  if (const std::uint32_t* known = nodes_.find(*node)) return *known;
+  std::string* const before = to_;
+  to_ = &sections_[static_cast<std::size_t>(Section::nodes)];
+  for (const ir::Node* below : ir::post_order(*node)) {
+    if (nodes_.find(*below) != nullptr) continue;
+    write(below->kind());
+    write(below->span());
+    ir::visit_node(*below, [&](const auto& concrete) {
+      for_each_field(concrete, [&](const auto&, const auto& member) { write(member); });
+    });
+    nodes_[*below] = ++node_count_;
+  }
+  to_ = before;
+  return node_count_;
+}
+
+std::uint32_t Writer::number_of(const ir::SourceFile* file) {
+  const auto [at, is_new] = files_.try_emplace(file, static_cast<std::uint32_t>(files_.size() + 1));
+  if (!is_new) return at->second;
+  std::string* const before = std::exchange(to_, &sections_[static_cast<std::size_t>(Section::files)]);
+  write(file->name());
+  write(file->labels());
+  to_ = before;
+  return at->second;
+}
+
+std::uint32_t Writer::number_of(const KernelRef& kernel) {
+  const auto [at, is_new] =
+      kernels_.try_emplace(kernel.get(), static_cast<std::uint32_t>(kernels_.size() + 1));
+  if (!is_new) return at->second;
+  std::string* const before = std::exchange(to_, &sections_[static_cast<std::size_t>(Section::kernels)]);
+  write(*kernel);
+  to_ = before;
+  return at->second;
+}

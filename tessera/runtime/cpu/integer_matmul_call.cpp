@@ -1,0 +1,228 @@
+// Matrix products of 32-bit integers by those of f32, exactly: sums of products below 2^24 are exact in f32,
+// so the depth is cut where a sum could get larger, and the parts are added as integers. Quantised models
+// multiply numbers of 8 bits; products of numbers that are too large for this are computed by plain loops.
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+
+#include "tessera/runtime/cpu/library_call.h"
+
+using namespace tessera;
+using namespace tessera::runtime;
+using namespace tessera::runtime::cpu;
+
+namespace {
+
+constexpr std::int64_t most_exact = std::int64_t{1} << 24;
+/// Shorter parts of the depth do not pay.
+constexpr std::int64_t least_depth = 16;
+
+/// Integers without gaps, and the same as f32.
+class IntegerOperand {
+ public:
+  Result<void> prepare(op::Layout layout) {
+    layout_ = std::move(layout);
+    if (!layout_.is_contiguous())
+      copy_ = TESSERA_TRY(op::HostTensor::allocate(op::Dtype::i32, layout_.shape));
+    floats_ = TESSERA_TRY(op::HostTensor::allocate(op::Dtype::f32, layout_.shape));
+    return {};
+  }
+
+  void read(const op::Array& array) {
+    const op::Array seen{op::Dtype::i32, layout_, array.data};
+    integers_ = reinterpret_cast<const std::int32_t*>(seen.at(layout_.offset));
+    if (!layout_.is_contiguous()) {
+      op::copy_elements(seen, copy_.array());
+      integers_ = reinterpret_cast<const std::int32_t*>(copy_.array().data);
+    }
+    const std::span<float> out = floats_.values<float>();
+    std::uint32_t bits = 0;  // of any of the sizes
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const std::int32_t value = integers_[i];
+      out[i] = static_cast<float>(value);
+      bits |= static_cast<std::uint32_t>(value ^ (value >> 31));
+    }
+    // -2^k counts as 2^k - 1 above.
+    largest_ = std::int64_t{1} << std::bit_width(bits);
+  }
+
+  [[nodiscard]] const std::int32_t* integers() const { return integers_; }
+  [[nodiscard]] const float* floats() const { return floats_.values<float>().data(); }
+  /// A power of two that no element exceeds in size.
+  [[nodiscard]] std::int64_t largest() const { return largest_; }
+
+ private:
+  op::Layout layout_;
+  op::HostTensor copy_, floats_;
+  const std::int32_t* integers_ = nullptr;
+  std::int64_t largest_ = 0;
+};
+
+class IntegerMatmulCall final : public LibraryCall {
+ public:
+  IntegerMatmulCall(const LibraryForm& form, Libraries& libraries) : form_(form), libraries_(libraries) {}
+
+  Result<void> prepare(std::span<const op::Array> inputs, const op::Array& result) {
+    const op::Extents& shape = result.shape();
+    const std::size_t rank = shape.size();
+    spec_.rows = shape[rank - 2];
+    spec_.columns = shape[rank - 1];
+    depth_ = inputs[form_.left].shape().back();
+    for (std::size_t i = 0; i + 2 < rank; ++i) spec_.batch *= shape[i];
+    is_shared_ = inputs[form_.right].rank() == 2;
+    spec_.a = {spec_.rows * depth_, depth_, 1};
+    spec_.b = {is_shared_ ? 0 : depth_ * spec_.columns, spec_.columns, 1};
+    spec_.c = {spec_.rows * spec_.columns, spec_.columns, 1};
+    TESSERA_TRY(a_.prepare(with_batch(inputs[form_.left].layout, shape)));
+    return b_.prepare(is_shared_ ? inputs[form_.right].layout
+                                 : with_batch(inputs[form_.right].layout, shape));
+  }
+
+  Result<void> begin(const LibraryLaunch& launch) override {
+    out_ = reinterpret_cast<std::int32_t*>(launch.results[0].at(launch.results[0].layout.offset));
+    a_.read(launch.inputs[form_.left]);
+    const bool stays =
+        has_weights_ && (launch.weights.is_constant ||
+                         (launch.weights.buffer != nullptr && launch.weights.buffer == buffer_ &&
+                          launch.weights.buffer->version() == version_));
+    if (!stays) {
+      b_.read(launch.inputs[form_.right]);
+      packed_.clear();
+    }
+    buffer_ = launch.weights.buffer;
+    if (buffer_ != nullptr) version_ = buffer_->version();
+    has_weights_ = true;
+    return cut(stays || launch.weights.is_constant);
+  }
+
+  [[nodiscard]] std::int64_t items() const override {
+    return is_exact_ ? (parts_ - 1) * product_->items() + last_->items() : 1;
+  }
+
+  [[nodiscard]] Result<void> run(kernel::ItemRange range, kernel::Scratch& scratch) const override {
+    if (!is_exact_) return multiply_plainly(), Result<void>();
+    for (std::int64_t item = range.begin; item < range.end; ++item) {
+      const std::int64_t part = std::min(item / product_->items(), parts_ - 1);
+      const std::int64_t number = item - part * product_->items();
+      const Matmul& product = part == parts_ - 1 ? *last_ : *product_;
+      TESSERA_TRY(product.run(operands(part), {number, number + 1}, scratch));
+    }
+    return {};
+  }
+
+  void end() override {
+    if (!is_exact_) return;
+    const std::size_t count = static_cast<std::size_t>(result_size());
+    const float* sums = sums_.values<float>().data();
+    for (std::size_t i = 0; i < count; ++i) out_[i] = static_cast<std::int32_t>(sums[i]);
+    for (std::int64_t part = 1; part < parts_; ++part) {
+      sums += count;
+      for (std::size_t i = 0; i < count; ++i)
+        out_[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(out_[i]) +
+                                            static_cast<std::uint32_t>(static_cast<std::int32_t>(sums[i])));
+    }
+  }
+
+  [[nodiscard]] std::string implementation() const override {
+    return is_exact_ ? product_->implementation() : "loops";
+  }
+
+ private:
+  static op::Layout with_batch(const op::Layout& layout, const op::Extents& result) {
+    op::Extents shape(result.begin(), result.end());
+    std::copy(layout.shape.end() - 2, layout.shape.end(), shape.end() - 2);
+    return op::broadcast_layout(layout, shape);
+  }
+
+  [[nodiscard]] std::int64_t result_size() const { return spec_.batch * spec_.rows * spec_.columns; }
+
+  /// How many parts the depth is cut into follows from the sizes of the elements.
+  Result<void> cut(bool packs) {
+    const std::int64_t largest =
+        a_.largest() < most_exact && b_.largest() < most_exact ? a_.largest() * b_.largest() : most_exact * 2;
+    const std::int64_t most = most_exact / largest;
+    is_exact_ = depth_ == 0 || most >= std::min(depth_, least_depth);
+    if (!is_exact_) return {};
+    const std::int64_t parts = std::max<std::int64_t>(1, depth_ == 0 ? 1 : (depth_ + most - 1) / most);
+    const WeightForm weights = packs && is_shared_ ? WeightForm::packed : WeightForm::plain;
+    if (product_ == nullptr || parts != parts_ || weights != spec_.weights) {
+      parts_ = parts;
+      spec_.weights = weights;
+      packed_.clear();
+      TESSERA_TRY(make_products());
+    }
+    return weights == WeightForm::packed && packed_.empty() ? pack() : Result<void>();
+  }
+
+  Result<void> make_products() {
+    part_depth_ = (depth_ + parts_ - 1) / parts_;
+    parts_ = part_depth_ == 0 ? 1 : (depth_ + part_depth_ - 1) / part_depth_;
+    spec_.depth = part_depth_;
+    product_ = TESSERA_TRY(libraries_.products.get(spec_));
+    spec_.depth = depth_ - (parts_ - 1) * part_depth_;
+    last_ = TESSERA_TRY(libraries_.products.get(spec_));
+    if (sums_.size() < parts_ * result_size())
+      sums_ = TESSERA_TRY(op::HostTensor::allocate(op::Dtype::f32, {parts_ * result_size()}));
+    return {};
+  }
+
+  Result<void> pack() {
+    for (std::int64_t part = 0; part < parts_; ++part) {
+      const Matmul& product = part == parts_ - 1 ? *last_ : *product_;
+      packed_.push_back(TESSERA_TRY(product.pack(b_.floats() + part * part_depth_ * spec_.columns)));
+    }
+    return {};
+  }
+
+  [[nodiscard]] MatmulOperands operands(std::int64_t part) const {
+    MatmulOperands out;
+    out.a = a_.floats() + part * part_depth_;
+    out.b = b_.floats() + part * part_depth_ * spec_.columns;
+    if (!packed_.empty()) out.packed = &packed_[static_cast<std::size_t>(part)];
+    out.c = sums_.values<float>().data() + part * result_size();
+    return out;
+  }
+
+  /// As integers wrap.
+  void multiply_plainly() const {
+    std::fill_n(out_, result_size(), 0);
+    for (std::int64_t row = 0; row < spec_.batch * spec_.rows; ++row) {
+      const std::int32_t* b = b_.integers() + row / spec_.rows * spec_.b.batch_stride;
+      std::int32_t* const out = out_ + row * spec_.columns;
+      for (std::int64_t k = 0; k < depth_; ++k) {
+        const auto factor = static_cast<std::uint32_t>(a_.integers()[row * depth_ + k]);
+        for (std::int64_t column = 0; column < spec_.columns; ++column)
+          out[column] =
+              static_cast<std::int32_t>(static_cast<std::uint32_t>(out[column]) +
+                                        factor * static_cast<std::uint32_t>(b[k * spec_.columns + column]));
+      }
+    }
+  }
+
+  const LibraryForm& form_;
+  Libraries& libraries_;
+  MatmulSpec spec_;  ///< of one part
+  std::int64_t depth_ = 0;
+  bool is_shared_ = false;  ///< one matrix on the right for the whole batch
+  IntegerOperand a_, b_;
+  std::int32_t* out_ = nullptr;
+  bool is_exact_ = false;
+  std::int64_t parts_ = 0, part_depth_ = 0;
+  std::shared_ptr<const Matmul> product_, last_;  ///< of all parts but the last, and of the last
+  std::vector<PackedMatrix> packed_;              ///< by part
+  op::HostTensor sums_;                           ///< by part
+  bool has_weights_ = false;
+  const Buffer* buffer_ = nullptr;  ///< of the weights in the last launch
+  std::uint64_t version_ = 0;
+};
+
+}  // namespace
+
+Result<LibraryCallRef> runtime::cpu::make_integer_matmul_call(const LibraryForm& form,
+                                                              std::span<const op::Array> inputs,
+                                                              std::span<const op::Array> results,
+                                                              Libraries& libraries) {
+  auto out = std::make_unique<IntegerMatmulCall>(form, libraries);
+  TESSERA_TRY(out->prepare(inputs, results[0]));
+  return LibraryCallRef(std::move(out));
+}
