@@ -39,7 +39,8 @@ Result<std::vector<double>> parameters_of(const plan::Package& package, const Ru
     double value = 0;
     const char* begin = given.data();
     const char* end = begin + given.size();
-    if (equals == std::string::npos || std::from_chars(begin, begin + equals, slot).ptr != begin + equals ||
+    if (equals == std::string::npos || equals == 0 ||
+        std::from_chars(begin, begin + equals, slot).ptr != begin + equals ||
         std::from_chars(begin + equals + 1, end, value).ptr != end || equals + 1 == given.size())
       return wrong("--parameter: ", in_quotes(given), " is not of the form SLOT=VALUE");
     if (slot >= out.size())

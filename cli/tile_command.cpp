@@ -137,8 +137,8 @@ Result<std::vector<pattern::Pattern>> load_patterns(const Options& options, cons
   for (const std::string& argument : options.patterns) {
     patterns.push_back(TESSERA_TRY(parse_pattern(argument, known)));
     if (!names.insert(patterns.back().name()).second)
-      return wrong_use(cat("--pattern ", quote(shortened(argument, 60)), ": pattern name ",
-                           quote(shortened(patterns.back().name(), 60)), " is used twice"));
+      return SourceText("--pattern", argument)
+          .error_at(0, cat("pattern name ", quote(shortened(patterns.back().name(), 60)), " is used twice"));
   }
   return patterns;
 }

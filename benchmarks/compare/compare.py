@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tessera and its peers on the same work, in turns, on the same threads. Prints a table of ratios.
 
-  tessera bench compare [--filter TEXT] [--rounds N] [--threads N] [--json FILE]
+  tessera bench compare [--filter TEXT] [--rounds N] [--threads N] [--clock processor] [--json FILE]
 
 A peer that is not installed is left out and named; tools/setup --peers installs them. Every side computes from the same numbers, and
 its first result is compared with Tessera's. A time is the fastest round; a ratio is Tessera's time over that of the fastest peer."""
@@ -62,8 +62,12 @@ def set_threads(count):
 TORCH = {"ATEN_CPU_CAPABILITY": "avx512", "GLIBC_TUNABLES": "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184:glibc.malloc.hugetlb=1"}
 
 
+CLOCKS = ("wall", "processor")
+
+
 class Side:
     """A program that serves workloads over pipes."""
+    clock = CLOCKS[0]
 
     def __init__(self, name, command, environment=()):
         self.name = name
@@ -95,7 +99,7 @@ class Side:
         self.count = max(1, min(10_000, int(TURN / max(once, 1e-7))))
 
     def turn(self):
-        self.seconds.append(float(self.ask("run", self.count)[0]) / self.count)
+        self.seconds.append(float(self.ask("run", self.count)[CLOCKS.index(self.clock)]) / self.count)
 
 
 def workers(bench):
@@ -239,17 +243,22 @@ def main():
     parser.add_argument("--filter", default="", help="only rows whose name contains this")
     parser.add_argument("--rounds", type=int, default=9, help="turns of every side")
     parser.add_argument("--threads", type=int, default=2, help="of every side; the targets are for 2")
+    parser.add_argument("--clock", choices=CLOCKS, default=CLOCKS[0],
+                        help="processor: what one thread took, on a machine that is busy with other work")
     parser.add_argument("--json", type=pathlib.Path, help="where everything that was measured is written")
     parser.add_argument("--bench", type=pathlib.Path, default=ROOT / "build/release/bin/bench", help="the folder of the built programs")
     options = parser.parse_args()
     if not (options.bench / "tessera_compare_worker").exists():
         raise SystemExit(f"{options.bench}/tessera_compare_worker is not there: cmake --build --preset release --target benchmarks")
+    if options.clock == "processor" and options.threads != 1:
+        raise SystemExit("--clock processor tells something about one thread only: --threads 1")
+    Side.clock = options.clock
     set_threads(options.threads)
     sides, missing = start_sides(options.bench)
-    report = {**machine(), "threads": options.threads, "missing": missing, "rows": {}}
+    report = {**machine(), "threads": options.threads, "clock": options.clock, "missing": missing, "rows": {}}
     if "Tessera" not in sides:
         raise SystemExit(f"Tessera's own worker did not start: {missing['Tessera']}")
-    print(f"{report['machine']}, commit {report['commit']}, {report['date']}, load {report['load']:.1f}; fastest of {options.rounds} rounds, f32, {options.threads} threads")
+    print(f"{report['machine']}, commit {report['commit']}, {report['date']}, load {report['load']:.1f}; fastest of {options.rounds} rounds, f32, {options.threads} threads, {options.clock} time")
     for name, why in missing.items():
         print(f"left out: {name}: {why}")
     print("\n| work | Tessera | best peer | ratio | target | others |\n| --- | --- | --- | --- | --- | --- |")

@@ -121,10 +121,12 @@ const KINDS = {
 
 const seconds = () => Number(process.hrtime.bigint()) * 1e-9;
 
+/** Seconds, and those of the processor. */
 async function timed(session, feeds, times) {
-  const begin = seconds();
+  const begin = seconds(), before = process.cpuUsage();
   for (let i = 0; i < times; ++i) await session.run(feeds);
-  return seconds() - begin;
+  const used = process.cpuUsage(before);
+  return [seconds() - begin, (used.user + used.system) * 1e-6];
 }
 
 async function main() {
@@ -148,8 +150,9 @@ async function main() {
         console.log(`ok ${sum} ${size}`);
       } else {
         const times = Number(kind);
-        const call = await timed(idle, empty.feeds, 200) / 200;
-        console.log(Math.max(await timed(session, feeds, times) - call * times, 1e-9));
+        const call = (await timed(idle, empty.feeds, 200)).map((time) => time / 200);
+        const took = await timed(session, feeds, times);
+        console.log(took.map((time, i) => Math.max(time - call[i] * times, 1e-9)).join(' '));
       }
     } catch (error) {
       console.log(`missing ${String(error.message).replace(/\s+/g, ' ')}`);

@@ -2,7 +2,7 @@
 // that the sides can take turns.
 //
 //   prepare KIND SIZE…   -> ok SUM SUM_OF_SIZES (of the first result), or: missing WHY
-//   run COUNT            -> the seconds that COUNT runs took
+//   run COUNT            -> the seconds that COUNT runs took, and those of the processor
 //   probe                -> one-way time of a cache line between two threads, in ns
 #pragma once
 

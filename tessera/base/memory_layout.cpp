@@ -12,6 +12,8 @@ using namespace tessera;
 namespace {
 
 constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+/// Orders that are tried, and values that are placed in all of them together.
+constexpr std::size_t most_rounds = 32, most_placed = 200'000;
 
 std::uint64_t most_live(std::span<const LiveRange> ranges, std::size_t step_count) {
   std::vector<std::uint64_t> begins(step_count + 1), ends(step_count + 1);
@@ -157,21 +159,30 @@ std::uint64_t tessera::aligned_bytes(std::uint64_t bytes) {
 }
 
 MemoryLayout tessera::lay_out(std::span<const LiveRange> ranges, std::size_t step_count) {
-  MemoryLayout out = empty_layout(ranges, step_count);
+  MemoryLayout best = empty_layout(ranges, step_count), last = best;
+  best.bytes = most;
+  LiveSet placed(ranges);
   std::vector<std::uint32_t> order(ranges.size());
   std::iota(order.begin(), order.end(), 0);
+  const auto try_order = [&] {
+    pack(ranges, order, placed, last);
+    if (last.bytes < best.bytes) best = last;
+    return best.bytes == best.lower_bound;
+  };
+  // In the order in which they begin there are few gaps where sizes are much alike.
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return ranges[a].first < ranges[b].first; });
+  if (try_order()) return best;
   // Large values first: they find room while there are no gaps to fit into; small ones fill what is left.
   std::stable_sort(order.begin(), order.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return ranges[a].bytes > ranges[b].bytes; });
-  LiveSet placed(ranges);
-  pack(ranges, order, placed, out);
-  if (out.bytes == out.lower_bound) return out;
-  // In the order in which they begin there are fewer gaps where sizes are much alike.
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return ranges[a].first < ranges[b].first; });
-  MemoryLayout other = out;
-  pack(ranges, order, placed, other);
-  return other.bytes < out.bytes ? other : out;
+  // What then lies too high is placed before all others the next time.
+  const std::size_t rounds = std::min<std::size_t>(most_rounds, most_placed / (1 + ranges.size()));
+  for (std::size_t round = 0; round <= rounds && !try_order(); ++round)
+    std::stable_partition(order.begin(), order.end(), [&](std::uint32_t i) {
+      return saturating_sum(last.offsets[i], aligned_bytes(ranges[i].bytes)) > last.lower_bound;
+    });
+  return best;
 }
 
 MemoryLayout tessera::lay_out(std::span<const LiveRange> ranges, std::size_t step_count,

@@ -80,7 +80,11 @@ constexpr const char* softmax_rows =
     "  b: f32[N, M] = softmax(a) {axis = -1}\n"
     "  c: f32[N, 8] = matmul(b, w)\n"
     "  d: f32[N, 8] = relu(c)\n"
-    "  return d, b\n"
+    "  e: f32[N, 8] = for 3 (d) with [N, M]() [N, M](i: i64[], s: f32[N, 8]) {\n"
+    "    h: f32[N, 8] = mul(s, 0.5)\n"
+    "    return h\n"
+    "  }\n"
+    "  return e, b\n"
     "}\n";
 
 }  // namespace

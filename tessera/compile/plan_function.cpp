@@ -1,25 +1,10 @@
 #include "tessera/compile/plan_function.h"
 
-#include <algorithm>
-
 #include "tessera/compile/lower.h"
-#include "tessera/kernel/build.h"
+#include "tessera/compile/whole_calls.h"
 
 using namespace tessera;
 using namespace tessera::compiler;
-
-namespace {
-
-/// What is one kernel; and what would lose too much if each of its parts were rounded to 16 bits.
-bool stays_whole(const op::CallInfo& call) {
-  const auto is_short = [](const op::ValueType& type) {
-    return type.dtype == op::Dtype::f16 || type.dtype == op::Dtype::bf16;
-  };
-  return std::any_of(call.inputs().begin(), call.inputs().end(), is_short) ||
-         kernel::can_fuse(call.card(), call.inputs(), call.attributes());
-}
-
-}  // namespace
 
 Result<Planned> compiler::plan_function(const ir::FunctionRef& function, const pattern::Target& target,
                                         const PlanOptions& options) {

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "tessera/ir/walk.h"
 #include "tessera/kernel/binding.h"
 #include "tessera/kernel/build.h"
 #include "tessera/op/catalogue.h"
@@ -83,11 +84,13 @@ class RegionWriter {
 class PartBuilder {
  public:
   explicit PartBuilder(const ir::Function& function) : function_(function) {
-    for (std::uint32_t i = 0; i < function.body.size(); ++i)
+    for (std::uint32_t i = 0; i < function.body.size(); ++i) {
+      if (!ir::is<ir::Call>(*function.body[i]->value)) add_needed(*function.body[i]->value);
       for (const ir::ExprRef& argument : arguments(i))
         if (const auto* var = ir::as<ir::Var>(*argument)) readers_[var].push_back(i);
+    }
     for (const ir::ExprRef& result : function.results)
-      if (const auto* var = ir::as<ir::Var>(*result)) is_result_.insert(var);
+      if (const auto* var = ir::as<ir::Var>(*result)) is_needed_.insert(var);
   }
 
   /// The statements as one kernel, or as few as can be.
@@ -120,6 +123,11 @@ class PartBuilder {
     const auto* call = ir::as<ir::Call>(*function_.body[statement]->value);
     const op::Card* card = call == nullptr ? nullptr : op::find_card(call->op);
     return card != nullptr && card->view == nullptr;
+  }
+
+  void add_needed(const ir::Expr& value) {
+    for (const ir::Node* node : ir::post_order(value))
+      if (const auto* var = ir::as<ir::Var>(*node)) is_needed_.insert(var);
   }
 
   [[nodiscard]] std::span<const ir::ExprRef> arguments(std::uint32_t statement) const {
@@ -186,7 +194,7 @@ class PartBuilder {
   }
 
   [[nodiscard]] bool escapes(const ir::Var& var, const std::unordered_set<std::uint32_t>& inside) const {
-    if (is_result_.count(&var) != 0) return true;
+    if (is_needed_.count(&var) != 0) return true;
     const auto found = readers_.find(&var);
     return found != readers_.end() &&
            std::any_of(found->second.begin(), found->second.end(),
@@ -195,7 +203,7 @@ class PartBuilder {
 
   const ir::Function& function_;
   std::unordered_map<const ir::Var*, std::vector<std::uint32_t>> readers_;  ///< calls alone
-  std::unordered_set<const ir::Var*> is_result_;
+  std::unordered_set<const ir::Var*> is_needed_;  ///< as results, or by regions, which are in no tile
 };
 
 TiledFunction one_by_one(const ir::Function& function) {

@@ -60,7 +60,7 @@ class PieceSolver {
     }
     while (!searches.empty())
       std::erase_if(searches, [&](auto& item) {
-        const bool goes_on = item.second.widen(options_, deadline_);
+        const bool goes_on = item.second.widen(options_.state_limit, deadline_);
         answers_[item.first] = item.second.answer();
         return !goes_on;
       });

@@ -57,15 +57,13 @@ struct Options {
   std::uint32_t frontier_limit = 8192;
   /// States the bounded search may expand in one subproblem before it settles for a gap.
   std::uint64_t state_limit = 2'000'000;
-  /// Looks at tiles that the bounded search may take in one subproblem, some seconds, before it does.
-  std::uint64_t look_limit = 300'000'000;
 };
 
 /// How a subproblem was solved.
 enum class Method : std::uint8_t {
   frontier,  ///< dynamic programming over the frontier of a topological order
   search,    ///< branch and bound over partial schedules
-  greedy,    ///< the budget was gone: a greedy tiling and a simple bound
+  greedy,    ///< a greedy tiling and a simple bound: they met, or the budget was gone
 };
 
 /// "frontier", "search" or "greedy".

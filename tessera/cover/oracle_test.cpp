@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 
 #include "tessera/cover/brute_force.h"
 #include "tessera/cover/cover.h"
@@ -24,6 +25,12 @@ constexpr std::uint64_t slowdown = 1;
 #else
 constexpr std::uint64_t slowdown = 1;
 #endif
+
+/// Other random problems than the usual ones: TESSERA_SEED=1000000 tessera_cover_tests
+std::uint64_t first_seed() {
+  const char* given = std::getenv("TESSERA_SEED");
+  return given == nullptr ? 0 : std::strtoull(given, nullptr, 10);
+}
 
 /// Solves with both solvers and expects the cost `best` of both.
 void expect_cost(const Problem& problem, double best, std::uint64_t seed) {
@@ -55,7 +62,7 @@ RandomShape random_shape(Random& random, std::uint32_t most_nodes) {
 }
 
 TEST(CoverOracle, BruteForceAgreesOnRandomProblems) {
-  for (std::uint64_t seed = 0; seed < 4000 / slowdown; ++seed) {
+  for (std::uint64_t seed = first_seed(); seed < first_seed() + 4000 / slowdown; ++seed) {
     Random random(seed);
     const Problem problem = random_problem(random_shape(random, 12), seed);
     expect_cost(problem, brute_force_cost(problem), seed);
@@ -64,7 +71,7 @@ TEST(CoverOracle, BruteForceAgreesOnRandomProblems) {
 }
 
 TEST(CoverOracle, BruteForceAgreesOnSixteenNodes) {
-  for (std::uint64_t seed = 0; seed < 200 / slowdown; ++seed) {
+  for (std::uint64_t seed = first_seed(); seed < first_seed() + 200 / slowdown; ++seed) {
     Random random(seed);
     RandomShape shape = random_shape(random, 16);
     shape.nodes = 16;
@@ -94,7 +101,7 @@ Problem tangled_problem(std::uint64_t seed) {
 TEST(CoverOracle, BruteForceAgreesWhereCyclesDecide) {
   std::uint64_t decided_by_cycles = 0;
   const std::uint64_t count = 3000 / slowdown;
-  for (std::uint64_t seed = 0; seed < count; ++seed) {
+  for (std::uint64_t seed = first_seed(); seed < first_seed() + count; ++seed) {
     const Problem problem = tangled_problem(seed);
     const double best = brute_force_cost(problem);
     if (cost_with_cycles(problem) < best - 1e-9) ++decided_by_cycles;
@@ -123,7 +130,7 @@ Problem ring_with_noise(std::uint32_t tiles, std::uint64_t seed) {
 }
 
 TEST(CoverOracle, BruteForceAgreesOnCyclesOfThreeAndMoreTiles) {
-  for (std::uint64_t seed = 0; seed < 1000 / slowdown; ++seed) {
+  for (std::uint64_t seed = first_seed(); seed < first_seed() + 1000 / slowdown; ++seed) {
     const Problem problem = ring_with_noise(2 + seed % 5, seed);
     expect_cost(problem, brute_force_cost(problem), seed);
     if (HasFailure()) return;
@@ -148,7 +155,7 @@ void expect_ilp_agrees(IlpOracle::Program program, const char* name, std::uint64
   if (!oracle) GTEST_SKIP() << name << " is not installed";
   std::uint64_t compared = 0;
   std::uint64_t decided_by_cycles = 0;
-  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+  for (std::uint64_t seed = first_seed() + first; seed < first_seed() + first + count; ++seed) {
     const Problem problem = local_problem(seed);
     const auto best = oracle->least_cost(problem, 5);
     if (!best) continue;
@@ -175,7 +182,7 @@ TEST(CoverOracle, CbcAgreesOnHundredsOfNodes) {
 }
 
 TEST(CoverOracle, BothSolversAgreeWhereNoOracleCan) {
-  for (std::uint64_t seed = 0; seed < 60 / slowdown; ++seed) {
+  for (std::uint64_t seed = first_seed(); seed < first_seed() + 60 / slowdown; ++seed) {
     const Problem problem = random_problem({.nodes = 60,
                                             .candidates = 80,
                                             .edge_percent = 6,

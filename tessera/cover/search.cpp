@@ -25,7 +25,7 @@ class Search::Impl {
     raise_bound(model_.fine.rounded_up(prices_.sum));
   }
 
-  bool widen(const Options& options, const Deadline& deadline);
+  bool widen(std::uint64_t state_limit, const Deadline& deadline);
   [[nodiscard]] const Answer& answer() const { return answer_; }
 
  private:
@@ -39,9 +39,11 @@ class Search::Impl {
   };
   static constexpr std::uint32_t root = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint64_t word_limit = std::uint64_t{1} << 27;  ///< of states in one run: 1 GiB
+  /// Looks at tiles, some seconds: in a large piece a state may take a thousand of them.
+  static constexpr std::uint64_t look_limit = 300'000'000;
   static constexpr Cost none = std::numeric_limits<Cost>::max();
 
-  bool run(const Options& options, const Deadline& deadline);
+  bool run(std::uint64_t state_limit, const Deadline& deadline);
   void take_bucket(std::uint32_t decided, const Deadline& deadline);
   void keep_best(std::vector<Ranked>& states, std::size_t count);
   void expand(std::uint32_t decided, Cost excess);
@@ -69,9 +71,9 @@ class Search::Impl {
   std::vector<std::uint64_t> child_;
 };
 
-bool Search::Impl::widen(const Options& options, const Deadline& deadline) {
+bool Search::Impl::widen(std::uint64_t state_limit, const Deadline& deadline) {
   if (answer_.is_optimal() || deadline.passed()) return false;
-  const bool is_finished = run(options, deadline);
+  const bool is_finished = run(state_limit, deadline);
   beam_ *= 8;
   answer_.states += trail_.size();
   buckets_.clear();
@@ -82,15 +84,15 @@ bool Search::Impl::widen(const Options& options, const Deadline& deadline) {
 }
 
 /// False if a limit ended it early.
-bool Search::Impl::run(const Options& options, const Deadline& deadline) {
+bool Search::Impl::run(std::uint64_t state_limit, const Deadline& deadline) {
   least_dropped_ = none;
   stored_words_ = 0;
   buckets_.assign(model_.size, {});
   std::ranges::fill(child_, 0);
   buckets_[0].offer(child_, {0, root, 0});
   for (std::uint32_t decided = 0; decided < model_.size; ++decided) {
-    const bool is_over = answer_.states + trail_.size() > options.state_limit ||
-                         tried_ + rest_bound_.looks() > options.look_limit;
+    const bool is_over =
+        answer_.states + trail_.size() > state_limit || tried_ + rest_bound_.looks() > look_limit;
     if (is_over || stored_words_ > word_limit || deadline.passed()) return false;
     take_bucket(decided, deadline);
   }
@@ -180,8 +182,8 @@ Search::Search(Search&&) noexcept = default;
 Search& Search::operator=(Search&&) noexcept = default;
 Search::~Search() = default;
 
-bool Search::widen(const Options& options, const Deadline& deadline) {
-  return impl_->widen(options, deadline);
+bool Search::widen(std::uint64_t state_limit, const Deadline& deadline) {
+  return impl_->widen(state_limit, deadline);
 }
 
 const Answer& Search::answer() const { return impl_->answer(); }

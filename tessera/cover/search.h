@@ -36,9 +36,9 @@ class Search {
   Search& operator=(Search&&) noexcept;
   ~Search();
 
-  /// One run with a wider beam than the last. False once the answer is proven, a limit of the options is used
+  /// One run with a wider beam than the last. False once the answer is proven, the limit on states is used
   /// up, or wider runs cannot tell more.
-  bool widen(const Options& options, const Deadline& deadline);
+  bool widen(std::uint64_t state_limit, const Deadline& deadline);
   [[nodiscard]] const Answer& answer() const;
 
  private:

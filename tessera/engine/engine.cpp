@@ -6,6 +6,7 @@
 #include <new>
 
 #include "tessera/base/text.h"
+#include "tessera/compile/whole_calls.h"
 #include "tessera/engine/devices.h"
 #include "tessera/engine/evaluation.h"
 #include "tessera/engine/record.h"
@@ -20,6 +21,10 @@ Engine::Engine(EngineOptions options)
       random_{options_.seed, 0},
       plans_(options_.plans) {
   pool_->set_limit(options_.memory_limit);
+  compiler::PassOptions& passes = options_.compile.pipeline.passes;
+  const bool is_exact = passes.floats == compiler::FloatRules::exact;
+  if (is_exact && !passes.takes && !device_->target().sources.empty())
+    passes.takes = compiler::stays_whole_unless_costly;
   idle_memory_.reserve(max_idle_memory);  // destructors give memory back here and must not fail
   const char* log = std::getenv("TESSERA_LOG");
   log_plans_ = log != nullptr && std::string_view(log) == "plan";

@@ -159,14 +159,19 @@ class MaximalFinder {
     members_.resize(heads.size());
     for (std::size_t i = 0; i < nodes_.size(); ++i) members_[class_of_[i]].push_back(i);
     words_ = (heads.size() + 63) / 64;
-    fits_.assign(heads.size(), Bits(words_, 0));
     last_fit_.assign(heads.size(), 0);
-    for (std::size_t c = 0; c < heads.size(); ++c)
-      for (std::size_t d = 0; d < heads.size(); ++d)
-        if (!has_bit(excluded.row(heads[c]), heads[d])) {
-          set_bit(fits_[c], d);
-          last_fit_[c] = d;
-        }
+    // A word at a time: most ops exclude few others, or few do not.
+    Bits is_head((nodes_.size() + 63) / 64, 0);
+    for (std::size_t head : heads) set_bit(is_head, head);
+    for (std::size_t c = 0; c < heads.size(); ++c) {
+      Bits fitting(is_head.size(), 0);
+      for (std::size_t w = 0; w < fitting.size(); ++w) fitting[w] = is_head[w] & ~excluded.row(heads[c])[w];
+      fits_.emplace_back(words_, 0);
+      for_each_bit(fitting, [&](std::size_t op) {
+        set_bit(fits_[c], class_of_[op]);
+        last_fit_[c] = class_of_[op];  // classes are numbered in the order of their heads
+      });
+    }
   }
 
   /// All maximal sets of classes that fit each other. False if that takes too many steps.

@@ -87,6 +87,8 @@ Result<Repeat> read_repeat(const JsonCursor& json) {
   };
   TESSERA_TRY(bound("min", repeat.least));
   TESSERA_TRY(bound("max", repeat.most));
+  if (repeat.least > repeat.most)
+    return json.error(cat("min ", repeat.least, " is larger than max ", repeat.most));
   return repeat;
 }
 

@@ -206,7 +206,7 @@ TEST(PatternJson, Errors) {
       {R"({"nodes":[{"id":"a","op":"x"}]},{"name":"","nodes":[{"id":"a","op":"x"}]})",
        "patterns[1].name: expected a name, got an empty string"},
       {R"({"nodes":[{"id":"a","op":"x","repeat":{"min":3,"max":2}}]})",
-       "patterns[0]: node \"a\" is repeated 3 to 2 times, expected at least once"},
+       "patterns[0].nodes[0].repeat: min 3 is larger than max 2"},
   };
   for (const auto& [text, message] : rows) {
     const std::string error = pattern_error(text);

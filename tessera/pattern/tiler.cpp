@@ -113,6 +113,9 @@ class Tiler {
         costs.push_back(target_.uncovered_cost(graph_, node));
     } else {
       costs.assign(graph_.node_count(), more_than_any_tiling(problem));
+      if (!costs.empty() && !std::isfinite(costs[0]))
+        return Error(ErrorCode::invalid_argument,
+                     "the costs of the tiles add up to more than a double can hold; give smaller ones");
     }
     for (NodeId node = 0; node < graph_.node_count(); ++node) {
       if (graph_.is_opaque(node)) costs[node] = 0;  // no tile can cover it: it is run by other means anyway

@@ -41,8 +41,8 @@ void runtime::clear(const op::Array& array) {
 
 Result<void> HostExecutable::prepare(std::span<const std::int64_t> sizes,
                                      std::span<const op::Layout> inputs) {
-  const plan::Running order = TESSERA_TRY(order_for(sizes));
-  plan::Binding binding = TESSERA_TRY(plan::bind(*plan_, sizes, inputs, order));
+  const plan::Running running = TESSERA_TRY(running_for(sizes));
+  plan::Binding binding = TESSERA_TRY(plan::bind(*plan_, sizes, inputs, running));
   const auto bytes = static_cast<std::size_t>(binding.memory.bytes);
   if (scratch_ == nullptr || scratch_->size() < bytes) scratch_ = TESSERA_TRY(pool_->allocate(bytes));
   binding_ = std::move(binding);

@@ -34,7 +34,7 @@ class HostExecutable : public Executable {
   /// Runs all works, whose addresses are set; one after the other if a device does not know better.
   [[nodiscard]] virtual Result<void> run_works();
   /// Which steps may run side by side with these sizes: their values must not share memory.
-  [[nodiscard]] virtual Result<plan::Running> order_for(std::span<const std::int64_t>) {
+  [[nodiscard]] virtual Result<plan::Running> running_for(std::span<const std::int64_t>) {
     return plan::Running::one_by_one;
   }
   /// There are new sizes.

@@ -13,7 +13,7 @@ PROGRAM = """func f[N, M](x: f32[N, M], w: f32[M, 4]) {
   scaled: f32[N, M] = mul(x, $0:f32)
   soft: f32[N, M] = softmax(scaled) {axis = -1}
   product: f32[N, 4] = matmul(soft, w)
-  looped: f32[N, 4] = for 3 (product) with [N, M]() func[N, M](i: i64, c: f32[N, 4]) {
+  looped: f32[N, 4] = for 3 (product) with [N, M]() [N, M](i: i64[], c: f32[N, 4]) {
     next: f32[N, 4] = mul(c, 0.5)
     return next
   }
@@ -98,6 +98,30 @@ class Plans(unittest.TestCase):
             self.refused(str(damaged), "run", damaged, "--random", 1, "--dim", "N=1", "--dim", "M=1")
         self.refused("nowhere", "run", self.folder / "nowhere.plan")
         self.refused("nowhere", "compile", self.program, "-o", self.folder / "nowhere" / "f.plan")
+
+    def test_explain_says_what_the_plan_is(self):
+        result = tessera("explain", self.program, "--json", "--dim", "N=32", "--dim", "M=16")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        report = json.loads(result.stdout)
+        memory = report["memory"]
+        self.assertEqual(memory["sizes"], {"N": 32, "M": 16})
+        self.assertLessEqual(memory["bound"], memory["peak"])
+        self.assertLessEqual(memory["peak"], memory["without_reuse"])
+        self.assertEqual(max(b["offset"] + (b["bytes"] + 63) // 64 * 64 for b in memory["buffers"]), memory["peak"])
+        for buffer in memory["buffers"]:
+            self.assertLessEqual(buffer["first_step"], buffer["last_step"])
+            self.assertLess(buffer["last_step"], len(report["steps"]))
+        certificate = report["certificate"]
+        self.assertEqual(certificate["optimal"], certificate["cost_ns"] == certificate["bound_ns"])
+        for tile in report["tiles"]:
+            self.assertLessEqual(len(tile["lost"]), 3)
+            self.assertGreater(tile["cost_ns"], 0)
+        self.assertIn({"change": "a scalar parameter", "tier": "hot", "why": "1 slots are given with each launch"},
+                      report["tiers"])
+        text = tessera("explain", self.program).stdout
+        for expected in ("tiling: ", "plan: ", "memory for N = 64, M = 64: peak ", "tiers: "):
+            self.assertIn(expected, text)
+        self.refused("the program has no size 'K'", "explain", self.program, "--dim", "K=3")
 
 
 if __name__ == "__main__":

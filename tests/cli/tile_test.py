@@ -127,6 +127,16 @@ class Answers(Files):
         text = tile("--dsl", "1:relu->2:exp", "--regions", "--pattern", "r=1:relu").stdout.splitlines()[0]
         self.assertIn("best of the listed candidates, which are not all", text)
 
+    def test_wrong_costs_and_names_on_the_command_line(self):
+        graph = ["--dsl", "1:mm->2:relu"]
+        for patterns, message in [
+                (["a=1:mm", "a=1:relu"], '--pattern:1:1: pattern name "a" is used twice'),
+                (["a=1:mm @cost=1e308", "b=1:relu @cost=1.7e308"], "add up to more than a double can hold"),
+                (["a=1:mm @cost=1e400"], '--pattern a:1:12: cost "1e400" is not a finite number')]:
+            result = tile(*graph, *(word for one in patterns for word in ("--pattern", one)))
+            self.assertEqual(result.returncode, 2, result.stdout)
+            self.assertIn(message, result.stderr)
+
     def test_text(self):
         result = tile("--dsl", "1:mm->2:relu->3:foo", "--pattern", "mm_relu=a:mm->b:relu", "--uncovered", "7")
         self.assertEqual(result.returncode, 0)

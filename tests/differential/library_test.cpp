@@ -1,12 +1,14 @@
 // What libraries compute on the CPU: which steps become one call, and that its result is the reference's.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
 #include "tessera/base/text.h"
 #include "tessera/engine/devices.h"
 #include "tessera/ir/parse.h"
+#include "tessera/runtime/cpu/cpu_executable.h"
 #include "tests/differential/runs.h"
 
 namespace tessera::differential {
@@ -162,7 +164,7 @@ const LibraryCase cases[] = {
      "conv+relu"},
     {"depthwise_with_strides_and_several_filters",
      "func f(x: f32[2, 3, 40, 75], w: f32[6, 1, 3, 5], b: f32[6], r: f32[2, 6, 19, 73]) { "
-     "a: f32[2, 6, 19, 73] = conv(x, w, b) {groups = 3, strides = [2, 2], dilations = [2, 1], pads = [1, 2, "
+     "a: f32[2, 6, 19, 73] = conv(x, w, b) {groups = 3, strides = [2, 1], dilations = [2, 1], pads = [1, 2, "
      "1, 0]} "
      "c: f32[2, 6, 19, 73] = relu(a) d: f32[2, 6, 19, 73] = add(c, r) return d }",
      "conv+relu+add"},
@@ -248,6 +250,67 @@ TEST(Library, indices_of_windows_are_not_lost) {
   EXPECT_EQ(difference(value_or_throw(run_reference(*program.function, program, {})),
                        value_or_throw(run_planned(program, {}, *cpu, cpu->target(), {}))),
             std::nullopt);
+}
+
+/// Packed copies of weights hang on their buffer, and go when it is written.
+TEST(Library, weights_that_change_are_packed_again) {
+  const auto cpu = value_or_throw(engine::find_device("cpu"));
+  const auto function = value_or_throw(ir::parse_function(
+      "func f(x: f32[2, 3], w: f32[3, 4]) { a: f32[2, 4] = matmul(x, w) c: f32[2, 4] = relu(a) return c }"));
+  const auto planned = value_or_throw(compiler::plan_function(function, cpu->target()));
+  const auto pool = runtime::MemoryPool::create();
+  const auto executable = value_or_throw(cpu->load(planned.plan, pool));
+  value_or_throw(executable->prepare({}, std::vector{op::contiguous({2, 3}), op::contiguous({3, 4})}));
+  const auto x = value_or_throw(pool->allocate(24)), w = value_or_throw(pool->allocate(48)),
+             y = value_or_throw(pool->allocate(32));
+  const auto floats = [](const Ref<runtime::Buffer>& buffer) {
+    return reinterpret_cast<float*>(buffer->data());
+  };
+  std::fill_n(floats(x), 6, 1.0f);
+  std::byte* const inputs[] = {x->data(), w->data()};
+  std::byte* const outputs[] = {y->data()};
+  const runtime::Buffer* const buffers[] = {x.get(), w.get()};
+  for (const float value : {1.0f, 2.0f, 5.0f}) {
+    w->begin_write();
+    std::fill_n(floats(w), 12, value);
+    for (int launch = 0; launch < 3; ++launch) {
+      value_or_throw(
+          executable->run({.inputs = inputs, .parameters = {}, .outputs = outputs, .buffers = buffers}));
+      EXPECT_EQ(floats(y)[7], 3 * value) << "launch " << launch;
+    }
+    EXPECT_NE(w->find_derived([](const runtime::Derived&) { return true; }), nullptr);
+  }
+}
+
+/// Two chains of products that do not depend on each other, and meet.
+TEST(SideBySide, chains_do_not_disturb_each_other) {
+  std::string text = "func f(x: f32[96, 96], y: f32[96, 96], w: f32[96, 96]) {";
+  for (const char chain : {'x', 'y'})
+    for (int i = 0; i < 6; ++i)
+      text +=
+          cat(" ", chain, i, ": f32[96, 96] = matmul(", i == 0 ? std::string(1, chain) : cat(chain, i - 1),
+              ", w) ", chain, "t", i, ": f32[96, 96] = neg(", chain, i, ")");
+  text += " z: f32[96, 96] = matmul(x5, y5) return z, xt3 }";
+  const Program program = program_of({"", text.c_str(), ""});
+  const auto device = std::make_shared<runtime::cpu::CpuDevice>(runtime::cpu::CpuOptions{
+      .threads = 2, .target = {.name = "cpu", .sources = {compiler::fused_regions()}}});
+  const auto planned = value_or_throw(compiler::plan_function(program.function, device->target()));
+  runtime::cpu::CpuExecutable executable(device, planned.plan, runtime::MemoryPool::create());
+  const std::vector<op::Layout> layouts(3, op::contiguous({96, 96}));
+  value_or_throw(executable.prepare({}, layouts));
+  ASSERT_FALSE(executable.waves().empty());
+  EXPECT_TRUE(executable.waves()[0].is_side_by_side);
+  EXPECT_EQ(executable.waves()[0].tasks.size(), 2U);
+  const auto expected = value_or_throw(run_reference(*program.function, program, {}));
+  for (int run = 0; run < 20; ++run) {
+    const auto got = value_or_throw(run_planned(program, {}, *device, device->target(), {}));
+    for (std::size_t r = 0; r < got.size(); ++r) {
+      const auto a = expected[r].values<float>(), b = got[r].values<float>();
+      const float largest = std::abs(
+          *std::max_element(a.begin(), a.end(), [](float p, float q) { return std::abs(p) < std::abs(q); }));
+      for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-4 * largest) << "run " << run;
+    }
+  }
 }
 
 /// The reference runs the same plan, since every step carries its ops.

@@ -83,7 +83,7 @@ StepTime CpuExecutable::time_of(const plan::Step& step, double work) const {
   return {};
 }
 
-Result<plan::Running> CpuExecutable::order_for(std::span<const std::int64_t> sizes) {
+Result<plan::Running> CpuExecutable::running_for(std::span<const std::int64_t> sizes) {
   waves_.clear();
   if (device_->threads().size() == 1 || plan().steps.size() > most_scheduled_steps)
     return plan::Running::one_by_one;

@@ -20,7 +20,7 @@ class CpuExecutable final : public HostExecutable {
  protected:
   [[nodiscard]] Result<void> run_work(std::size_t index, HostWork& work) override;
   [[nodiscard]] Result<void> run_works() override;
-  [[nodiscard]] Result<plan::Running> order_for(std::span<const std::int64_t> sizes) override;
+  [[nodiscard]] Result<plan::Running> running_for(std::span<const std::int64_t> sizes) override;
   void sizes_changed() override;
 
  private:
