@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "cli/command.h"
+#include "cli/compile_description.h"
 #include "cli/compile_options.h"
 #include "cli/files.h"
 #include "cli/pass_report.h"
@@ -58,6 +59,7 @@ Result<void> write_plan(const NamedProgram& program, compiler::PipelineOptions p
 }
 
 Result<Answer> run_compile(const Options& options) {
+  if (is_description(options.file)) return compile_description(options, options.device);
   TESSERA_TRY(check_passes(options.dump_after));
   const NamedProgram program = TESSERA_TRY(read_program(options.file));
   compiler::PipelineOptions pipeline = pipeline_options(options);
@@ -122,7 +124,8 @@ void tessera::cli::add_compile(Commands& commands) {
       "  tessera compile examples/ir/mlp.tsr\n"
       "  tessera compile model.onnx --disable fold_batch_norm --dump-after canonicalise\n"
       "  tessera compile F.tsr --floats exact --verify --json\n"
-      "  tessera compile model.onnx -o model.plan",
+      "  tessera compile model.onnx -o model.plan\n"
+      "  tessera compile examples/describe/particles.json --device cpu    what runs, with its plans",
       [options] { return run_compile(*options); });
   add_options(command, *options);
   command.add_option("-o,--output", options->output, "write the plan into this file, for `tessera run`");

@@ -1,5 +1,6 @@
 #include "tessera/describe/host_executor.h"
 
+#include <bit>
 #include <cstring>
 
 #include "tessera/base/text.h"
@@ -25,6 +26,16 @@ std::int64_t first_element(const GraphBuffer& buffer, const std::byte* data) {
   return value.v;
 }
 
+/// Bits of a double for a float, of an i64 for the others.
+std::uint64_t bits_of(const ScalarValue& value, Dtype dtype) {
+  return std::visit(
+      [&](auto v) {
+        return ir::is_float(dtype) ? std::bit_cast<std::uint64_t>(static_cast<double>(v))
+                                   : static_cast<std::uint64_t>(static_cast<std::int64_t>(v));
+      },
+      value);
+}
+
 class Runner {
  public:
   Runner(HostExecutable& executable, ProfilingLevel level)
@@ -40,6 +51,7 @@ class Runner {
     clock_.begin();
     TESSERA_TRY(run_scope(0));
     out_.profile = clock_.end();
+    if (out_.profile.level == ProfilingLevel::per_kernel) name_joined_nodes();
     for (std::uint32_t i = 0; i < graph_.buffers.size(); ++i) note_overflow(i);
     return std::move(out_);
   }
@@ -57,25 +69,66 @@ class Runner {
 
   // Regions nest at most as deep as validation allows, so that this may recurse.
   Result<void> run_scope(std::uint32_t scope) {
-    for (const Step& step : exe_.program->schedule.sequences[scope].steps) {
-      switch (step.kind) {
-        case StepKind::node:
-          TESSERA_TRY(run_node(step.index));
-          break;
-        case StepKind::region:
-          TESSERA_TRY(run_region(step.index));
-          break;
-        case StepKind::reset_counter:
-          note_overflow(step.index);
-          exe_.memory.counter(step.index)->reset();
-          break;
-        case StepKind::zero:
-          if (graph_.buffers[step.index].bytes != 0)
-            std::memset(exe_.memory.data(step.index), 0, graph_.buffers[step.index].bytes);
-          break;
-      }
+    for (const Unit& unit : exe_.grouping.units[scope])
+      TESSERA_TRY(unit.is_group ? run_group(unit.index)
+                                : run_step(exe_.program->schedule.sequences[scope].steps[unit.index]));
+    return {};
+  }
+
+  Result<void> run_step(const Step& step) {
+    switch (step.kind) {
+      case StepKind::node:
+        return run_node(step.index);
+      case StepKind::region:
+        return run_region(step.index);
+      case StepKind::reset_counter:
+        note_overflow(step.index);
+        exe_.memory.counter(step.index)->reset();
+        return {};
+      case StepKind::zero:
+        if (graph_.buffers[step.index].bytes != 0)
+          std::memset(exe_.memory.data(step.index), 0, graph_.buffers[step.index].bytes);
+        return {};
     }
     return {};
+  }
+
+  // ---- groups of op nodes
+
+  void name_joined_nodes() {
+    for (std::size_t g = 0; g < exe_.groups.size(); ++g) {
+      const std::vector<std::uint32_t>& nodes = exe_.grouping.groups[g].nodes;
+      if (exe_.groups[g].program == nullptr) continue;
+      for (std::size_t i = 1; i < nodes.size(); ++i)
+        out_.profile.kernels[nodes[i]].joined_with = d_.nodes[nodes[0]].id;
+    }
+  }
+
+  Result<void> run_group(std::uint32_t index) {
+    const OpGroup& group = exe_.grouping.groups[index];
+    if (exe_.groups[index].program != nullptr) {
+      const auto timer = clock_.time_node(group.nodes[0]);
+      if (run_program(group, exe_.groups[index])) return {};
+    }
+    // One by one gives the same error at its node, or the results if only the program is wrong.
+    for (const std::uint32_t node : group.nodes) TESSERA_TRY(run_node(node));
+    return {};
+  }
+
+  Result<void> run_program(const OpGroup& group, BoundGroup& bound) {
+    for (std::size_t i = 0; i < group.inputs.size(); ++i)
+      bound.inputs[i].data = exe_.memory.data(group.inputs[i]);
+    for (std::size_t i = 0; i < group.results.size(); ++i)
+      bound.results[i].data = exe_.memory.data(group.results[i]);
+    for (std::size_t i = 0; i < group.numbers.size(); ++i) {
+      const Argument& argument = exe_.nodes[group.numbers[i].node].arguments[group.numbers[i].pin];
+      bound.numbers[i] = bits_of(argument.scalar, argument.dtype);
+    }
+    try {
+      return bound.program->run(bound.inputs, bound.numbers, bound.results);
+    } catch (const Exception& e) {
+      return e.error();
+    }
   }
 
   Result<void> run_region(std::uint32_t index) {

@@ -1,12 +1,13 @@
-// Runs a schedule on the host, step by step: op nodes by the cards' reference kernels, kernel nodes by their
-// functions, captured nodes by the calls they recorded. The meaning of a description, and what runs until a
-// runtime takes plans.
+// Runs a schedule on the host: groups of op nodes by the programs that were made of them, single op nodes by
+// the cards' reference kernels, kernel nodes by their functions, captured nodes by the calls they recorded.
 //
 // May know: the schedule, kernels, host memory. Must not know: where a description came from, how it is
-// changed (host_graph.h), devices.
+// changed (host_graph.h), how op programs are made.
 #pragma once
 
 #include "tessera/describe/host_memory.h"
+#include "tessera/describe/op_group.h"
+#include "tessera/describe/op_program.h"
 #include "tessera/describe/profile.h"
 
 namespace tessera::description {
@@ -48,10 +49,20 @@ struct BoundNode {
 /// The error of something that went wrong at a node.
 [[nodiscard]] Error at_node(const Program& program, std::uint32_t node, Error error);
 
+/// A group with everything a run of it needs.
+struct BoundGroup {
+  std::shared_ptr<OpProgram> program;  ///< null: its nodes run one by one
+  std::vector<op::Array> inputs;
+  std::vector<op::Array> results;
+  std::vector<std::uint64_t> numbers;
+};
+
 struct HostExecutable {
   std::shared_ptr<const Program> program;
   HostMemory memory;
   std::vector<BoundNode> nodes;
+  Grouping grouping;
+  std::vector<BoundGroup> groups;
 };
 
 /// Runs all steps once. Fails for an external buffer that is not bound, a kernel that throws, a loop beyond

@@ -49,6 +49,7 @@ HostGraph::HostGraph(Description description, KernelTable kernels, HostOptions o
       kernels_(std::move(kernels)),
       bindings_(std::move(options.bindings)),
       memory_limit_(options.memory != 0 ? options.memory : machine_memory()),
+      compiler_(std::move(options.compiler)),
       profiling_(options.profiling) {
   index_draft();
 }

@@ -26,6 +26,8 @@ struct HostOptions {
   Bindings bindings = {};
   ProfilingLevel profiling = ProfilingLevel::none;
   std::uint64_t memory = 0;  ///< bytes the description may take; 0: what the machine has
+  /// Makes programs of op nodes (engine/op_compiler.h); without one they run one by one by the reference.
+  std::shared_ptr<OpCompiler> compiler = {};
 };
 
 class HostGraph {
@@ -90,6 +92,7 @@ class HostGraph {
   KernelTable kernels_;
   Bindings bindings_;
   std::uint64_t memory_limit_;
+  std::shared_ptr<OpCompiler> compiler_;
   Pending pending_;
   bool is_noted_ = false;  // something changed since the last update
   std::optional<Error> last_error_;

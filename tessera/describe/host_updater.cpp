@@ -5,6 +5,8 @@
 
 #include "tessera/base/text.h"
 #include "tessera/describe/check_types.h"
+#include "tessera/ir/structural_equal.h"
+#include "tessera/ir/structural_hash.h"
 
 using namespace tessera;
 using namespace tessera::description;
@@ -29,6 +31,71 @@ bool can_patch(const BoundNode& from, const BoundNode& to) {
                     [](const auto& x, const auto& y) { return x.kernel == y.kernel; });
 }
 
+/// The programs of an executable, by what they compute.
+class KnownPrograms {
+ public:
+  explicit KnownPrograms(const HostExecutable* executable) {
+    if (executable == nullptr) return;
+    for (std::size_t i = 0; i < executable->groups.size(); ++i)
+      if (executable->groups[i].program != nullptr) {
+        const ir::FunctionRef& function = executable->grouping.groups[i].function;
+        programs_.emplace(structural_hash(*function), Known{function, executable->groups[i].program});
+      }
+  }
+
+  /// One that computes this, for one group alone; null if there is none.
+  std::shared_ptr<OpProgram> take(const ir::Function& function) {
+    const auto [begin, end] = programs_.equal_range(structural_hash(function));
+    for (auto at = begin; at != end; ++at) {
+      if (!ir::structural_equal(*at->second.function, function, ir::CompareMode::mapping)) continue;
+      auto out = std::move(at->second.program);
+      programs_.erase(at);
+      return out;
+    }
+    return nullptr;
+  }
+
+ private:
+  struct Known {
+    ir::FunctionRef function;
+    std::shared_ptr<OpProgram> program;
+  };
+  static Hash128 structural_hash(const ir::Function& function) {
+    return ir::structural_hash(function, ir::CompareMode::mapping);
+  }
+
+  std::multimap<Hash128, Known> programs_;
+};
+
+op::Array array_of(const Graph& graph, std::uint32_t buffer) {
+  return {graph.buffers[buffer].dtype, op::contiguous(graph.buffers[buffer].shape), nullptr};
+}
+
+/// A group that cannot be compiled runs node by node.
+Result<void> add_groups(const Program& program, const BuildInputs& inputs, HostExecutable& out,
+                        UpdateReport& report) {
+  if (inputs.compiler == nullptr) {
+    out.grouping = one_by_one(program);
+    return {};
+  }
+  out.grouping = TESSERA_TRY(group_ops(program));
+  KnownPrograms known(inputs.previous);
+  for (const OpGroup& group : out.grouping.groups) {
+    BoundGroup bound;
+    for (const std::uint32_t buffer : group.inputs) bound.inputs.push_back(array_of(program.graph, buffer));
+    for (const std::uint32_t buffer : group.results) bound.results.push_back(array_of(program.graph, buffer));
+    bound.numbers.resize(group.numbers.size());
+    bound.program = known.take(*group.function);
+    if (bound.program == nullptr) {
+      auto compiled = inputs.compiler->compile(group.function);
+      if (compiled) bound.program = *std::move(compiled);
+      ++(compiled ? report.programs : report.interpreted);
+    }
+    out.groups.push_back(std::move(bound));
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string_view tessera::description::to_string(Tier tier) {
@@ -37,11 +104,11 @@ std::string_view tessera::description::to_string(Tier tier) {
 }
 
 Result<std::unique_ptr<HostExecutable>> tessera::description::build_executable(
-    std::shared_ptr<const Program> program, const KernelTable& kernels, const Bindings& bindings,
-    const HostExecutable* previous, UpdateReport& report) {
+    std::shared_ptr<const Program> program, const BuildInputs& inputs, UpdateReport& report) {
+  const KernelTable& kernels = inputs.kernels;
   auto out = std::make_unique<HostExecutable>();
-  out->memory = TESSERA_TRY(
-      HostMemory::allocate(*program, bindings, previous != nullptr ? &previous->memory : nullptr));
+  out->memory = TESSERA_TRY(HostMemory::allocate(
+      *program, inputs.bindings, inputs.previous != nullptr ? &inputs.previous->memory : nullptr));
   report.bytes += out->memory.allocated();
   out->nodes.reserve(program->graph.nodes.size());
   for (std::uint32_t i = 0; i < program->graph.nodes.size(); ++i) {
@@ -51,6 +118,7 @@ Result<std::unique_ptr<HostExecutable>> tessera::description::build_executable(
     TESSERA_TRY(capture(*program, i, out->nodes.back(), kernels));
     ++report.captures;
   }
+  TESSERA_TRY(add_groups(*program, inputs, *out, report));
   out->program = std::move(program);
   return out;
 }
@@ -222,8 +290,12 @@ Result<void> HostGraph::Updater::rebuild() {
   if (validation.program == nullptr) return validation.report.to_error();
   report_.nodes = report_.captures = 0;
   report_.kernels = graph_.pending_.kernels.size();
-  auto next = TESSERA_TRY(build_executable(std::move(validation.program), graph_.kernels_, graph_.bindings_,
-                                           graph_.executable_.get(), report_));
+  auto next = TESSERA_TRY(build_executable(std::move(validation.program),
+                                           {.kernels = graph_.kernels_,
+                                            .bindings = graph_.bindings_,
+                                            .compiler = graph_.compiler_.get(),
+                                            .previous = graph_.executable_.get()},
+                                           report_));
   if (graph_.executable_ != nullptr && graph_.pending_.structure.empty()) compare_captures(*next);
   const std::lock_guard lock(graph_.launch_mutex_);
   graph_.executable_.swap(next);

@@ -6,11 +6,16 @@
 
 namespace tessera::description {
 
-/// An executable for a program. Graph buffers go on with the content they have in `previous`.
+/// What an executable is made with.
+struct BuildInputs {
+  const KernelTable& kernels;
+  const Bindings& bindings;
+  OpCompiler* compiler = nullptr;  ///< null: op nodes run one by one
+  const HostExecutable* previous =
+      nullptr;  ///< graph buffers go on with its content, equal groups with its programs
+};
 [[nodiscard]] Result<std::unique_ptr<HostExecutable>> build_executable(std::shared_ptr<const Program> program,
-                                                                       const KernelTable& kernels,
-                                                                       const Bindings& bindings,
-                                                                       const HostExecutable* previous,
+                                                                       const BuildInputs& inputs,
                                                                        UpdateReport& report);
 
 class HostGraph::Updater {

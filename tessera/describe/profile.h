@@ -19,7 +19,8 @@ struct KernelTime {
   std::string node;
   std::chrono::nanoseconds time{};  ///< of all runs
   std::uint64_t runs = 0;
-  bool is_opaque = false;  ///< a captured node: what happens inside it is one figure
+  bool is_opaque = false;   ///< a captured node: what happens inside it is one figure
+  std::string joined_with;  ///< the node whose time has this one's: both are one program; empty: its own
 };
 
 struct Profile {

@@ -28,10 +28,12 @@ struct UpdateReport {
   std::optional<Error> error;
 
   std::chrono::nanoseconds time{};
-  std::uint64_t nodes = 0;     ///< whose arguments were set
-  std::uint64_t captures = 0;  ///< of captured nodes
-  std::uint64_t kernels = 0;   ///< loaded
-  std::uint64_t bytes = 0;     ///< allocated
+  std::uint64_t nodes = 0;        ///< whose arguments were set
+  std::uint64_t captures = 0;     ///< of captured nodes
+  std::uint64_t kernels = 0;      ///< loaded
+  std::uint64_t programs = 0;     ///< compiled from groups of op nodes; those of equal groups go on
+  std::uint64_t interpreted = 0;  ///< groups that could not be compiled: their nodes run one by one
+  std::uint64_t bytes = 0;        ///< allocated
 };
 
 }  // namespace tessera::description

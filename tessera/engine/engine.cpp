@@ -167,6 +167,11 @@ std::string Engine::block_name(std::uint16_t block) const {
   return block < blocks_.size() ? blocks_[block] : "";
 }
 
+std::vector<std::string> Engine::block_names() const {
+  const std::lock_guard lock(mutex_);
+  return blocks_;
+}
+
 Result<void> Engine::evaluate(std::span<Node* const> nodes) {
   const bool all_stored =
       std::all_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->is_stored(); });

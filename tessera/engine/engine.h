@@ -17,6 +17,7 @@
 #include "tessera/engine/compile_queue.h"
 #include "tessera/engine/node.h"
 #include "tessera/engine/plan_cache.h"
+#include "tessera/engine/profiler.h"
 #include "tessera/engine/report.h"
 #include "tessera/runtime/device.h"
 #include "tessera/runtime/memory_pool.h"
@@ -89,6 +90,12 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::uint16_t block(std::uint16_t outer, std::string_view name);
   /// "encoder/layer1"; empty for 0, the outermost.
   [[nodiscard]] std::string block_name(std::uint16_t block) const;
+  /// Of all, by number.
+  [[nodiscard]] std::vector<std::string> block_names() const;
+
+  /// Forgets what was measured and measures evaluations from now on, as far as the level says.
+  void set_profiling(ProfilingLevel level) { profiler_.start(level); }
+  [[nodiscard]] Profile profile() const { return profiler_.profile(); }
 
   /// Computes and stores the values of `nodes`, and of what is needed for them and still held. Nothing that
   /// is stored is computed again. On an error every value is as it was.
@@ -142,6 +149,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   PlanCache plans_;
   FunctionNumbers functions_;
   EvaluationReport report_;
+  Profiler profiler_;
   std::vector<std::unique_ptr<EvaluationMemory>> idle_memory_;
   bool log_plans_ = false;  ///< one line per evaluation
 

@@ -244,12 +244,33 @@ std::span<Evaluation::Part* const> Evaluation::parts() const {
 }
 
 Result<void> Evaluation::compute() {
+  if (const ProfilingLevel level = engine_.profiler_.level(); level != ProfilingLevel::none)
+    times_ = std::make_unique<EvaluationTimes>(EvaluationTimes{.level = level, .begin = Clock::now()});
   for (Part* part : parts()) {
     const auto began = Clock::now();
     TESSERA_TRY(compute(*part));
     part->report.nanoseconds = nanoseconds_since(began);
   }
+  if (times_ == nullptr) return {};
+  times_->end = Clock::now();
+  engine_.profiler_.add(*times_);
   return {};
+}
+
+std::vector<runtime::TimedStep>* Evaluation::step_times() {
+  step_times_.clear();
+  return times_ != nullptr && times_->wants_kernels() ? &step_times_ : nullptr;
+}
+
+/// Without a plan the steps are those that are needed.
+void Evaluation::keep_times(const Part& part, const plan::Plan* plan) {
+  if (step_times_.empty()) return;
+  const std::vector<std::string> blocks = engine_.block_names();
+  const SourceLookup sources(memory_->needed, part.steps, blocks);
+  for (const runtime::TimedStep& time : step_times_)
+    times_->kernels.push_back({plan != nullptr ? sources.of_step(plan->steps[time.step])
+                                               : sources.of_node(memory_->needed.node(time.step)),
+                               time});
 }
 
 Result<void> Evaluation::compute(Part& part) {
@@ -272,7 +293,8 @@ Result<void> Evaluation::compute(Part& part) {
 
 Result<void> Evaluation::stream(Part& part) {
   StreamedRun run(*engine_.device_, *engine_.pool_, memory_->needed);
-  const RunFigures figures = TESSERA_TRY(run.run(part.steps, memory_->computed));
+  const RunFigures figures = TESSERA_TRY(run.run(part.steps, memory_->computed, step_times()));
+  keep_times(part, nullptr);
   part.report.kernels = figures.kernels;
   part.report.views = figures.views;
   return {};
@@ -288,7 +310,8 @@ Result<void> Evaluation::run_plan(Part& part) {
   if (says_cause) outcome.cause = std::move(part.report.cause);
   outcome.cause.clear();
   TESSERA_TRY(run_planned(*part.entry, *part.instance, memory_->needed, part.steps, part.key, part.symbols,
-                          *engine_.pool_, memory_->computed, outcome));
+                          *engine_.pool_, memory_->computed, outcome, step_times()));
+  keep_times(part, part.entry->plan.get());
   if (says_cause) {
     part.report.tier = outcome.tier;
     part.report.cause = std::move(outcome.cause);

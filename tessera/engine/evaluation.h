@@ -89,8 +89,14 @@ class Evaluation {
 
   [[nodiscard]] std::span<Part* const> parts() const;
 
+  /// Where the times of a part go while it runs; null: nobody asks.
+  [[nodiscard]] std::vector<runtime::TimedStep>* step_times();
+  void keep_times(const Part& part, const plan::Plan* plan);
+
   Engine& engine_;
   std::unique_ptr<EvaluationMemory> memory_;
+  std::unique_ptr<EvaluationTimes> times_;  ///< while profiling is on
+  std::vector<runtime::TimedStep> step_times_;
 };
 
 }  // namespace tessera::engine

@@ -30,7 +30,7 @@ class PlannedRun {
              PlannedOutcome& outcome)
       : entry_(entry), instance_(instance), key_(key), pool_(pool), outcome_(outcome) {}
 
-  Result<void> run(std::span<const std::int64_t> symbols) {
+  Result<void> run(std::span<const std::int64_t> symbols, std::vector<runtime::TimedStep>* times) {
     TESSERA_TRY(set_sizes(symbols));
     set_inputs();
     set_parameters();
@@ -38,7 +38,8 @@ class PlannedRun {
     TESSERA_TRY(instance_.executable->run({.inputs = instance_.inputs,
                                            .parameters = instance_.parameters,
                                            .outputs = instance_.outputs,
-                                           .buffers = instance_.buffers}));
+                                           .buffers = instance_.buffers,
+                                           .times = times}));
     for (const bool is_view : instance_.executable->binding().is_view)
       ++(is_view ? outcome_.figures.views : outcome_.figures.kernels);
     return {};
@@ -141,9 +142,9 @@ Result<void> tessera::engine::run_planned(const PlanEntry& entry, PlanInstance& 
                                           const Needed& needed, std::span<const std::uint32_t> steps,
                                           const PlanKey& key, std::span<const std::int64_t> symbols,
                                           runtime::MemoryPool& pool, std::vector<Computed>& out,
-                                          PlannedOutcome& outcome) {
+                                          PlannedOutcome& outcome, std::vector<runtime::TimedStep>* times) {
   PlannedRun run(entry, instance, key, pool, outcome);
-  TESSERA_TRY(run.run(symbols));
+  TESSERA_TRY(run.run(symbols, times));
   for (std::size_t i = 0; i < entry.results.size(); ++i) {
     const auto [local, result] = entry.results[i];
     Node* node = &needed.node(steps.empty() ? local : steps[local]);

@@ -16,10 +16,11 @@ struct PlannedOutcome {
 };
 
 /// `symbols` are the values of the entry's size symbols. Appends what is kept. `steps` empty means all.
-/// `outcome` comes empty, with memory for its text.
+/// `outcome` comes empty, with memory for its text. `times` may be null.
 [[nodiscard]] Result<void> run_planned(const PlanEntry& entry, PlanInstance& instance, const Needed& needed,
                                        std::span<const std::uint32_t> steps, const PlanKey& key,
                                        std::span<const std::int64_t> symbols, runtime::MemoryPool& pool,
-                                       std::vector<Computed>& out, PlannedOutcome& outcome);
+                                       std::vector<Computed>& out, PlannedOutcome& outcome,
+                                       std::vector<runtime::TimedStep>* times);
 
 }  // namespace tessera::engine

@@ -40,7 +40,8 @@ class ScalarMemory {
 
 }  // namespace
 
-Result<RunFigures> StreamedRun::run(std::span<const std::uint32_t> steps, std::vector<Computed>& out) {
+Result<RunFigures> StreamedRun::run(std::span<const std::uint32_t> steps, std::vector<Computed>& out,
+                                    std::vector<runtime::TimedStep>* times) {
   results_.resize(needed_.size());
   uses_left_.resize(needed_.size());
   const std::size_t count = steps.empty() ? needed_.size() : steps.size();
@@ -50,7 +51,7 @@ Result<RunFigures> StreamedRun::run(std::span<const std::uint32_t> steps, std::v
   for (std::size_t i = 0; i < count; ++i) uses_left_[step_at(i)] = needed_.uses(step_at(i));
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t step = step_at(i);
-    auto done = run_step(step);
+    auto done = times == nullptr ? run_step(step) : run_timed(step, *times);
     if (!done) {
       const Node& node = needed_.node(step);
       return std::move(done).error().at(SourceSpan{node.file == nullptr ? "" : node.file, node.line, 0});
@@ -60,6 +61,15 @@ Result<RunFigures> StreamedRun::run(std::span<const std::uint32_t> steps, std::v
   }
   for (std::size_t i = 0; i < count; ++i) keep(step_at(i), out);
   return figures_;
+}
+
+Result<void> StreamedRun::run_timed(std::uint32_t step, std::vector<runtime::TimedStep>& times) {
+  const std::uint64_t kernels = figures_.kernels;
+  runtime::TimedStep time{.step = step, .begin = std::chrono::steady_clock::now()};
+  TESSERA_TRY(run_step(step));
+  time.end = std::chrono::steady_clock::now();
+  if (figures_.kernels != kernels) times.push_back(time);
+  return {};
 }
 
 Result<void> StreamedRun::run_step(std::uint32_t step) {

@@ -28,12 +28,15 @@ class StreamedRun {
       : device_(device), pool_(pool), needed_(needed) {}
 
   /// Runs the steps (none means all) and appends what is kept. Errors carry the caller's line.
-  [[nodiscard]] Result<RunFigures> run(std::span<const std::uint32_t> steps, std::vector<Computed>& out);
+  /// `times`, if given, gets when each step ran that computed something.
+  [[nodiscard]] Result<RunFigures> run(std::span<const std::uint32_t> steps, std::vector<Computed>& out,
+                                       std::vector<runtime::TimedStep>* times = nullptr);
 
  private:
   using Results = std::vector<Storage>;
 
   [[nodiscard]] Result<void> run_step(std::uint32_t step);
+  [[nodiscard]] Result<void> run_timed(std::uint32_t step, std::vector<runtime::TimedStep>& times);
   [[nodiscard]] Result<void> run_call(std::uint32_t step);
   [[nodiscard]] Result<void> run_function(std::uint32_t step);
   [[nodiscard]] Result<void> allocate_results(std::uint32_t step, std::vector<op::Array>& arrays);

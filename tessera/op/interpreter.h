@@ -16,6 +16,9 @@ struct InterpreterOptions {
   std::int64_t loop_limit = 1'000'000;
   /// The values of scalar parameters by slot; a slot outside has the value it was recorded with.
   std::span<const double> parameters = {};
+  /// How a call is run; empty: by its reference kernel.
+  std::function<Result<std::vector<HostTensor>>(const Card&, std::span<const Array>, const Attributes&)>
+      run_call = {};
 };
 
 /// The results of `function` on `inputs`. Sizes are taken from the inputs, or from `sizes` (one per size

@@ -1,13 +1,24 @@
 // A plan on a device, ready to run again and again.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "tessera/plan/binding.h"
 #include "tessera/runtime/buffer.h"
 
 namespace tessera::runtime {
+
+/// When one step ran.
+struct TimedStep {
+  using Clock = std::chrono::steady_clock;
+
+  std::uint32_t step = 0;
+  std::uint32_t thread = 0;  ///< of the device's, which may run several at once
+  Clock::time_point begin, end;
+};
 
 /// What changes from launch to launch.
 struct Launch {
@@ -17,6 +28,7 @@ struct Launch {
   /// The buffers that the inputs lie in, null where a buffer is not known or may change without a word; may
   /// be empty. What is derived from their contents is kept with them.
   std::span<const Buffer* const> buffers = {};
+  std::vector<TimedStep>* times = nullptr;  ///< given: gets when each step ran that is no view
 };
 
 /// One thread at a time.

@@ -125,7 +125,11 @@ Result<void> HostExecutable::run(const Launch& launch) {
   set_parameters(launch);
   buffers_ = launch.buffers;
   follow_addresses(launch);
+  times_.clear();
+  if (launch.times != nullptr)
+    for (const HostWork& work : work_) times_.push_back({.step = work.step, .begin = {}, .end = {}});
   TESSERA_TRY(run_works());
+  if (launch.times != nullptr) launch.times->insert(launch.times->end(), times_.begin(), times_.end());
   // After an error some have not seen where their arrays are now.
   for (std::size_t i = 0; has_moved_ && i < work_.size(); ++i) work_[i].moved = false;
   has_moved_ = false;
@@ -135,10 +139,11 @@ Result<void> HostExecutable::run(const Launch& launch) {
 Result<void> HostExecutable::run_works() {
   for (std::size_t i = 0; i < work_.size(); ++i) {
     HostWork& work = work_[i];
-    if (work.is_copy)
+    TESSERA_TRY(noted(i, 0, [&]() -> Result<void> {
+      if (!work.is_copy) return finished(work, run_work(i, work));
       copy(work);
-    else
-      TESSERA_TRY(finished(work, run_work(i, work)));
+      return {};
+    }));
   }
   return {};
 }

@@ -42,6 +42,18 @@ class HostExecutable : public Executable {
 
   /// Ends a work that has run: its error gets the line of its step.
   [[nodiscard]] Result<void> finished(const HostWork& work, Result<void> done) const;
+  /// What `run` returns, which runs a work on a thread of the device. When it did is noted if the launch
+  /// asks; several threads may do so, each for other works.
+  template <class F>
+  [[nodiscard]] Result<void> noted(std::size_t index, unsigned thread, F&& run) {
+    if (times_.empty()) return run();
+    TimedStep& time = times_[index];
+    time.thread = thread;
+    time.begin = TimedStep::Clock::now();
+    Result<void> done = run();
+    time.end = TimedStep::Clock::now();
+    return done;
+  }
   /// Copies the input of a copy.
   static void copy(const HostWork& work) { op::copy_elements(work.inputs[0], work.results[0]); }
 
@@ -75,6 +87,7 @@ class HostExecutable : public Executable {
   std::vector<std::uint64_t> cells_;
   std::vector<double> numbers_;
   std::span<const Buffer* const> buffers_;  ///< of the launch
+  std::vector<TimedStep> times_;            ///< by work, of a launch that asks for them
   Ref<Buffer> scratch_;
 };
 

@@ -15,3 +15,5 @@ MemoryFigures tessera::memory() { return Engine::default_engine()->memory(); }
 void tessera::set_memory_limit(std::uint64_t bytes) { Engine::default_engine()->set_memory_limit(bytes); }
 EngineStatistics tessera::stats() { return Engine::default_engine()->statistics(); }
 void tessera::set_seed(std::uint64_t seed) { Engine::default_engine()->set_seed(seed); }
+void tessera::set_profiling(ProfilingLevel level) { Engine::default_engine()->set_profiling(level); }
+Profile tessera::profile() { return Engine::default_engine()->profile(); }

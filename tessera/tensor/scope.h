@@ -33,4 +33,13 @@ void set_memory_limit(std::uint64_t bytes);
 [[nodiscard]] EngineStatistics stats();
 void set_seed(std::uint64_t seed);
 
+using ProfilingLevel = engine::ProfilingLevel;
+using Profile = engine::Profile;
+
+/// Measures the evaluations of the default engine from now on, as far as the level says; what was measured
+/// before is forgotten. `none` ends it.
+void set_profiling(ProfilingLevel level);
+/// What was measured since: to_text() for people, to_json() for chrome://tracing and Perfetto.
+[[nodiscard]] Profile profile();
+
 }  // namespace tessera

@@ -34,6 +34,27 @@ class Compile(unittest.TestCase):
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertEqual(result.stdout, COMPILED)
 
+    def test_descriptions(self):
+        example = ROOT / "examples/describe/particles.json"
+        result = tessera("compile", example, "--device", "cpu")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("launch:\n", result.stdout)
+        self.assertIn("while region 'until_rest'", result.stdout)
+        self.assertIn("ops 'squares', 'total'\n", result.stdout)
+        units = json.loads(tessera("compile", example, "--json").stdout)["sequences"][0]["units"]
+        group = [unit for unit in units if "nodes" in unit]
+        self.assertEqual([unit["nodes"] for unit in group], [["'squares'", "'total'"]])
+        self.assertIn("mul", group[0]["plan"])
+        levels = [unit["level"] for unit in units]
+        self.assertEqual(levels, sorted(levels))
+        self.assertEqual(tessera("compile", example, "--device", "nowhere").returncode, 2)
+        with tempfile.TemporaryDirectory() as folder:
+            broken = pathlib.Path(folder) / "broken.json"
+            broken.write_text(example.read_text().replace('"op": "mul"', '"op": "mull"'))
+            result = tessera("compile", broken)
+            self.assertEqual((result.returncode, result.stdout), (1, ""))
+            self.assertIn("there is no op 'mull'", result.stderr)
+
     def test_disable_and_dump(self):
         result = tessera("compile", "-", "--disable", "simplify_views", "--dump-after", "simplify_algebra", stdin=PROGRAM)
         self.assertEqual(result.returncode, 0, result.stderr)

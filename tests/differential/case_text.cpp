@@ -30,8 +30,8 @@ std::vector<T> words_after(const std::string& line, std::string_view key) {
 std::string tessera::differential::write_case(const Program& program, const Variant& variant,
                                               const std::string& failure) {
   std::string out = cat("# ", one_line(failure), "\n", ir::print(*program.function), rule);
-  out += cat("exact ", variant.exact ? 1 : 0, "\nseed ", variant.seed, "\ndisabled ",
-             join(variant.disabled, " "), "\nsizes ", join(program.sizes, " "), "\nfirst ",
+  out += cat("device ", variant.device, "\nexact ", variant.exact ? 1 : 0, "\nseed ", variant.seed,
+             "\ndisabled ", join(variant.disabled, " "), "\nsizes ", join(program.sizes, " "), "\nfirst ",
              join(program.first_parameters, " "), "\nsecond ", join(program.second_parameters, " "), "\n");
   for (const auto& input : program.inputs)
     out += cat("input ", one_line(ir::print(*compiler::dense_constant(input))), "\n");
@@ -49,6 +49,7 @@ Result<Case> tessera::differential::read_case(const std::string& text) {
   std::istringstream lines(text.substr(cut + rule.size()));
   for (std::string line; std::getline(lines, line);) {
     const std::string key = line.substr(0, line.find(' '));
+    if (key == "device") out.variant.device = line.substr(std::min(line.size(), key.size() + 1));
     if (key == "exact") out.variant.exact = line == "exact 1";
     if (key == "seed") out.variant.seed = words_after<std::uint64_t>(line, key).at(0);
     if (key == "disabled") out.variant.disabled = words_after<std::string>(line, key);

@@ -6,8 +6,10 @@
 #include "tessera/compile/pipeline.h"
 #include "tessera/ir/structural_equal.h"
 #include "tessera/op/validate.h"
+#include "tessera/runtime/cpu/cpu_device.h"
 #include "tessera/runtime/reference/reference_device.h"
 #include "tests/differential/random_values.h"
+#include "tests/differential/roundings.h"
 #include "tests/differential/runs.h"
 
 using namespace tessera;
@@ -25,28 +27,85 @@ compiler::PassOptions pass_options(const Variant& variant) {
   return out;
 }
 
+/// Devices whose plans are checked.
+struct Target {
+  std::shared_ptr<runtime::Device> device;
+  std::shared_ptr<engine::Engine> engine;  ///< makes plans when it first sees something
+};
+
+Target make_target(std::shared_ptr<runtime::Device> device) {
+  engine::EngineOptions options{.device = device};
+  options.plans = {.threshold = 0, .max_entries = 64, .wait = true};
+  return {std::move(device), engine::Engine::create(std::move(options))};
+}
+
+/// The CPU as it is used, by its interpreter alone, and with code that is made quickly. No code is stored:
+/// these kernels are not met again.
+const Target& cpu_target(std::uint64_t seed) {
+  const auto make = [](runtime::cpu::KernelOptions kernels) {
+    static const auto* nowhere = new runtime::cpu::CodeStore("");
+    kernels.store = nowhere;
+    return make_target(std::make_shared<runtime::cpu::CpuDevice>(
+        runtime::cpu::CpuOptions{.threads = 2,
+                                 .kernels = kernels,
+                                 .target = {.name = "cpu", .sources = {compiler::fused_regions()}}}));
+  };
+  static const auto* targets = new std::vector<Target>{make({}), make({.compiles = false}),
+                                                       make({.quality = runtime::cpu::CodeQuality::fast})};
+  return (*targets)[seed % targets->size()];
+}
+
+const Target& reference_target() {
+  static const auto* target = [] {
+    const auto device = std::make_shared<runtime::ReferenceDevice>();
+    return new Target{device, engine::Engine::create({.device = device})};
+  }();
+  return *target;
+}
+
 /// One program and what it should give.
 class Check {
  public:
-  Check(const Program& program, const Variant& variant) : program_(program), variant_(variant) {}
+  Check(const Program& program, const Variant& variant)
+      : program_(program),
+        variant_(variant),
+        target_(is_reference() ? reference_target() : cpu_target(variant.seed)) {}
 
   Verdict run() {
     auto first = run_reference(*program_.function, program_, program_.first_parameters);
     auto second = run_reference(*program_.function, program_, program_.second_parameters);
-    if (!first || !second) return {};
+    if (!first) return failing(first.error());
+    if (!second) return {};
     expected_[0] = *std::move(first);
     expected_[1] = *std::move(second);
     Verdict out{.ran = true};
-    if ((out.failure = laws_broken())) return out;
-    if ((out.failure = compiled_differs())) return out;
+    if (is_reference()) {
+      if ((out.failure = laws_broken())) return out;
+      if ((out.failure = compiled_differs())) return out;
+    }
     if ((out.failure = planned_differs())) return out;
     if (program_.sizes.empty()) out.failure = lazy_differs();
     return out;
   }
 
  private:
+  [[nodiscard]] bool is_reference() const { return variant_.device == "reference"; }
+
   [[nodiscard]] std::span<const double> parameters(int run) const {
     return run == 0 ? program_.first_parameters : program_.second_parameters;
+  }
+
+  /// What is wrong by the reference must be wrong on a device, unless the passes found that no result needs
+  /// it.
+  Verdict failing(const Error& error) {
+    if (is_reference()) return {};
+    const auto compiled = compiler::run_passes(program_.function, plan_options().pipeline);
+    if (!compiled || run_reference(*compiled->function, program_, program_.first_parameters)) return {};
+    Verdict out{.ran = true};
+    const auto got = run_planned(program_, plan_options(), *target_.device, target_.device->target(),
+                                 program_.first_parameters);
+    if (got) out.failure = cat("planned: gives results, not the error: ", error.to_text());
+    return out;
   }
 
   std::optional<std::string> compiled_differs() {
@@ -66,19 +125,24 @@ class Check {
   }
 
   std::optional<std::string> compare(const Results& got, int run) {
-    if (variant_.exact) return difference(expected_[run], got);
-    const auto tolerance = tolerance_of(program_, expected_[run], parameters(run), variant_.seed);
-    return tolerance ? difference_beyond(*tolerance, expected_[run], got) : std::nullopt;
+    if (variant_.exact && is_reference()) return difference(expected_[run], got);
+    if (!roundings_[run])
+      roundings_[run] = std::make_unique<Roundings>(program_, expected_[run], parameters(run), variant_.seed);
+    return roundings_[run]->unexplained(got);
   }
 
-  /// As a plan of single steps or of fused ones, on the reference device, which runs the ops of both.
+  [[nodiscard]] compiler::PlanOptions plan_options() const {
+    compiler::PlanOptions out;
+    out.pipeline = {.passes = pass_options(variant_), .disabled = variant_.disabled};
+    return out;
+  }
+
+  /// As a plan of single steps or of fused ones; the reference device runs the ops of both.
   std::optional<std::string> planned_differs() {
-    static runtime::ReferenceDevice device;
     static const pattern::Target fused{.name = "fused", .sources = {compiler::fused_regions()}};
-    const pattern::Target& target = variant_.seed % 2 == 0 ? device.target() : fused;
-    compiler::PlanOptions options;
-    options.pipeline = {.passes = pass_options(variant_), .disabled = variant_.disabled};
-    const auto got = run_planned(program_, options, device, target, program_.first_parameters);
+    const bool fuses = is_reference() && variant_.seed % 2 != 0;
+    const auto got = run_planned(program_, plan_options(), *target_.device,
+                                 fuses ? fused : target_.device->target(), program_.first_parameters);
     if (!got && got.error().code() == ErrorCode::unsupported) return std::nullopt;
     if (!got) return cat("planned: ", got.error().to_text());
     const auto text = compare(*got, 0);
@@ -87,10 +151,11 @@ class Check {
 
   std::optional<std::string> lazy_differs() {
     for (int run : {0, 1}) {
-      const auto got = run_lazily(program_, parameters(run));
+      const auto got = run_lazily(program_, parameters(run), target_.engine);
       if (!got && got.error().code() == ErrorCode::unsupported) return std::nullopt;
       if (!got) return cat("lazy: ", got.error().to_text());
-      if (auto text = difference(expected_[run], *got)) return cat("lazy, run ", run, ": ", *text);
+      const auto text = is_reference() ? difference(expected_[run], *got) : compare(*got, run);
+      if (text) return cat("lazy, run ", run, ": ", *text);
     }
     return std::nullopt;
   }
@@ -117,14 +182,16 @@ class Check {
 
   const Program& program_;
   const Variant& variant_;
+  const Target& target_;
   Results expected_[2];
+  std::unique_ptr<Roundings> roundings_[2];
 };
 
 }  // namespace
 
-Variant tessera::differential::random_variant(std::uint64_t seed, Numbers numbers) {
+Variant tessera::differential::random_variant(std::uint64_t seed, Numbers numbers, std::string device) {
   Random random(seed ^ 0x9e3779b97f4a7c15ULL);
-  Variant out{.exact = numbers == Numbers::any, .seed = seed};
+  Variant out{.device = std::move(device), .exact = numbers == Numbers::any, .seed = seed};
   if (random.one_in(3)) return out;
   for (const compiler::Pass& pass : compiler::all_passes())
     if (random.one_in(3)) out.disabled.emplace_back(pass.name);

@@ -11,19 +11,24 @@ namespace tessera::differential {
 
 /// Which ways to run a program, chosen by a seed.
 struct Variant {
+  std::string device = "reference";
   bool exact = true;  ///< no bit may change; else passes may round otherwise, and composites are taken apart
   std::vector<std::string> disabled = {};
   std::uint64_t seed = 0;  ///< chooses the composites that are taken apart
 };
 
-[[nodiscard]] Variant random_variant(std::uint64_t seed, Numbers numbers);
+/// On the CPU every result may be rounded otherwise, so that whatever the reference gives is compared by
+/// roundings.h.
+[[nodiscard]] Variant random_variant(std::uint64_t seed, Numbers numbers, std::string device = "reference");
 
 struct Verdict {
-  bool ran = false;  ///< the reference could run it
+  bool ran = false;  ///< the reference could run it, or its error was expected
   std::optional<std::string> failure;
 };
 
-/// Reference, lazy tensors, compiled (with the laws of every pass), each with two sets of parameters.
+/// On the reference: lazy tensors, compiled (with the laws of every pass), as a plan, each with two sets of
+/// parameters. On another device: as a plan and as lazy tensors of an engine that plans at once. What fails
+/// by the reference must fail there.
 [[nodiscard]] Verdict check(const Program& program, const Variant& variant);
 
 /// The smallest program found that still fails, whatever it says.

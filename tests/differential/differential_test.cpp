@@ -34,6 +34,7 @@ TEST(Differential, FoundProgramsStayRight) {
 struct Kind {
   const char* name;
   ProgramOptions options;
+  const char* device = "reference";
 };
 
 class RandomPrograms : public testing::TestWithParam<Kind> {};
@@ -42,12 +43,12 @@ TEST_P(RandomPrograms, AgreeInAllRuns) {
   using Clock = std::chrono::steady_clock;
   const char* given = std::getenv("TESSERA_SEED");
   const std::uint64_t first = given == nullptr ? 1 : std::strtoull(given, nullptr, 10);
-  const auto end = Clock::now() + std::chrono::seconds(5);
+  const auto end = Clock::now() + std::chrono::seconds(4);
   constexpr std::uint64_t least = 20;  // however busy the machine is
   std::uint64_t ran = 0, seed = first;
   for (; Clock::now() < end || ran < least; ++seed) {
     const Program program = random_program(seed, GetParam().options);
-    const Variant variant = random_variant(seed, GetParam().options.numbers);
+    const Variant variant = random_variant(seed, GetParam().options.numbers, GetParam().device);
     const Verdict verdict = check(program, variant);
     ran += verdict.ran ? 1 : 0;
     ASSERT_FALSE(verdict.failure) << "TESSERA_SEED=" << seed << "\n"
@@ -62,7 +63,9 @@ TEST_P(RandomPrograms, AgreeInAllRuns) {
 INSTANTIATE_TEST_SUITE_P(Differential, RandomPrograms,
                          testing::Values(Kind{"any", {}},
                                          Kind{"continuous", {.numbers = Numbers::continuous}},
-                                         Kind{"symbolic", {.symbolic = true}}),
+                                         Kind{"symbolic", {.symbolic = true}}, Kind{"any_on_cpu", {}, "cpu"},
+                                         Kind{"continuous_on_cpu", {.numbers = Numbers::continuous}, "cpu"},
+                                         Kind{"symbolic_on_cpu", {.symbolic = true}, "cpu"}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace

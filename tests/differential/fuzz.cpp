@@ -1,6 +1,6 @@
 // The fuzzer: random programs until the time is over; the first that fails is reduced and written as a file.
 //
-//   tessera_fuzz --minutes 10 --seed 1 --out tests/differential/found
+//   tessera_fuzz --minutes 10 --seed 1 --device cpu --out tests/differential/found
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -19,6 +19,7 @@ struct Arguments {
   double minutes = 1;
   std::uint64_t seed = 1;
   std::string out = ".";
+  std::string device = "reference";
   std::uint64_t most_failures = 1;
 };
 
@@ -28,6 +29,7 @@ Arguments parse(int argc, char** argv) {
     const std::string name = argv[i], value = argv[i + 1];
     if (name == "--minutes") out.minutes = std::atof(value.c_str());
     if (name == "--seed") out.seed = std::strtoull(value.c_str(), nullptr, 10);
+    if (name == "--device") out.device = value;
     if (name == "--out") out.out = value;
     if (name == "--failures") out.most_failures = std::strtoull(value.c_str(), nullptr, 10);
   }
@@ -61,7 +63,7 @@ int run(const Arguments& arguments) {
   for (; Clock::now() < end && failed < arguments.most_failures; ++seed) {
     const ProgramOptions options = options_of(seed);
     const Program program = random_program(seed, options);
-    const Variant variant = random_variant(seed, options.numbers);
+    const Variant variant = random_variant(seed, options.numbers, arguments.device);
     const Verdict verdict = check(program, variant);
     ran += verdict.ran ? 1 : 0;
     if (!verdict.failure) continue;

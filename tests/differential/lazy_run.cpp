@@ -12,9 +12,11 @@ using namespace tessera::differential;
 
 namespace {
 
-Tensor tensor_of(const op::HostTensor& host) {
+using EngineRef = std::shared_ptr<engine::Engine>;
+
+Tensor tensor_of(const op::HostTensor& host, const EngineRef& engine) {
   return from_bytes({host.array().data, host.byte_size()}, {host.shape().begin(), host.shape().end()},
-                    {.dtype = host.dtype()});
+                    {.dtype = host.dtype(), .engine = engine});
 }
 
 op::HostTensor host_of(const Tensor& tensor) {
@@ -29,8 +31,8 @@ op::HostTensor host_of(const Tensor& tensor) {
 /// Records a function as a person would write it with tensors.
 class LazyRun {
  public:
-  LazyRun(const ir::Function& function, std::span<const double> parameters)
-      : function_(function), parameters_(parameters) {}
+  LazyRun(const ir::Function& function, std::span<const double> parameters, const EngineRef& engine)
+      : function_(function), parameters_(parameters), engine_(engine) {}
 
   Tensors operator()(const Tensors& inputs) {
     for (std::size_t i = 0; i < inputs.size(); ++i) values_[*function_.params[i]] = {inputs[i]};
@@ -63,7 +65,7 @@ class LazyRun {
     if (const auto* dense = ir::as<ir::Dense>(expr)) {
       Shape shape;
       for (const ir::Dim& dim : dense->type->shape) shape.push_back(dim.value());
-      return from_bytes(dense->data.span(), shape, {.dtype = dense->type->dtype});
+      return from_bytes(dense->data.span(), shape, {.dtype = dense->type->dtype, .engine = engine_});
     }
     const auto value = scalar(expr);
     TESSERA_CHECK(value.has_value(), "an operand has no value");
@@ -74,7 +76,7 @@ class LazyRun {
       const op::SignedWide integer = value->integer;
       op::storer<op::SignedWide>(value->dtype)(out.array().data, 0, 1, 1, &integer);
     }
-    return tensor_of(out);
+    return tensor_of(out, engine_);
   }
 
   Tensors operands(const std::vector<ir::ExprRef>& list) {
@@ -114,6 +116,7 @@ class LazyRun {
 
   Tensors call(const ir::Call& call) {
     const op::Card& card = detail::card(call.op);
+    if (call.args.empty()) return without_operands(card, call);
     Tensors held(call.args.size());
     detail::CallOperands operands;
     for (std::size_t i = 0; i < call.args.size(); ++i) {
@@ -126,6 +129,15 @@ class LazyRun {
         operands.add(Operand(held[i] = operand(*call.args[i])));
     }
     return detail::call_all(card, operands, call.attrs);
+  }
+
+  /// Such a call says no engine, and would be recorded in the default one.
+  [[nodiscard]] Tensors without_operands(const op::Card& card, const ir::Call& call) const {
+    const auto attributes = value_or_throw(op::complete_attributes(card, call.attrs));
+    Tensors out;
+    for (const auto& result : value_or_throw(op::run_reference(card, {}, attributes)))
+      out.push_back(tensor_of(result, engine_));
+    return out;
   }
 
   /// A scalar is recorded as a number where a tensor beside it says its dtype.
@@ -144,7 +156,7 @@ class LazyRun {
   // ---- regions
 
   [[nodiscard]] Tensors inside(const ir::Function& body, const Tensors& inputs) const {
-    return LazyRun(body, parameters_)(inputs);
+    return LazyRun(body, parameters_, engine_)(inputs);
   }
 
   static Tensors joined(Tensors a, const Tensors& b) {
@@ -186,21 +198,22 @@ class LazyRun {
 
   const ir::Function& function_;
   std::span<const double> parameters_;
+  const EngineRef& engine_;
   ir::NodeTable<Tensors> values_;
 };
 
 }  // namespace
 
-Result<Results> tessera::differential::run_lazily(const Program& program,
-                                                  std::span<const double> parameters) {
+Result<Results> tessera::differential::run_lazily(const Program& program, std::span<const double> parameters,
+                                                  const EngineRef& engine) {
   for (const ir::Function* function : ir::functions_below(*program.function))
     for (const auto& statement : function->body)
       if (ir::is<ir::ScalarType>(statement->targets[0]->type))
         return Error(ErrorCode::unsupported, "a size depends on data");
   try {
     Tensors inputs;
-    for (const auto& input : program.inputs) inputs.push_back(tensor_of(input));
-    const Tensors tensors = LazyRun(*program.function, parameters)(inputs);
+    for (const auto& input : program.inputs) inputs.push_back(tensor_of(input, engine));
+    const Tensors tensors = LazyRun(*program.function, parameters, engine)(inputs);
     eval(tensors);
     Results out;
     for (const Tensor& tensor : tensors) out.push_back(host_of(tensor));

@@ -5,7 +5,6 @@
 
 #include "tessera/base/text.h"
 #include "tessera/op/interpreter.h"
-#include "tests/differential/random_values.h"
 #include "tests/support/compare.h"
 
 using namespace tessera;
@@ -53,47 +52,4 @@ Result<Results> tessera::differential::run_reference(const ir::Function& functio
 std::optional<std::string> tessera::differential::difference(const Results& expected, const Results& got) {
   return compare(expected, got,
                  [](std::size_t, std::size_t, const auto& a, const auto& b) { return same_element(a, b); });
-}
-
-Result<Tolerance> tessera::differential::tolerance_of(const Program& program, const Results& expected,
-                                                      std::span<const double> parameters,
-                                                      std::uint64_t seed) {
-  constexpr double step = 0x1p-22;  // four roundings of an f32
-  Tolerance out;
-  for (const auto& result : expected)
-    out.of_results.emplace_back(static_cast<std::size_t>(result.size()), 0.0);
-  Random random(seed);
-  for (int run = 0; run < 3; ++run) {
-    Program moved = program;
-    for (op::HostTensor& input : moved.inputs) {
-      if (!ir::is_float(input.dtype())) continue;
-      auto values = fixture::doubles(input);
-      for (double& v : values) v += (random.one_in(2) ? step : -step) * (1 + std::abs(v));
-      input = fixture::converted(op::HostTensor::of<double>(ir::Dtype::f64, input.shape(), values),
-                                 input.dtype());
-    }
-    const Results near = TESSERA_TRY(run_reference(*program.function, moved, parameters));
-    (void)compare(expected, near, [&](std::size_t i, std::size_t k, const auto& a, const auto& b) {
-      double& most = out.of_results[i][k];
-      const double moves = std::abs(a.number - b.number);
-      most = std::isnan(moves) ? std::numeric_limits<double>::infinity() : std::max(most, moves);
-      return true;
-    });
-  }
-  for (std::size_t i = 0; i < expected.size(); ++i)
-    for (std::size_t k = 0; k < out.of_results[i].size(); ++k) {
-      const double size =
-          std::abs(fixture::element(expected[i].array(), static_cast<std::int64_t>(k)).number);
-      out.of_results[i][k] = 64 * (out.of_results[i][k] + step * (1 + size));
-    }
-  return out;
-}
-
-std::optional<std::string> tessera::differential::difference_beyond(const Tolerance& tolerance,
-                                                                    const Results& expected,
-                                                                    const Results& got) {
-  return compare(expected, got, [&](std::size_t i, std::size_t k, const auto& a, const auto& b) {
-    return same_element(a, b) || !std::isfinite(tolerance.of_results[i][k]) ||
-           std::abs(a.number - b.number) <= tolerance.of_results[i][k];
-  });
 }

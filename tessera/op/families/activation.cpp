@@ -74,9 +74,10 @@ struct Gelu {
     return {0.5 * x[0] * (1.0 + unary("erf", x[0] * inverse_sqrt2))};
   }
 };
+/// 0.5 x (1 + tanh(u)), written as x / (1 + exp(-2u)): where tanh(u) is nearly -1 nothing cancels.
 struct GeluTanh {
   static auto value(const auto& x) {
-    return 0.5 * x * (1.0 + tanh(sqrt_two_over_pi * (x + gelu_cubic * x * x * x)));
+    return x / (1.0 + exp(-2.0 * sqrt_two_over_pi * (x + gelu_cubic * x * x * x)));
   }
   static Values gradient(GradientCall& g) {
     const Value x = g.x(), square = x * x;
@@ -86,7 +87,7 @@ struct GeluTanh {
   }
   static Values decompose(Builder&, const CallInfo&, std::span<const Value> x) {
     const Value cube = x[0] * x[0] * x[0];
-    return {0.5 * x[0] * (1.0 + unary("tanh", sqrt_two_over_pi * (x[0] + gelu_cubic * cube)))};
+    return {x[0] / (1.0 + unary("exp", -2.0 * sqrt_two_over_pi * (x[0] + gelu_cubic * cube)))};
   }
 };
 struct Sigmoid {

@@ -175,18 +175,6 @@ Result<void> run_one_hot(const CallInfo& call, std::span<const Array> inputs,
   return {};
 }
 
-Values decompose_one_hot(Builder& b, const CallInfo& call, std::span<const Value> inputs) {
-  const Dim& depth = call.size("depth");
-  const Value given = cast(inputs[0], Dtype::i64), zero = b.constant(0, Dtype::i64);
-  const std::size_t axis = value_or_throw(call.axis(call.integer("axis"), given.rank() + 1));
-  const Value indices = where(b.call("lt", {given, zero}), given + b.extent(depth), given);
-  Shape as_axis(given.rank() + 1, Dim(1));
-  as_axis[axis] = depth;
-  const Value places = reshape(range(b, 0, depth), as_axis);
-  const Value column = b.call("unsqueeze", {indices}, {{"axes", std::vector{call.integer("axis")}}});
-  return {where(b.call("eq", {column, places}), inputs[1], inputs[2])};
-}
-
 // ---- nonzero
 
 Result<ValueTypes> infer_nonzero(const CallInfo& call) {
@@ -272,12 +260,10 @@ constexpr Card cards[] = {
      .inputs = one_hot_inputs,
      .attributes = one_hot_attributes,
      .T = all_dtypes,
-     .traits = {.composite = true},
      .oracle = "torch:nn.functional.one_hot",
      .infer = infer_one_hot,
      .reference = run_one_hot,
-     .no_gradient = "`on` and `off` are settings",
-     .decompose = decompose_one_hot},
+     .no_gradient = "`on` and `off` are settings"},
 };
 
 }  // namespace

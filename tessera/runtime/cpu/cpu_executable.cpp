@@ -121,10 +121,11 @@ Result<void> CpuExecutable::run_task(const Task& task, Place place) {
   for (const plan::StepId step : task) {
     if (work_of_[step] == no_work) continue;
     const HostWork& work = works()[work_of_[step]];
-    if (work.is_copy)
+    TESSERA_TRY(noted(work_of_[step], place.thread, [&]() -> Result<void> {
+      if (!work.is_copy) return finished(work, run_step(work_of_[step], place));
       copy(work);
-    else
-      TESSERA_TRY(finished(work, run_step(work_of_[step], place)));
+      return {};
+    }));
   }
   return {};
 }

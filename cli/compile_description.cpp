@@ -1,0 +1,140 @@
+#include "cli/compile_description.h"
+
+#include <cstdio>
+
+#include "cli/files.h"
+#include "tessera/base/json.h"
+#include "tessera/compile/plan_function.h"
+#include "tessera/describe/op_group.h"
+#include "tessera/describe/read_json.h"
+#include "tessera/engine/devices.h"
+
+using namespace tessera;
+using namespace tessera::cli;
+using description::Grouping;
+using description::OpGroup;
+using description::Program;
+using description::StepKind;
+using description::Unit;
+
+namespace {
+
+/// A description that is valid, and what each group of it becomes.
+struct Compiled {
+  std::shared_ptr<const Program> program;
+  Grouping grouping;
+  std::vector<plan::PlanRef> plans;  ///< by group
+};
+
+Result<Compiled> compile(std::shared_ptr<const Program> program, const CompileOptions& options,
+                         const pattern::Target& target) {
+  Compiled out{std::move(program), {}, {}};
+  out.grouping = TESSERA_TRY(description::group_ops(*out.program));
+  const compiler::PlanOptions how{.pipeline = pipeline_options(options)};
+  for (const OpGroup& group : out.grouping.groups)
+    out.plans.push_back(TESSERA_TRY(compiler::plan_function(group.function, target, how)).plan);
+  return out;
+}
+
+std::string title(const Program& program, std::uint32_t scope) {
+  if (scope == 0) return "launch";
+  const auto& [region, branch, parent, depth] = program.graph.scopes[scope];
+  return cat(to_string(program.description->regions[region].kind), " region ",
+             description::shown(program.description->regions[region].id), ", branch ", branch);
+}
+
+std::string step_text(const Program& program, const description::Step& step) {
+  switch (step.kind) {
+    case StepKind::node: {
+      const auto& node = program.description->nodes[step.index];
+      return cat(to_string(node.kind), " node ", description::shown(node.id), ": ", printable(node.call));
+    }
+    case StepKind::region:
+      return cat(to_string(program.description->regions[step.index].kind), " region ",
+                 description::shown(program.description->regions[step.index].id));
+    case StepKind::reset_counter:
+      return cat("reset the counter of ", description::shown(program.graph.buffers[step.index].name));
+    case StepKind::zero:
+      return cat("zero ", description::shown(program.graph.buffers[step.index].name));
+  }
+  return "";
+}
+
+std::vector<std::string> node_names(const Program& program, const OpGroup& group) {
+  std::vector<std::string> out;
+  for (const std::uint32_t node : group.nodes)
+    out.push_back(description::shown(program.description->nodes[node].id));
+  return out;
+}
+
+std::string indented(const std::string& text) {
+  std::string out = "      ";
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    out += text[i];
+    if (text[i] == '\n' && i + 1 < text.size()) out += "      ";
+  }
+  return out;
+}
+
+std::string unit_text(const Compiled& compiled, std::uint32_t scope, const Unit& unit) {
+  const Program& program = *compiled.program;
+  const std::string level = cat("  level ", unit.level, ": ");
+  if (!unit.is_group)
+    return cat(level, step_text(program, program.schedule.sequences[scope].steps[unit.index]), "\n");
+  const OpGroup& group = compiled.grouping.groups[unit.index];
+  return cat(level, "ops ", join(node_names(program, group), ", "), "\n",
+             indented(plan::to_text(*compiled.plans[unit.index])));
+}
+
+void print_text(const Compiled& compiled) {
+  std::string out;
+  for (std::uint32_t scope = 0; scope < compiled.grouping.units.size(); ++scope) {
+    out += cat(title(*compiled.program, scope), ":\n");
+    for (const Unit& unit : compiled.grouping.units[scope]) out += unit_text(compiled, scope, unit);
+  }
+  std::fwrite(out.data(), 1, out.size(), stdout);
+}
+
+void print_json(const Compiled& compiled) {
+  const Program& program = *compiled.program;
+  JsonWriter json(JsonWriter::Style::indented);
+  json.begin_object().key("sequences").begin_array();
+  for (std::uint32_t scope = 0; scope < compiled.grouping.units.size(); ++scope) {
+    json.begin_object().member("name", title(program, scope)).key("units").begin_array();
+    for (const Unit& unit : compiled.grouping.units[scope]) {
+      json.begin_object().member("level", unit.level);
+      if (unit.is_group)
+        json.member("nodes", node_names(program, compiled.grouping.groups[unit.index]))
+            .member("plan", plan::to_text(*compiled.plans[unit.index]));
+      else
+        json.member("step", step_text(program, program.schedule.sequences[scope].steps[unit.index]));
+      json.end_object();
+    }
+    json.end_array().end_object();
+  }
+  json.end_array().end_object();
+  std::printf("%s\n", json.text().c_str());
+}
+
+}  // namespace
+
+bool tessera::cli::is_description(const std::string& path) {
+  constexpr std::string_view ending = ".json";
+  return path.size() > ending.size() && path.ends_with(ending);
+}
+
+Result<Answer> tessera::cli::compile_description(const CompileOptions& options, const std::string& device) {
+  const auto target = TESSERA_TRY(engine::find_device(device));
+  std::string text = TESSERA_TRY(read_text(options.file));
+  auto reading = TESSERA_TRY(description::read_description(shown(options.file), std::move(text)));
+  auto validation = description::validate(
+      std::make_shared<const description::Description>(std::move(reading.description)), nullptr);
+  reading.problems.add(std::move(validation.report));
+  if (!reading.problems.ok() || validation.program == nullptr) {
+    std::fprintf(stderr, "%s", reading.problems.to_text().c_str());
+    return Answer::no;
+  }
+  const Compiled compiled = TESSERA_TRY(compile(std::move(validation.program), options, target->target()));
+  options.json ? print_json(compiled) : print_text(compiled);
+  return Answer::yes;
+}

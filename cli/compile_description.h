@@ -1,0 +1,18 @@
+// What `compile` makes of a graph description.
+#pragma once
+
+#include <string>
+
+#include "cli/command.h"
+#include "cli/compile_options.h"
+
+namespace tessera::cli {
+
+/// Whether a file is taken for a description: its name ends in .json.
+[[nodiscard]] bool is_description(const std::string& path);
+
+/// Prints what runs at each level: groups of op nodes with the plans a device would run, and all other steps.
+/// The answer is no if the description is not valid.
+[[nodiscard]] Result<Answer> compile_description(const CompileOptions& options, const std::string& device);
+
+}  // namespace tessera::cli

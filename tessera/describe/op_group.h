@@ -1,0 +1,48 @@
+// Op nodes of one block that can run as one program, so that a compiler sees them together.
+//
+// A launch or a branch is a list of units: groups of op nodes, and all other steps one by one. Units of one
+// level do not wait for each other. Which steps are one group follows from the waits alone, so that any order
+// the schedule allows stays allowed.
+#pragma once
+
+#include <vector>
+
+#include "tessera/describe/validate.h"
+#include "tessera/ir/function.h"
+
+namespace tessera::description {
+
+/// A number of a node, which is a parameter of the group's function.
+struct GroupNumber {
+  std::uint32_t node = 0;
+  std::uint32_t pin = 0;
+};
+
+struct OpGroup {
+  std::vector<std::uint32_t> nodes;  ///< in the order of the schedule
+  /// Of what the nodes read from outside, giving what others see of what they write. The same nodes on other
+  /// buffers have an equal function.
+  ir::FunctionRef function;
+  std::vector<std::uint32_t> inputs;   ///< buffers, by parameter
+  std::vector<std::uint32_t> results;  ///< buffers, by result
+  std::vector<GroupNumber> numbers;    ///< by slot
+};
+
+struct Unit {
+  bool is_group = false;
+  std::uint32_t index = 0;  ///< the group, or the step of the sequence
+  std::uint32_t level = 0;
+};
+
+struct Grouping {
+  std::vector<OpGroup> groups;
+  std::vector<std::vector<Unit>> units;  ///< by sequence, in an order that respects all waits
+};
+
+/// Every op node is in a group, except those whose results differ from call to call.
+[[nodiscard]] Result<Grouping> group_ops(const Program& program);
+
+/// Every step is a unit.
+[[nodiscard]] Grouping one_by_one(const Program& program);
+
+}  // namespace tessera::description

@@ -1,0 +1,112 @@
+#include "tessera/engine/op_compiler.h"
+
+#include <algorithm>
+
+using namespace tessera;
+using namespace tessera::engine;
+using plan::Place;
+using plan::Where;
+
+namespace {
+
+bool overlap(const op::Array& a, const op::Array& b) {
+  const auto bytes = [](const op::Array& array) {
+    return array.size() * static_cast<std::int64_t>(ir::size_of(array.dtype));
+  };
+  return a.data < b.data + bytes(b) && b.data < a.data + bytes(a);
+}
+
+/// A plan on a device. Results go where they belong at once if nothing still reads what lies there.
+class PlanProgram final : public description::OpProgram {
+ public:
+  PlanProgram(std::shared_ptr<runtime::Device> device, plan::PlanRef plan,
+              std::unique_ptr<runtime::Executable> executable)
+      : device_(std::move(device)), plan_(std::move(plan)), executable_(std::move(executable)) {
+    for (const auto& buffer : executable_->binding().buffers)
+      staging_.emplace_back(static_cast<std::size_t>(buffer.bytes));
+  }
+
+  Result<void> run(std::span<const op::Array> inputs, std::span<const std::uint64_t> numbers,
+                   std::span<const op::Array> results) override {
+    inputs_.clear();
+    for (const op::Array& input : inputs) inputs_.push_back(input.data);
+    choose_outputs(inputs, results);
+    TESSERA_TRY(executable_->run({.inputs = inputs_, .parameters = numbers, .outputs = outputs_}));
+    return copy_results(results);
+  }
+
+ private:
+  /// A result is computed in its own memory, unless an input lies there or the plan lays it out otherwise.
+  void choose_outputs(std::span<const op::Array> inputs, std::span<const op::Array> results) {
+    outputs_.clear();
+    for (auto& staging : staging_) outputs_.push_back(staging.data());
+    is_copied_.assign(results.size(), true);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const Place& place = executable_->binding().output(*plan_, i);
+      if (place.where != Where::output || outputs_[place.index] != staging_[place.index].data()) continue;
+      const bool is_read = std::any_of(inputs.begin(), inputs.end(),
+                                       [&](const op::Array& input) { return overlap(input, results[i]); });
+      const auto bytes = results[i].size() * static_cast<std::int64_t>(ir::size_of(results[i].dtype));
+      const bool fits = executable_->binding().buffers[place.index].bytes <= bytes;
+      if (is_read || !fits || place.layout != op::contiguous(results[i].shape())) continue;
+      outputs_[place.index] = results[i].data;
+      is_copied_[i] = false;
+    }
+  }
+
+  /// What is a part of an input is taken out before anything is written over inputs.
+  Result<void> copy_results(std::span<const op::Array> results) {
+    std::vector<op::HostTensor> parts(results.size());
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const Place& place = executable_->binding().output(*plan_, i);
+      if (place.where != Where::input) continue;
+      parts[i] = TESSERA_TRY(op::HostTensor::allocate(results[i].dtype, results[i].shape()));
+      op::copy_elements({results[i].dtype, place.layout, inputs_[place.index]}, parts[i].array());
+    }
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const Place& place = executable_->binding().output(*plan_, i);
+      if (place.where == Where::input)
+        op::copy_elements(parts[i].array(), results[i]);
+      else if (is_copied_[i])
+        op::copy_elements({results[i].dtype, place.layout, outputs_[place.index]}, results[i]);
+    }
+    return {};
+  }
+
+  std::shared_ptr<runtime::Device> device_;
+  plan::PlanRef plan_;
+  std::unique_ptr<runtime::Executable> executable_;
+  std::vector<std::vector<std::byte>> staging_;  // by buffer of the binding
+  // Of the run at hand.
+  std::vector<std::byte*> inputs_, outputs_;
+  std::vector<bool> is_copied_;
+};
+
+class DeviceCompiler final : public description::OpCompiler {
+ public:
+  DeviceCompiler(std::shared_ptr<runtime::Device> device, compiler::PlanOptions options)
+      : device_(std::move(device)), options_(std::move(options)) {}
+
+  Result<std::shared_ptr<description::OpProgram>> compile(const ir::FunctionRef& function) override {
+    const auto planned = TESSERA_TRY(compiler::plan_function(function, device_->target(), options_));
+    auto executable = TESSERA_TRY(device_->load(planned.plan, pool_));
+    std::vector<op::Layout> layouts;
+    for (const plan::ValueId input : planned.plan->inputs)
+      layouts.push_back(op::contiguous(*ir::constant_shape(planned.plan->values[input].type.shape)));
+    TESSERA_TRY(executable->prepare({}, layouts));
+    return std::shared_ptr<description::OpProgram>(
+        std::make_shared<PlanProgram>(device_, planned.plan, std::move(executable)));
+  }
+
+ private:
+  std::shared_ptr<runtime::Device> device_;
+  std::shared_ptr<runtime::MemoryPool> pool_ = runtime::MemoryPool::create();
+  compiler::PlanOptions options_;
+};
+
+}  // namespace
+
+std::shared_ptr<description::OpCompiler> tessera::engine::make_op_compiler(
+    std::shared_ptr<runtime::Device> device, compiler::PlanOptions options) {
+  return std::make_shared<DeviceCompiler>(std::move(device), std::move(options));
+}

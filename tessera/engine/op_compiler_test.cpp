@@ -1,0 +1,350 @@
+#include "tessera/engine/op_compiler.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "tessera/describe/test_graph.h"
+#include "tessera/engine/devices.h"
+
+using namespace tessera;
+using namespace tessera::description;
+using description::fixture::fill_kernel;
+using description::fixture::make_graph;
+using description::fixture::map_kernel;
+using description::fixture::Memory;
+using description::fixture::update_kernel;
+using Floats = std::vector<float>;
+
+namespace {
+
+Parameter from(std::string name, std::string buffer) {
+  return read(std::move(name), {.buffer = std::move(buffer)});
+}
+Parameter to(std::string buffer) { return write("y", {.buffer = std::move(buffer)}); }
+
+class Compiled : public testing::TestWithParam<const char*> {
+ protected:
+  [[nodiscard]] HostOptions options() const {
+    return {.compiler = engine::make_op_compiler(*engine::find_device(GetParam()))};
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Devices, Compiled, testing::Values("reference", "cpu"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST_P(Compiled, OpsOfABlockAreOneProgramAroundKernels) {
+  Builder b;
+  b.external("x", Dtype::f32, {4}).external("y", Dtype::f32, {4}).temporary("t", Dtype::f32, {4});
+  b.temporary("u", Dtype::f32, {4}).temporary("v", Dtype::f32, {4});
+  b.op("double", "add", {from("a", "x"), from("b", "x"), to("t")});
+  b.op("square", "square", {from("x", "t"), to("u")});
+  b.kernel("minus", map_kernel([](float v) { return v - 1; }), {from("x", "u"), to("v")});
+  b.op("negative", "neg", {from("x", "v"), to("y")});
+  Memory memory;
+  memory.add<float>("x", {0, 1, 2, 3}).add<float>("y", {0, 0, 0, 0});
+  const auto graph = make_graph(b, memory, options());
+  ASSERT_TRUE(graph->launch());
+  EXPECT_EQ(memory.get<float>("y"), (Floats{1, -3, -15, -35}));
+  memory.set<float>("x", {1, 1, 1, 1});
+  ASSERT_TRUE(graph->launch());
+  EXPECT_EQ(memory.get<float>("y"), (Floats{-3, -3, -3, -3}));
+}
+
+TEST_P(Compiled, AGroupMayWriteWhereItReads) {
+  Builder b;
+  b.external("x", Dtype::f32, {2, 2}).external("y", Dtype::f32, {2, 2}).temporary("t", Dtype::f32, {2, 2});
+  b.op("turn", "transpose", {from("x", "x"), to("t")}).op("back", "identity", {from("x", "t"), to("x")});
+  b.op("sum", "add", {from("a", "x"), from("b", "t"), to("y")}).dependency("turn", "back");
+  Memory memory;
+  memory.add<float>("x", {1, 2, 3, 4}).add<float>("y", {0, 0, 0, 0});
+  const auto graph = make_graph(b, memory, options());
+  ASSERT_TRUE(graph->launch());
+  EXPECT_EQ(memory.get<float>("x"), (Floats{1, 3, 2, 4}));
+  EXPECT_EQ(memory.get<float>("y"), (Floats{2, 6, 4, 8}));
+  ASSERT_TRUE(graph->launch());
+  EXPECT_EQ(memory.get<float>("x"), (Floats{1, 2, 3, 4}));
+}
+
+TEST_P(Compiled, NumbersStayHotAndMemoryCanBeBoundElsewhere) {
+  Builder b;
+  b.external("x", Dtype::f32, {2}).external("y", Dtype::f32, {2});
+  b.op("leaky", "leaky_relu", {from("x", "x"), to("y")});
+  Memory memory;
+  memory.add<float>("x", {-1, 1}).add<float>("y", {0, 0});
+  const auto graph = make_graph(b, memory, options());
+  ASSERT_TRUE(graph->set_number("leaky", "alpha", 0.5));
+  EXPECT_EQ(graph->update().tier, Tier::hot);
+  ASSERT_TRUE(graph->launch());
+  EXPECT_EQ(memory.get<float>("y"), (Floats{-0.5, 1}));
+  Floats other{-4, 8};
+  ASSERT_TRUE(graph->bind("x", std::as_writable_bytes(std::span(other))));
+  EXPECT_EQ(graph->update().tier, Tier::warm);
+  ASSERT_TRUE(graph->launch());
+  EXPECT_EQ(memory.get<float>("y"), (Floats{-2, 8}));
+}
+
+TEST_P(Compiled, BodiesOfRegionsAreCompiledToo) {
+  Builder b;
+  b.external("x", Dtype::f32, {2}).external("n", Dtype::i64, {}).temporary("t", Dtype::f32, {2}, "loop");
+  b.for_count_in("loop", "n").within("loop");
+  b.op("half", "mul", {from("a", "x"), scalar("b", 0.5), to("t")});
+  b.op("more", "add", {from("a", "t"), scalar("b", 1.0), to("x")}).dependency("half", "more");
+  Memory memory;
+  memory.add<float>("x", {8, 16}).add<std::int64_t>("n", {3});
+  const auto graph = make_graph(b, memory, options());
+  ASSERT_TRUE(graph->launch());
+  EXPECT_EQ(memory.get<float>("x"), (Floats{2.75, 3.75}));
+  memory.set<std::int64_t>("n", {0});
+  ASSERT_TRUE(graph->launch());
+  EXPECT_EQ(memory.get<float>("x"), (Floats{2.75, 3.75}));
+}
+
+TEST_P(Compiled, AnErrorNamesTheNodeAndLeavesInputs) {
+  Builder b;
+  b.block("search").in_block("search");
+  b.external("x", Dtype::f32, {3}).external("i", Dtype::i64, {1}).external("y", Dtype::f32, {1});
+  b.temporary("t", Dtype::f32, {3});
+  b.op("twice", "add", {from("a", "x"), from("b", "x"), to("t")});
+  b.op("pick", "gather", {from("x", "t"), from("indices", "i"), to("y")});
+  Memory memory;
+  memory.add<float>("x", {1, 2, 3}).add<std::int64_t>("i", {7}).add<float>("y", {0});
+  const auto graph = make_graph(b, memory, options());
+  const auto failed = graph->launch();
+  ASSERT_FALSE(failed);
+  EXPECT_NE(failed.error().message().find("node 'pick' of block 'search': gather: index 7"),
+            std::string::npos)
+      << failed.error().to_text();
+  memory.set<std::int64_t>("i", {2});
+  ASSERT_TRUE(graph->launch());
+  EXPECT_EQ(memory.get<float>("y"), (Floats{6}));
+}
+
+TEST_P(Compiled, ProfilesNameTheNodesThatRanTogether) {
+  Builder b;
+  b.block("one").in_block("one");
+  b.external("x", Dtype::f32, {2}).external("y", Dtype::f32, {2}).temporary("t", Dtype::f32, {2});
+  b.op("first", "exp", {from("x", "x"), to("t")}).op("second", "neg", {from("x", "t"), to("y")});
+  Memory memory;
+  memory.add<float>("x", {0, 0}).add<float>("y", {0, 0});
+  HostOptions with = options();
+  with.profiling = ProfilingLevel::per_kernel;
+  const auto graph = make_graph(b, memory, std::move(with));
+  const auto report = graph->launch();
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->profile.kernels[0].joined_with, "");
+  EXPECT_EQ(report->profile.kernels[1].joined_with, "first");
+  EXPECT_EQ(report->profile.blocks[0].time, report->profile.kernels[0].time);
+}
+
+TEST_P(Compiled, Trap_G4_WhatASkippedIfWritesIsZero) {
+  Builder b;
+  b.external("on", Dtype::i32, {1}).external("x", Dtype::f32, {3}).external("y", Dtype::f32, {3});
+  b.if_("maybe", "on").within("maybe").op("root", "sqrt", {from("x", "x"), to("y")});
+  Memory memory;
+  memory.add<std::int32_t>("on", {1}).add<float>("x", {1, 4, 9}).add<float>("y", {7, 7, 7});
+  const auto graph = make_graph(b, memory, options());
+  ASSERT_TRUE(graph->launch());
+  EXPECT_EQ(memory.get<float>("y"), (Floats{1, 2, 3}));
+  memory.set<std::int32_t>("on", {0});
+  ASSERT_TRUE(graph->launch());
+  EXPECT_EQ(memory.get<float>("y"), (Floats{0, 0, 0}));
+}
+
+TEST_P(Compiled, Trap_G3_MemoryOfATemporaryIsTakenOverWithinAGroup) {
+  Builder b;
+  b.external("x", Dtype::f32, {64}).external("y", Dtype::f32, {64});
+  for (int i = 0; i < 6; ++i) b.temporary(cat("t", i), Dtype::f32, {64});
+  b.kernel("load", map_kernel([](float v) { return v + 1; }), {from("x", "x"), to("t0")});
+  for (int i = 0; i < 5; ++i)
+    b.op(cat("n", i), "add", {from("a", cat("t", i)), scalar("b", 1.0), to(cat("t", i + 1))});
+  b.kernel("store", map_kernel([](float v) { return 2 * v; }), {from("x", "t5"), to("y")});
+  Memory memory;
+  memory.add<float>("x", Floats(64, 1.0F)).add<float>("y", Floats(64, 0.0F));
+  const auto graph = make_graph(b, memory, options());
+  const auto program = *graph->program();
+  EXPECT_LT(program->schedule.memory.shared_bytes, program->schedule.memory.without_reuse);
+  for (int launch = 0; launch < 2; ++launch) {
+    ASSERT_TRUE(graph->launch());
+    EXPECT_EQ(memory.get<float>("y"), Floats(64, 14.0F));
+  }
+}
+
+TEST_P(Compiled, Trap_G12_AWhileOfOpsStopsAtItsLimit) {
+  Builder b;
+  b.external("go", Dtype::f32, {1}).temporary("t", Dtype::f32, {1}, "forever");
+  b.while_("forever", "go", 9).within("forever");
+  b.op("grow", "add", {from("a", "go"), scalar("b", 1.0), to("t")});
+  b.op("keep", "identity", {from("x", "t"), to("go")}).dependency("grow", "keep");
+  Memory memory;
+  memory.add<float>("go", {1});
+  const auto graph = make_graph(b, memory, options());
+  const auto launched = graph->launch();
+  ASSERT_FALSE(launched);
+  EXPECT_NE(launched.error().message().find("while region 'forever' did not end within its limit of 9"),
+            std::string::npos)
+      << launched.error().to_text();
+  memory.set<float>("go", {0});
+  ASSERT_TRUE(graph->launch());
+  EXPECT_EQ(memory.get<float>("go"), (Floats{0}));
+}
+
+TEST_P(Compiled, Trap_G14_AResizeReachesEveryProgram) {
+  Builder b;
+  b.external("x", Dtype::f32, {4}).external("y", Dtype::f32, {4}).graph("state", Dtype::f32, {4});
+  b.op("copy", "identity", {from("x", "x"), to("state")});
+  b.kernel("more", update_kernel([](float v) { return v + 1; }), {read_write("x", {.buffer = "state"})});
+  b.op("twice", "add", {from("a", "state"), from("b", "x"), to("y")});
+  Memory memory;
+  memory.add<float>("x", {1, 2, 3, 4}).add<float>("y", {0, 0, 0, 0});
+  const auto graph = make_graph(b, memory, options());
+  ASSERT_TRUE(graph->launch());
+  EXPECT_EQ(memory.get<float>("y"), (Floats{3, 5, 7, 9}));
+  Floats x(6, 5.0F), y(6, 0.0F);
+  ASSERT_TRUE(graph->bind("x", std::as_writable_bytes(std::span(x)), Extents{6}));
+  ASSERT_TRUE(graph->bind("y", std::as_writable_bytes(std::span(y)), Extents{6}));
+  ASSERT_TRUE(graph->resize("state", {6}));
+  const UpdateReport report = graph->update();
+  ASSERT_FALSE(report.error) << report.error->to_text();
+  EXPECT_EQ(report.tier, Tier::warm);
+  ASSERT_TRUE(graph->launch());
+  EXPECT_EQ(y, Floats(6, 11.0F));
+}
+
+/// Ten blocks of a few ops, each on what the one before gives.
+Builder ten_blocks(std::string_view last_op = "tanh") {
+  Builder b;
+  b.external("x0", Dtype::f32, {16});
+  for (int i = 0; i < 10; ++i) {
+    const auto name = [&](std::string_view what) { return cat(what, i); };
+    b.block(name("block")).in_block(name("block"));
+    b.external(cat("x", i + 1), Dtype::f32, {16});
+    b.temporary(name("t"), Dtype::f32, {16}).temporary(name("u"), Dtype::f32, {16});
+    b.op(name("scale"), "mul", {from("a", name("x")), scalar("b", 0.5 + i), to(name("t"))});
+    b.op(name("shift"), "add", {from("a", name("t")), from("b", name("x")), to(name("u"))});
+    b.op(name("end"), i == 4 ? std::string(last_op) : "tanh", {from("x", name("u")), to(cat("x", i + 1))});
+  }
+  return b;
+}
+
+Memory memory_of_ten_blocks() {
+  Memory out;
+  for (int i = 0; i <= 10; ++i) out.add<float>(cat("x", i), Floats(16, 0.25F));
+  return out;
+}
+
+TEST_P(Compiled, ARebuildCompilesTheBlockThatChanged) {
+  Builder b = ten_blocks();
+  Memory memory = memory_of_ten_blocks();
+  const auto graph = make_graph(b, memory, options());
+  ASSERT_TRUE(graph->launch());
+  Builder changed = ten_blocks("sigmoid");
+  ASSERT_TRUE(graph->set_description(*changed.finish()));
+  const UpdateReport report = graph->update();
+  ASSERT_FALSE(report.error) << report.error->to_text();
+  EXPECT_EQ(report.tier, Tier::cold);
+  EXPECT_EQ(report.programs, 1U);
+  EXPECT_EQ(report.interpreted, 0U);
+  ASSERT_TRUE(graph->launch());
+  const Floats patched = memory.get<float>("x10");
+  Memory fresh_memory = memory_of_ten_blocks();
+  ASSERT_TRUE(make_graph(changed, fresh_memory, options())->launch());
+  EXPECT_EQ(patched, fresh_memory.get<float>("x10"));
+}
+
+TEST_P(Compiled, Trap_G5_ARebuildThatFailsKeepsTheProgramsThatWork) {
+  Builder b = ten_blocks();
+  Memory memory = memory_of_ten_blocks();
+  const auto graph = make_graph(b, memory, options());
+  ASSERT_TRUE(graph->launch());
+  const Floats before = memory.get<float>("x10");
+  Builder broken = ten_blocks("no_such_op");
+  ASSERT_TRUE(graph->set_description(*broken.finish()));
+  EXPECT_TRUE(graph->update().error);
+  memory.set<float>("x10", Floats(16, 0.0F));
+  ASSERT_TRUE(graph->launch());
+  EXPECT_EQ(memory.get<float>("x10"), before);
+  ASSERT_TRUE(graph->set_description(*ten_blocks().finish()));
+  const UpdateReport again = graph->update();
+  ASSERT_FALSE(again.error);
+  EXPECT_EQ(again.programs, 0U);
+}
+
+// ---- random graphs
+
+/// Nodes on a few buffers, in blocks at random, some of them kernels, some in loops and branches. Values stay
+/// small numbers that floats hold exactly, so that no rounding hides a difference.
+Builder random_graph(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto below = [&](std::uint64_t n) { return static_cast<int>(random() % n); };
+  Builder b;
+  for (int i = 0; i < 3; ++i) b.block(cat("b", i)).external(cat("e", i), Dtype::f32, {4});
+  b.graph("g0", Dtype::f32, {4}).graph("g1", Dtype::f32, {4});
+  std::vector<std::string> all{"e0", "e1", "e2", "g0", "g1"};
+  const auto any = [&] { return all[static_cast<std::size_t>(below(all.size()))]; };
+  int regions = 0;
+  for (int i = 0; i < 4 + below(14); ++i) {
+    b.in_block(cat("b", below(3)));
+    if (below(6) == 0) {
+      const std::string region = cat("r", regions++);
+      below(2) == 0 ? b.for_(region, below(3)) : b.if_(region, any());
+      b.within(region);
+    } else if (below(4) == 0) {
+      b.within();
+    }
+    const std::string name = cat("n", i);
+    switch (below(6)) {
+      case 0:
+        b.op(name, "add", {from("a", any()), from("b", any()), to(any())});
+        break;
+      case 1:
+        b.op(name, "minimum", {from("a", any()), scalar("b", below(5) - 2), to(any())});
+        break;
+      case 2:
+        b.op(name, "flip", {from("x", any()), to(any())});
+        break;
+      case 3:
+        b.op(name, "sign", {from("x", any()), to(any())});
+        break;
+      case 4:
+        b.kernel(name, map_kernel([](float v) { return 3 - v; }), {from("x", any()), to(any())});
+        break;
+      default:
+        b.kernel(name, update_kernel([](float v) { return std::min(v, 2.0F) + 1; }),
+                 {read_write("x", {.buffer = any()})});
+    }
+  }
+  return b;
+}
+
+std::vector<Floats> run_random(std::uint64_t seed, HostOptions options) {
+  Builder b = random_graph(seed);
+  Memory memory;
+  for (int i = 0; i < 3; ++i) memory.add<float>(cat("e", i), {1.0F * static_cast<float>(i), 0, -1, 2});
+  options.bindings = memory.bindings();
+  const auto graph = HostGraph::create(*b.finish(), b.kernels(), std::move(options));
+  if (!graph) return {};
+  std::vector<Floats> out;
+  for (int launch = 0; launch < 3; ++launch) {
+    EXPECT_TRUE((*graph)->launch());
+    for (int i = 0; i < 3; ++i) out.push_back(memory.get<float>(cat("e", i)));
+    for (const char* name : {"g0", "g1"}) {
+      const auto bytes = *(*graph)->content(name);
+      Floats& values = out.emplace_back(bytes.size() / sizeof(float));
+      std::memcpy(values.data(), bytes.data(), bytes.size());
+    }
+  }
+  return out;
+}
+
+TEST_P(Compiled, RandomGraphsGiveWhatTheyGiveNodeByNode) {
+  int ran = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const auto expected = run_random(seed, {});
+    ran += expected.empty() ? 0 : 1;
+    ASSERT_EQ(run_random(seed, options()), expected) << "seed " << seed;
+  }
+  EXPECT_GT(ran, 40);
+}
+
+}  // namespace
