@@ -138,6 +138,7 @@ class Lowering {
 
   /// A kernel, or what the device has a library for.
   Result<void> add_fused(const TiledPart& part) {
+    if (part.ops->results.empty()) return {};  // nobody reads anything of it
     Step step{.kind = part.kernel == nullptr ? StepKind::library : StepKind::kernel,
               .function = part.ops,
               .kernel = part.kernel};
@@ -183,6 +184,9 @@ class Lowering {
     parts.body = {Ref<ir::Assign>(const_cast<ir::Assign*>(&statement))};
     for (const auto& target : statement.targets) parts.results.push_back(target);
     step.function = ir::function(std::move(parts), statement.span());
+    // Numbers that bodies read are given at each launch too.
+    for (const ir::Node* node : ir::post_order(*step.function))
+      if (const auto* parameter = ir::as<ir::Param>(*node)) declare_parameter(*parameter);
     return add_step(std::move(step), statement);
   }
 

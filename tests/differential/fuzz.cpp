@@ -19,6 +19,7 @@ struct Arguments {
   double minutes = 1;
   std::uint64_t seed = 1;
   std::string out = ".";
+  std::string keep;  ///< a file that gets each program before it runs, for those that crash
   std::string device = "reference";
   std::uint64_t most_failures = 1;
 };
@@ -31,6 +32,7 @@ Arguments parse(int argc, char** argv) {
     if (name == "--seed") out.seed = std::strtoull(value.c_str(), nullptr, 10);
     if (name == "--device") out.device = value;
     if (name == "--out") out.out = value;
+    if (name == "--keep") out.keep = value;
     if (name == "--failures") out.most_failures = std::strtoull(value.c_str(), nullptr, 10);
   }
   return out;
@@ -64,6 +66,7 @@ int run(const Arguments& arguments) {
     const ProgramOptions options = options_of(seed);
     const Program program = random_program(seed, options);
     const Variant variant = random_variant(seed, options.numbers, arguments.device);
+    if (!arguments.keep.empty()) std::ofstream(arguments.keep) << write_case(program, variant, "it runs");
     const Verdict verdict = check(program, variant);
     ran += verdict.ran ? 1 : 0;
     if (!verdict.failure) continue;

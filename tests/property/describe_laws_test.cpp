@@ -205,6 +205,7 @@ std::map<std::string, std::vector<std::uint64_t>> results(std::shared_ptr<const 
   HostExecutable exe{.memory = value_or_throw(HostMemory::allocate(*program, bindings, nullptr))};
   for (std::uint32_t i = 0; i < program->graph.nodes.size(); ++i)
     exe.nodes.push_back(value_or_throw(bind_node(*program, i, exe.memory, kernels)));
+  exe.grouping = one_by_one(*program);
   exe.program = std::move(program);
   for (int launch = 0; launch < 2; ++launch) value_or_throw(run(exe, ProfilingLevel::none));
   return memory;
