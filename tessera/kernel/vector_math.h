@@ -233,7 +233,9 @@ F sine(const F& x, int quarter) {
                             M::mul_add(t, M::number(-0.5), M::number(1.0)));
   const auto turns = M::to_int(n) + M::integer(quarter);
   const F y = M::select(M::is_odd(turns), even, odd);
-  return M::select(M::is_odd(M::shift_right(turns, 1)), -y, y);
+  const F sine_of_turned = M::select(M::is_odd(M::shift_right(turns, 1)), -y, y);
+  // A zero keeps its sign.
+  return quarter == 0 ? M::select(x == M::number(0.0), x, sine_of_turned) : sine_of_turned;
 }
 
 }  // namespace tessera::kernel::math

@@ -95,15 +95,15 @@ struct Attention {
   WideBuffer<double> q, k, v, mask, scores;
   Layout mask_layout;
 
-  /// What is added to the score of a key: 0, -infinity if it is hidden, or what the mask says.
-  [[nodiscard]] double addend(std::int64_t mask_at, std::int64_t query, std::int64_t key) const {
+  /// The score of a key that fits the query so well; nothing that is hidden is seen, whatever it is.
+  [[nodiscard]] double score(double fit, std::int64_t mask_at, std::int64_t query, std::int64_t key) const {
     if (causal && key > query) return minus_infinity;
-    if (mask.size() == 0) return 0;
+    if (mask.size() == 0) return fit;
     const std::size_t rank = mask_layout.rank();
     const double value =
         mask[mask_at + query * mask_layout.strides[rank - 2] + key * mask_layout.strides[rank - 1]];
-    if (!boolean_mask) return value;
-    return value != 0 ? 0 : minus_infinity;
+    if (!boolean_mask) return fit + value;
+    return value != 0 ? fit : minus_infinity;
   }
 
   void attend(std::int64_t q_at, std::int64_t k_at, std::int64_t v_at, std::int64_t mask_at, double* y) {
@@ -113,7 +113,7 @@ struct Attention {
         const double* key = k.data() + k_at + j * depth;
         double fit = 0;
         for (std::int64_t d = 0; d < depth; ++d) fit += query[d] * key[d];
-        scores[j] = fit * scale + addend(mask_at, i, j);
+        scores[j] = score(fit * scale, mask_at, i, j);
       }
       softmax_row({scores.data(), keys});
       for (std::int64_t j = 0; j < keys; ++j)
@@ -181,14 +181,14 @@ Values decompose_attention(Builder& b, const CallInfo& call, std::span<const Val
   Value scores = matmul(scaled(b, call, inputs[0]), transpose_matrix(inputs[1]));
   if (!scores) return {scores};
   const Value hidden = b.constant(minus_infinity, scores.dtype());
-  const Shape& shape = scores.shape();
-  if (call.flag("causal")) {
-    const Value all = full(b, 1, {Dtype::boolean, {shape[shape.size() - 2], shape[shape.size() - 1]}});
-    scores = where(unary("tril", all), scores, hidden);
-  }
+  const Shape shape = scores.shape();
   if (inputs.size() > 3) {
     const Value mask = inputs[3];
     scores = mask.dtype() == Dtype::boolean ? where(mask, scores, hidden) : scores + mask;
+  }
+  if (call.flag("causal")) {  // last: also what the mask says of a hidden key is hidden
+    const Value all = full(b, 1, {Dtype::boolean, {shape[shape.size() - 2], shape[shape.size() - 1]}});
+    scores = where(unary("tril", all), scores, hidden);
   }
   return {matmul(unary("softmax", scores), inputs[2])};
 }

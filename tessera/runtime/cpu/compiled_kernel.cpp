@@ -62,6 +62,28 @@ std::size_t lane_axis(const Job& job) {
   return job.lanes == Lanes::outer ? job.binding.outer.size() - 1 : job.binding.axis_count() - 1;
 }
 
+/// The first and the last byte that an array has, as numbers.
+std::pair<std::uintptr_t, std::uintptr_t> bounds_of(const op::Array& array) {
+  std::int64_t low = array.layout.offset, high = low;
+  for (std::size_t a = 0; a < array.layout.rank(); ++a) {
+    const std::int64_t reach = (array.layout.shape[a] - 1) * array.layout.strides[a];
+    (reach < 0 ? low : high) += reach;
+  }
+  return {reinterpret_cast<std::uintptr_t>(array.at(low)), reinterpret_cast<std::uintptr_t>(array.at(high))};
+}
+
+/// Whether a result is written over an input: a run that fails then has destroyed what it began with.
+bool is_in_place(std::span<const op::Array> inputs, std::span<const op::Array> outputs) {
+  for (const op::Array& output : outputs)
+    for (const op::Array& input : inputs) {
+      if (output.size() == 0 || input.size() == 0) continue;
+      const auto [a, a_end] = bounds_of(output);
+      const auto [b, b_end] = bounds_of(input);
+      if (a <= b_end && b <= a_end) return true;
+    }
+  return false;
+}
+
 CodeShape shape_of(const kernel::Kernel& kernel, const Job& job, const KernelOptions& options) {
   const Binding& binding = job.binding;
   CodeShape out{job.lanes,
@@ -202,7 +224,7 @@ CompiledKernel::CompiledKernel(kernel::Kernel kernel, KernelOptions options)
 Result<void> CompiledKernel::prepare(std::span<const op::Array> inputs, std::span<const op::Array> outputs,
                                      CompiledJob& job) {
   TESSERA_TRY(interpreter_.prepare(inputs, outputs, job.job));
-  job.code = job.job.items > 0 ? code_for(job.job) : nullptr;
+  job.code = job.job.items > 0 ? code_for(job.job, !is_in_place(inputs, outputs)) : nullptr;
   job.points = job.job.binding.outer_points() * job.job.binding.reduced_points();
   if (job.code != nullptr) lay_out(job);
   return {};
@@ -224,9 +246,10 @@ void CompiledKernel::lay_out(CompiledJob& job) const {
   job.is_plain = job.job.items == 1 && is_plain_;
 }
 
-RowFunction CompiledKernel::code_for(const Job& job) {
+RowFunction CompiledKernel::code_for(const Job& job, bool can_repeat) {
   if (!options_.compiles || !has_one_loop(interpreter_, job)) return nullptr;
-  const CodeShape shape = shape_of(kernel(), job, options_);
+  CodeShape shape = shape_of(kernel(), job, options_);
+  shape.can_repeat = can_repeat;
   const std::lock_guard lock(mutex_);
   auto at =
       std::find_if(variants_.begin(), variants_.end(), [&](const Variant& v) { return v.shape == shape; });

@@ -61,7 +61,7 @@ class CompiledKernel {
     std::unique_ptr<ObjectCode> code;  ///< null if it could not be made
   };
 
-  RowFunction code_for(const kernel::Job& job);
+  RowFunction code_for(const kernel::Job& job, bool can_repeat);
   void lay_out(CompiledJob& job) const;
   Result<std::unique_ptr<ObjectCode>> compile(const CodeShape& shape);
   [[nodiscard]] std::string store_key(const std::string& text) const;
