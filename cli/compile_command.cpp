@@ -59,7 +59,12 @@ Result<void> write_plan(const NamedProgram& program, compiler::PipelineOptions p
 }
 
 Result<Answer> run_compile(const Options& options) {
-  if (is_description(options.file)) return compile_description(options, options.device);
+  TESSERA_TRY(engine::find_device(options.device));
+  if (is_description(options.file)) {
+    if (!options.output.empty())
+      return Error(ErrorCode::unsupported, "-o: a graph description is not saved as a plan");
+    return compile_description(options, options.device);
+  }
   TESSERA_TRY(check_passes(options.dump_after));
   const NamedProgram program = TESSERA_TRY(read_program(options.file));
   compiler::PipelineOptions pipeline = pipeline_options(options);

@@ -1,9 +1,13 @@
 #include "cli/run_outputs.h"
 
 #include <algorithm>
+#include <cmath>
+#include <concepts>
 #include <cstdio>
 #include <filesystem>
 #include <set>
+#include <variant>
+#include <vector>
 
 #include "tessera/base/json.h"
 #include "tessera/base/text.h"
@@ -14,12 +18,30 @@ using namespace tessera::cli;
 
 namespace {
 
-std::vector<double> numbers_of(const op::HostTensor& tensor) {
-  const auto wide = value_or_throw(op::HostTensor::allocate(Dtype::f64, tensor.shape()));
+/// Elements as they are written: no digit of an integer is lost.
+using Elements = std::variant<std::vector<double>, std::vector<std::int64_t>, std::vector<std::uint64_t>,
+                              std::vector<bool>>;
+
+template <class T>
+std::vector<T> converted(const op::HostTensor& tensor, Dtype dtype) {
+  const auto wide = value_or_throw(op::HostTensor::allocate(dtype, tensor.shape()));
   op::copy_elements(tensor.array(), wide.array());
-  const auto values = wide.values<double>();
+  const auto values = wide.values<T>();
   return {values.begin(), values.end()};
 }
+
+Elements elements_of(const op::HostTensor& tensor) {
+  if (ir::is_float(tensor.dtype())) return converted<double>(tensor, Dtype::f64);
+  if (tensor.dtype() == Dtype::u64) return converted<std::uint64_t>(tensor, Dtype::u64);
+  const auto integers = converted<std::int64_t>(tensor, Dtype::i64);
+  if (tensor.dtype() != Dtype::boolean) return integers;
+  return std::vector<bool>(integers.begin(), integers.end());
+}
+
+std::string text_of(double number) { return std::isnan(number) ? "nan" : cat(number); }
+std::string text_of(bool truth) { return truth ? "true" : "false"; }
+template <std::integral T>
+requires(!std::same_as<T, bool>) std::string text_of(T number) { return cat(number); }
 
 std::string type_text(const op::HostTensor& tensor) {
   return cat(tensor.dtype(), "[", join(tensor.shape(), ", "), "]");
@@ -31,10 +53,16 @@ void print_text(const NamedOutput& output) {
   if (output.kind == NamedOutput::Kind::none) out += " nothing";
   if (output.kind == NamedOutput::Kind::sequence) out += cat(" sequence of ", output.tensors.size());
   for (const op::HostTensor& tensor : output.tensors) {
-    auto numbers = numbers_of(tensor);
-    const bool is_long = numbers.size() > most;
-    numbers.resize(std::min(numbers.size(), most));
-    out += cat(" ", type_text(tensor), " [", join(numbers, ", "), is_long ? ", …]" : "]");
+    std::vector<std::string> texts;
+    const bool is_long = tensor.size() > static_cast<std::int64_t>(most);
+    std::visit(
+        [&](const auto& elements) {
+          for (std::size_t i = 0; i < std::min(elements.size(), most); ++i)
+            texts.push_back(
+                text_of(static_cast<typename std::decay_t<decltype(elements)>::value_type>(elements[i])));
+        },
+        elements_of(tensor));
+    out += cat(" ", type_text(tensor), " [", join(texts, ", "), is_long ? ", …]" : "]");
   }
   std::printf("%s\n", out.c_str());
 }
@@ -52,7 +80,14 @@ void print_json(const RunOutcome& outcome) {
     json.begin_object().member("name", output.name).key("tensors").begin_array();
     for (const op::HostTensor& tensor : output.tensors) {
       json.begin_object().member("dtype", ir::to_string(tensor.dtype())).member("shape", tensor.shape());
-      json.member("elements", numbers_of(tensor)).end_object();
+      json.key("elements").begin_array();
+      std::visit(
+          [&](const auto& elements) {
+            for (const auto element : elements)
+              json.value(static_cast<typename std::decay_t<decltype(elements)>::value_type>(element));
+          },
+          elements_of(tensor));
+      json.end_array().end_object();
     }
     json.end_array().end_object();
   }

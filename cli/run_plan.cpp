@@ -30,21 +30,39 @@ Result<plan::Package> package_of(const RunOptions& options) {
   return compiler::package(*program.function, std::move(planned.plan), name, std::move(program.outputs));
 }
 
+template <class T>
+bool is_number(std::string_view text, T& out) {
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), out);
+  return !text.empty() && end.ec == std::errc() && end.ptr == text.data() + text.size();
+}
+
+/// Whether the dtype has the number; floats round it.
+bool fits(double value, op::Dtype dtype) {
+  if (ir::is_float(dtype)) return true;
+  if (dtype == op::Dtype::boolean) return value == 0 || value == 1;
+  const int bits = static_cast<int>(ir::size_of(dtype)) * 8;
+  const double low = ir::is_unsigned(dtype) ? 0 : -std::ldexp(1.0, bits - 1);
+  const double high = std::ldexp(1.0, ir::is_unsigned(dtype) ? bits : bits - 1);
+  return value == std::floor(value) && value >= low && value < high;
+}
+
 /// The values of all slots: as they were written, or as --parameter says.
 Result<std::vector<double>> parameters_of(const plan::Package& package, const RunOptions& options) {
   std::vector<double> out = package.parameters;
+  std::vector<bool> is_given(out.size());
   for (const std::string& given : options.parameters) {
     const std::size_t equals = given.find('=');
     std::size_t slot = 0;
     double value = 0;
-    const char* begin = given.data();
-    const char* end = begin + given.size();
-    if (equals == std::string::npos || equals == 0 ||
-        std::from_chars(begin, begin + equals, slot).ptr != begin + equals ||
-        std::from_chars(begin + equals + 1, end, value).ptr != end || equals + 1 == given.size())
-      return wrong("--parameter: ", in_quotes(given), " is not of the form SLOT=VALUE");
+    if (equals == std::string::npos || !is_number(std::string_view(given).substr(0, equals), slot) ||
+        !is_number(std::string_view(given).substr(equals + 1), value))
+      return wrong("--parameter: ", in_quotes(given), " is not of the form SLOT=VALUE, or out of range");
     if (slot >= out.size())
       return wrong("--parameter: there is no slot ", slot, ", the plan has ", out.size(), " parameters");
+    if (is_given[slot]) return wrong("--parameter: slot ", slot, " is given twice");
+    is_given[slot] = true;
+    if (const op::Dtype dtype = package.plan->parameters[slot]; !fits(value, dtype))
+      return wrong("--parameter: slot ", slot, " is ", dtype, ", which does not have ", in_quotes(given));
     out[slot] = value;
   }
   return out;

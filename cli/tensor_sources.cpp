@@ -17,6 +17,9 @@ using op::HostTensor;
 
 namespace {
 
+/// The file that is named on the command line is the place, not a line of this program.
+const Here nowhere("", 0);
+
 template <class... Args>
 Error wrong(const Args&... args) {
   return Error(ErrorCode::invalid_argument, cat(args...));
@@ -109,7 +112,7 @@ class Sources {
  private:
   Result<void> add_archive(const std::string& source) {
     bool is_used = false;
-    for (const auto& [name, tensor] : load_npz(source)) {
+    for (const auto& [name, tensor] : load_npz(source, {}, nowhere)) {
       const std::size_t i = index_of(name);
       if (i == inputs_.size() || !found_[i].empty()) continue;
       found_[i] = source;
@@ -155,9 +158,9 @@ Result<std::vector<std::string>> tessera::cli::sources_of(const std::vector<std:
 Result<std::optional<HostTensor>> tessera::cli::read_tensor(const std::string& source,
                                                             const std::string& input) {
   if (source.rfind("raw:", 0) == 0) return TESSERA_TRY(read_raw(source.substr(4)));
-  if (ends_with(source, ".npy")) return elements_of(load_npy(source));
+  if (ends_with(source, ".npy")) return elements_of(load_npy(source, {}, nowhere));
   if (!ends_with(source, ".npz")) return std::optional<HostTensor>();
-  const NamedTensors all = load_npz(source);
+  const NamedTensors all = load_npz(source, {}, nowhere);
   const auto at = all.find(input);
   if (at != all.end()) return elements_of(at->second);
   if (all.size() == 1) return elements_of(all.begin()->second);

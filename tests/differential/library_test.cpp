@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
 
@@ -211,6 +212,18 @@ INSTANTIATE_TEST_SUITE_P(Cpu, Library, testing::ValuesIn(cases),
 
 /// Integers of a size: products of small ones go through floats, exactly; large ones wrap.
 class Integers : public testing::TestWithParam<std::int32_t> {};
+
+TEST_P(Integers, products_of_one_element_are_exact) {
+  const Program program{
+      .function = value_or_throw(
+          ir::parse_function("func f(x: i32[1, 1], w: i32[1, 1]) { a: i32[1, 1] = matmul(x, w) return a }")),
+      .inputs = {op::HostTensor::of<std::int32_t>(op::Dtype::i32, {1, 1}, std::array{GetParam()}),
+                 op::HostTensor::of<std::int32_t>(op::Dtype::i32, {1, 1}, std::array{-GetParam()})}};
+  const auto cpu = value_or_throw(engine::find_device("cpu"));
+  EXPECT_EQ(difference(value_or_throw(run_reference(*program.function, program, {})),
+                       value_or_throw(run_planned(program, {}, *cpu, cpu->target(), {}))),
+            std::nullopt);
+}
 
 TEST_P(Integers, products_are_exact) {
   for (const std::int64_t depth : {0, 1, 7, 300, 1500}) {

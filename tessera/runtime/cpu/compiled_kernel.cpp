@@ -197,10 +197,10 @@ class Run {
 };
 
 bool has_scalars(const kernel::Interpreter& interpreter) {
-  const auto& uniforms = interpreter.passes().uniforms;
-  return std::any_of(uniforms.begin(), uniforms.end(), [&](kernel::ValueId value) {
-    const kernel::InstructionKind kind = interpreter.kernel().body[value].kind;
-    return kind == kernel::InstructionKind::parameter || kind == kernel::InstructionKind::extent;
+  const auto& body = interpreter.kernel().body;
+  return std::any_of(body.begin(), body.end(), [](const kernel::Instruction& instruction) {
+    return instruction.kind == kernel::InstructionKind::parameter ||
+           instruction.kind == kernel::InstructionKind::extent;
   });
 }
 

@@ -161,7 +161,8 @@ class IntegerMatmulCall final : public LibraryCall {
     product_ = TESSERA_TRY(libraries_.products.get(spec_));
     spec_.depth = depth_ - (parts_ - 1) * part_depth_;
     last_ = TESSERA_TRY(libraries_.products.get(spec_));
-    if (sums_.size() < parts_ * result_size())
+    // A tensor that was not made has one element, too.
+    if (sums_.array().data == nullptr || sums_.size() < parts_ * result_size())
       sums_ = TESSERA_TRY(op::HostTensor::allocate(op::Dtype::f32, {parts_ * result_size()}));
     return {};
   }
