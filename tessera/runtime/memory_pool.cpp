@@ -70,7 +70,13 @@ Result<Ref<Buffer>> MemoryPool::allocate(std::size_t bytes) {
   std::uint64_t peak = peak_.load();
   while (before + bytes > peak && !peak_.compare_exchange_weak(peak, before + bytes)) {
   }
-  auto* buffer = new Buffer(memory, bytes);
+  Buffer* buffer = nullptr;
+  try {
+    buffer = new Buffer(memory, bytes);
+  } catch (...) {
+    give_back(memory, bytes);
+    throw;
+  }
   buffer->pool_ = shared_from_this();
   return Ref<Buffer>(buffer);
 }
