@@ -1,0 +1,48 @@
+#include "tessera/runtime/cuda/launch.h"
+
+#include "tessera/base/text.h"
+
+using namespace tessera;
+using namespace tessera::runtime::cuda;
+
+namespace {
+
+std::string text_of(const Memory& memory) {
+  constexpr std::string_view words[] = {"input", "result", "scratch"};
+  std::string out = cat(words[static_cast<std::size_t>(memory.kind)], memory.index);
+  if (memory.byte != 0) out += cat("+", memory.byte);
+  return out;
+}
+
+std::string text_of(const Argument& argument) {
+  switch (argument.kind) {
+    case Argument::Kind::memory:
+      return text_of(argument.memory);
+    case Argument::Kind::number:
+      return cat("number", argument.slot, ":", argument.dtype);
+    case Argument::Kind::plain:
+      break;
+  }
+  return cat(argument.bits);
+}
+
+std::string text_of(const Extent3& extent) { return cat(extent.x, "x", extent.y, "x", extent.z); }
+
+std::string text_of(const Launch& launch) {
+  if (launch.kind == Launch::Kind::clear) return cat("clear ", text_of(launch.to), " ", launch.bytes);
+  if (launch.kind == Launch::Kind::copy)
+    return cat("copy ", text_of(launch.from), " to ", text_of(launch.to), " ", launch.bytes);
+  std::string out = cat(launch.source->entry, "<<<", text_of(launch.grid), ", ", text_of(launch.block), ", ",
+                        launch.shared_bytes, ">>>(");
+  for (std::size_t i = 0; i < launch.arguments.size(); ++i)
+    out += cat(i == 0 ? "" : ", ", text_of(launch.arguments[i]));
+  return out + ")";
+}
+
+}  // namespace
+
+std::string tessera::runtime::cuda::to_text(const StepProgram& program) {
+  std::string out;
+  for (const Launch& launch : program.launches) out += text_of(launch) + "\n";
+  return out;
+}

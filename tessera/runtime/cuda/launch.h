@@ -1,0 +1,82 @@
+// What a step does on the device, as data: kernels with their sources and arguments, clears and copies. It
+// knows no driver, so that it can be made and tested on machines without a GPU.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tessera/ir/dtype.h"
+
+namespace tessera::runtime::cuda {
+
+/// CUDA C++ without includes, for NVRTC. The text is the identity: equal text is equal code.
+struct Source {
+  std::string text;
+  std::string entry;  ///< an extern "C" __global__ function in it
+};
+using SourceRef = std::shared_ptr<const Source>;
+
+struct Extent3 {
+  std::uint32_t x = 1, y = 1, z = 1;
+
+  bool operator==(const Extent3&) const = default;
+};
+
+/// Memory that a launch uses: an array of the step, or some that lives as long as the step runs.
+struct Memory {
+  enum class Kind : std::uint8_t { input, result, scratch };
+
+  Kind kind = Kind::input;
+  std::uint32_t index = 0;  ///< which one of its kind
+  std::int64_t byte = 0;    ///< from the address that the executable knows for it
+
+  bool operator==(const Memory&) const = default;
+};
+
+/// An argument of a kernel, in the order of its parameters.
+struct Argument {
+  enum class Kind : std::uint8_t {
+    memory,  ///< a pointer
+    number,  ///< scalar parameter `slot` of the plan, as `dtype`: the only one that changes between launches
+    plain,   ///< `bits`, of which `bytes` are the parameter's
+  };
+
+  Kind kind = Kind::plain;
+  Memory memory = {};
+  std::uint32_t slot = 0;
+  ir::Dtype dtype = ir::Dtype::f32;  ///< of a number: f64, f32, or i64 for integers
+  std::uint64_t bits = 0;
+  std::uint8_t bytes = 8;
+
+  bool operator==(const Argument&) const = default;
+};
+
+/// One node of the graph.
+struct Launch {
+  enum class Kind : std::uint8_t { kernel, clear, copy };
+
+  Kind kind = Kind::kernel;
+  // Of a kernel:
+  SourceRef source = {};
+  Extent3 grid = {};
+  Extent3 block = {};
+  std::uint32_t shared_bytes = 0;  ///< dynamic
+  std::vector<Argument> arguments = {};
+  // Of a clear (all bytes are 0) or a copy:
+  Memory to = {};
+  Memory from = {};
+  std::int64_t bytes = 0;
+};
+
+/// A step: its launches run in their order.
+struct StepProgram {
+  std::vector<Launch> launches;
+  std::vector<std::int64_t> scratch_bytes;  ///< of each scratch memory
+};
+
+/// One line per launch, without the sources.
+[[nodiscard]] std::string to_text(const StepProgram& program);
+
+}  // namespace tessera::runtime::cuda
