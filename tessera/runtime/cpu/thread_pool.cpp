@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <system_error>
@@ -10,13 +11,30 @@ using namespace tessera::runtime::cpu;
 
 namespace {
 
-constexpr int looks_before_sleep = 2000;  // some tens of microseconds
+/// How long a thread looks for work before it sleeps, and how often between two looks at the clock. Waking
+/// one that sleeps takes 5 to 50 microseconds, what lies between two evaluations of a loop mostly less than
+/// this.
+constexpr std::chrono::microseconds longest_look{200};
+constexpr int looks_at_once = 64;
 constexpr unsigned most_threads = 256;
 
 void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
+}
+
+/// Looks until `is_there` or for a while. Whether it came.
+template <class F>
+bool look_for(F&& is_there) {
+  const auto begin = std::chrono::steady_clock::now();
+  do {
+    for (int looks = 0; looks < looks_at_once; ++looks) {
+      if (is_there()) return true;
+      relax();
+    }
+  } while (std::chrono::steady_clock::now() - begin < longest_look);
+  return is_there();
 }
 
 unsigned wanted(unsigned threads) {
@@ -61,14 +79,17 @@ void ThreadPool::run_pieces(std::int64_t items, std::int64_t piece, Function fun
   piece_.store(piece, std::memory_order_relaxed);
   pieces_.store(static_cast<std::uint32_t>(pieces), std::memory_order_relaxed);
   done_.store(0, std::memory_order_relaxed);
+  place_.leave_to_caller(workers_);
   const std::uint64_t job = (ticket_.load(std::memory_order_relaxed) >> 32) + 1;
   ticket_.store(job << 32, std::memory_order_release);
   wake_.fetch_add(1, std::memory_order_acq_rel);
   if (sleeping_.load(std::memory_order_seq_cst) > 0) wake_.notify_all();
   while (take_piece(0)) {
   }
-  for (int looks = 0; done_.load(std::memory_order_acquire) != static_cast<std::uint32_t>(pieces); ++looks)
-    looks < looks_before_sleep ? relax() : std::this_thread::yield();
+  const auto is_done = [&] {
+    return done_.load(std::memory_order_acquire) == static_cast<std::uint32_t>(pieces);
+  };
+  while (!look_for(is_done)) std::this_thread::yield();
 }
 
 bool ThreadPool::take_piece(unsigned thread) {
@@ -96,9 +117,7 @@ void ThreadPool::work(unsigned thread) {
   while (!stopped_.load(std::memory_order_acquire)) {
     while (take_piece(thread)) {
     }
-    int looks = 0;
-    while (wake_.load(std::memory_order_acquire) == seen && ++looks < looks_before_sleep) relax();
-    if (wake_.load(std::memory_order_acquire) == seen) {
+    if (!look_for([&] { return wake_.load(std::memory_order_acquire) != seen; })) {
       sleeping_.fetch_add(1, std::memory_order_seq_cst);
       wake_.wait(seen, std::memory_order_seq_cst);
       sleeping_.fetch_sub(1, std::memory_order_seq_cst);

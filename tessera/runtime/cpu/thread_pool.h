@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "tessera/runtime/cpu/processor_place.h"
+
 namespace tessera::runtime::cpu {
 
 /// Thread-safe: while one caller's work is running, others do theirs alone.
@@ -58,6 +60,7 @@ class ThreadPool {
   std::atomic<std::uint32_t> sleeping_{0};
   std::atomic<bool> stopped_{false};
   std::vector<std::thread> workers_;
+  ProcessorPlace place_;  ///< guarded by busy_
 };
 
 }  // namespace tessera::runtime::cpu
