@@ -97,7 +97,8 @@ std::shared_ptr<MemoryPool> DeviceMemory::make_pool() {
   return MemoryPool::create({
       .allocate =
           [self](std::size_t bytes) {
-            return reinterpret_cast<void*>(static_cast<std::uintptr_t>(value_or_throw(self->allocate(bytes))));
+            return reinterpret_cast<void*>(
+                static_cast<std::uintptr_t>(value_or_throw(self->allocate(bytes))));
           },
       .free =
           [self](void* memory, std::size_t bytes) {

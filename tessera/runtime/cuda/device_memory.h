@@ -12,8 +12,8 @@
 
 namespace tessera::runtime::cuda {
 
-/// Thread-safe. All work that uses the memory is queued on one stream: what comes back may be handed out again
-/// before the work of its last user is done.
+/// Thread-safe. All work that uses the memory is queued on one stream: what comes back may be handed out
+/// again before the work of its last user is done.
 class DeviceMemory : public std::enable_shared_from_this<DeviceMemory> {
  public:
   explicit DeviceMemory(ContextRef context);
