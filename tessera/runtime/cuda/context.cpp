@@ -35,8 +35,8 @@ Result<void> Context::read_properties() {
   int major = 0, minor = 0, shared = 0;
   TESSERA_CUDA(driver_, cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device_);
   TESSERA_CUDA(driver_, cuDeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device_);
-  TESSERA_CUDA(driver_, cuDeviceGetAttribute, &shared,
-               CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device_);
+  TESSERA_CUDA(driver_, cuDeviceGetAttribute, &shared, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+               device_);
   std::size_t bytes = 0;
   TESSERA_CUDA(driver_, cuDeviceTotalMem, &bytes, device_);
   sm_ = major * 10 + minor;
@@ -50,11 +50,11 @@ Result<Current> Context::enter() const {
   return Current(driver_);
 }
 
-Result<std::unique_ptr<const Stream>> Stream::create(ContextRef context) {
+Result<std::shared_ptr<const Stream>> Stream::create(ContextRef context) {
   const Driver& driver = context->driver();
   CUstream handle = nullptr;
   TESSERA_CUDA(driver, cuStreamCreate, &handle, CU_STREAM_NON_BLOCKING);
-  return std::unique_ptr<const Stream>(new Stream(std::move(context), handle));
+  return std::shared_ptr<const Stream>(new Stream(std::move(context), handle));
 }
 
 Stream::~Stream() {

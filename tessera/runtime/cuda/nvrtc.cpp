@@ -91,8 +91,8 @@ Result<std::vector<std::byte>> Nvrtc::compile(const Source& source, int sm) cons
   const Functions& f = *functions_;
   const auto above = std::upper_bound(targets_.begin(), targets_.end(), sm);
   if (above == targets_.begin())
-    return Error(ErrorCode::unsupported, cat(identity_, " makes no code for devices of capability ", sm / 10,
-                                             ".", sm % 10));
+    return Error(ErrorCode::unsupported,
+                 cat(identity_, " makes no code for devices of capability ", sm / 10, ".", sm % 10));
   const bool is_exact = above[-1] == sm;
   const std::string target = cat("--gpu-architecture=", is_exact ? "sm_" : "compute_", above[-1]);
   const char* options[] = {target.c_str(), "--std=c++17", "-default-device"};
@@ -104,9 +104,9 @@ Result<std::vector<std::byte>> Nvrtc::compile(const Source& source, int sm) cons
   const std::unique_ptr<void, decltype(destroy)> held(program, destroy);
   const int result = f.CompileProgram(program, static_cast<int>(std::size(options)), options);
   if (result != 0)
-    return Error(ErrorCode::device, cat("NVRTC does not compile '", source.entry,
-                                        "': ", f.GetErrorString(result), "\n",
-                                        f.log_of(program).substr(0, longest_log)));
+    return Error(ErrorCode::device,
+                 cat("NVRTC does not compile '", source.entry, "': ", f.GetErrorString(result), "\n",
+                     f.log_of(program).substr(0, longest_log)));
   std::size_t bytes = 0;
   TESSERA_TRY(f.checked((is_exact ? f.GetCUBINSize : f.GetPTXSize)(program, &bytes), "GetCUBINSize"));
   std::vector<std::byte> out(bytes);
