@@ -50,11 +50,11 @@ Result<Current> Context::enter() const {
   return Current(driver_);
 }
 
-Result<std::unique_ptr<const Stream>> Stream::create(ContextRef context) {
+Result<std::shared_ptr<const Stream>> Stream::create(ContextRef context) {
   const Driver& driver = context->driver();
   CUstream handle = nullptr;
   TESSERA_CUDA(driver, cuStreamCreate, &handle, CU_STREAM_NON_BLOCKING);
-  return std::unique_ptr<const Stream>(new Stream(std::move(context), handle));
+  return std::shared_ptr<const Stream>(new Stream(std::move(context), handle));
 }
 
 Stream::~Stream() {

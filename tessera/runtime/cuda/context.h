@@ -65,7 +65,7 @@ using ContextRef = std::shared_ptr<const Context>;
 /// A queue of work on a device. REQUIRES that its context is current where it is made and used.
 class Stream {
  public:
-  [[nodiscard]] static Result<std::unique_ptr<const Stream>> create(ContextRef context);
+  [[nodiscard]] static Result<std::shared_ptr<const Stream>> create(ContextRef context);
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;

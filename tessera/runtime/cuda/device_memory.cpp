@@ -18,8 +18,10 @@ constexpr std::uint64_t kept_part = 4;
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(ContextRef context)
-    : context_(std::move(context)), most_kept_(context_->memory_bytes() / kept_part) {}
+DeviceMemory::DeviceMemory(ContextRef context, std::shared_ptr<const Stream> stream)
+    : context_(std::move(context)),
+      stream_(std::move(stream)),
+      most_kept_(context_->memory_bytes() / kept_part) {}
 
 DeviceMemory::~DeviceMemory() { trim(); }
 
@@ -31,19 +33,19 @@ std::size_t DeviceMemory::class_of(std::size_t bytes) {
   return (bytes + part - 1) / part * part;
 }
 
-CUdeviceptr DeviceMemory::take_kept(std::size_t size) {
+std::byte* DeviceMemory::take_kept(std::size_t size) {
   const std::lock_guard lock(mutex_);
   const auto found = kept_.find(size);
-  if (found == kept_.end() || found->second.empty()) return 0;
-  const CUdeviceptr out = found->second.back();
+  if (found == kept_.end() || found->second.empty()) return nullptr;
+  std::byte* out = found->second.back();
   found->second.pop_back();
   kept_bytes_ -= size;
   return out;
 }
 
-Result<CUdeviceptr> DeviceMemory::allocate(std::size_t bytes) {
+Result<std::byte*> DeviceMemory::allocate(std::size_t bytes) {
   const std::size_t size = class_of(bytes);
-  if (const CUdeviceptr kept = take_kept(size); kept != 0) return kept;
+  if (std::byte* kept = take_kept(size)) return kept;
   const Driver& driver = context_->driver();
   const Current current = TESSERA_TRY(context_->enter());
   CUdeviceptr out = 0;
@@ -52,15 +54,15 @@ Result<CUdeviceptr> DeviceMemory::allocate(std::size_t bytes) {
     trim();
     result = driver.cuMemAlloc(&out, size);
   }
-  if (result == CUDA_SUCCESS) return out;
+  if (result == CUDA_SUCCESS) return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(out));
   std::size_t free = 0, total = 0;
   if (result != CUDA_ERROR_OUT_OF_MEMORY || driver.cuMemGetInfo(&free, &total) != CUDA_SUCCESS)
     return driver_error(driver, result, "cuMemAlloc").note(cat("asking for ", size, " bytes"));
-  return Error(ErrorCode::memory, cat("no memory for ", bytes, " bytes on ", context_->name(), ": ", free,
-                                      " of ", total, " bytes are free"));
+  return Error(ErrorCode::memory, cat("no memory for a buffer of ", bytes, " bytes on ", context_->name(),
+                                      ": ", free, " of ", total, " bytes are free"));
 }
 
-void DeviceMemory::give_back(CUdeviceptr memory, std::size_t bytes) noexcept {
+void DeviceMemory::free(std::byte* memory, std::size_t bytes) noexcept {
   const std::size_t size = class_of(bytes);
   {
     const std::lock_guard lock(mutex_);
@@ -73,16 +75,42 @@ void DeviceMemory::give_back(CUdeviceptr memory, std::size_t bytes) noexcept {
       }
     }
   }
-  // The driver waits for all work before it frees: others may still use it.
-  if (const auto current = context_->enter()) context_->driver().cuMemFree(memory);
+  const auto current = context_->enter();
+  if (!current) return;
+  static_cast<void>(stream_->wait().ok());  // its last user may not be done; what failed is told to others
+  context_->driver().cuMemFree(device_address(memory));
+}
+
+Result<void> DeviceMemory::copy_in(std::byte* to, std::span<const std::byte> from) {
+  if (from.empty()) return {};
+  const Current current = TESSERA_TRY(context_->enter());
+  TESSERA_CUDA(context_->driver(), cuMemcpyHtoDAsync, device_address(to), from.data(), from.size(),
+               stream_->handle());
+  return stream_->wait();  // page-locked memory is read later than the call returns
+}
+
+Result<void> DeviceMemory::copy_out(const std::byte* from, std::span<std::byte> to) {
+  if (to.empty()) return {};
+  const Current current = TESSERA_TRY(context_->enter());
+  TESSERA_CUDA(context_->driver(), cuMemcpyDtoHAsync, to.data(), device_address(from), to.size(),
+               stream_->handle());
+  return stream_->wait();
+}
+
+Result<void> DeviceMemory::clear(std::byte* at, std::size_t bytes) {
+  if (bytes == 0) return {};
+  const Current current = TESSERA_TRY(context_->enter());
+  TESSERA_CUDA(context_->driver(), cuMemsetD8Async, device_address(at), 0, bytes, stream_->handle());
+  return {};
 }
 
 void DeviceMemory::trim() noexcept {
   const auto current = context_->enter();
   if (!current) return;
+  static_cast<void>(stream_->wait().ok());
   const std::lock_guard lock(mutex_);
   for (const auto& [size, list] : kept_)
-    for (const CUdeviceptr memory : list) context_->driver().cuMemFree(memory);
+    for (const std::byte* memory : list) context_->driver().cuMemFree(device_address(memory));
   kept_.clear();
   kept_bytes_ = 0;
 }
@@ -91,6 +119,7 @@ std::uint64_t DeviceMemory::kept_bytes() const {
   const std::lock_guard lock(mutex_);
   return kept_bytes_;
 }
+<<<<<<< HEAD
 
 std::shared_ptr<MemoryPool> DeviceMemory::make_pool() {
   const auto self = shared_from_this();
@@ -125,3 +154,5 @@ DeviceBlock& DeviceBlock::operator=(DeviceBlock&& other) noexcept {
 DeviceBlock::~DeviceBlock() {
   if (memory_ != nullptr) memory_->give_back(at_, bytes_);
 }
+=======
+>>>>>>> cuda

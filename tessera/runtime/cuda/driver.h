@@ -23,6 +23,10 @@
   X(cuDevicePrimaryCtxRelease)          \
   X(cuCtxPushCurrent)                   \
   X(cuCtxPopCurrent)                    \
+<<<<<<< HEAD
+=======
+  X(cuCtxSynchronize)                   \
+>>>>>>> cuda
   X(cuMemGetInfo)                       \
   X(cuMemAlloc)                         \
   X(cuMemFree)                          \

@@ -50,7 +50,10 @@ Result<FunctionRef> Function::load(ContextRef context, std::span<const std::byte
 }
 
 Function::~Function() {
-  if (const auto current = context_->enter()) context_->driver().cuModuleUnload(module_);
+  const auto current = context_->enter();
+  if (!current) return;
+  context_->driver().cuCtxSynchronize();  // it may be running
+  context_->driver().cuModuleUnload(module_);
 }
 
 Result<void> Function::allow_shared_bytes(std::uint32_t bytes) const {
@@ -129,7 +132,11 @@ Result<std::vector<FunctionRef>> ModuleCache::get(std::span<const SourceRef> sou
   std::sort(jobs.begin(), jobs.end(),
             [](const Job& a, const Job& b) { return a.users->front() < b.users->front(); });
   for_each_in_threads(jobs.size(), [&](std::size_t i) {
-    jobs[i].made.emplace(make(*sources[jobs[i].users->front()], *jobs[i].key));
+    try {
+      jobs[i].made.emplace(make(*sources[jobs[i].users->front()], *jobs[i].key));
+    } catch (const std::exception& thrown) {  // must not leave the thread
+      jobs[i].made.emplace(Error(ErrorCode::internal, thrown.what()));
+    }
   });
   for (Job& job : jobs) {
     const FunctionRef made = keep(*job.key, TESSERA_TRY(*std::move(job.made)));
