@@ -5,6 +5,7 @@
 #include "tessera/kernel/build.h"
 #include "tessera/op/catalogue.h"
 #include "tessera/op/work.h"
+#include "tessera/runtime/cpu/shared_copy.h"
 
 using namespace tessera;
 using namespace tessera::runtime;
@@ -61,13 +62,13 @@ Result<bool> run_library(const op::CallInfo& call, std::span<const op::Array> in
 
 /// A view of elements that do not lie as it needs is a copy of them in their order: `reshape` of a transpose.
 bool copy_in_order(const op::CallInfo& call, std::span<const op::Array> inputs,
-                   std::span<const op::Array> results) {
+                   std::span<const op::Array> results, ThreadPool& threads) {
   if (call.card().view == nullptr || inputs[0].dtype != results[0].dtype) return false;
   const op::Layout dense = op::contiguous(inputs[0].shape());
   const auto seen = call.card().view(call, dense);
   if (!seen || !seen->is_contiguous() || seen->offset != 0 || inputs[0].size() != results[0].size())
     return false;
-  op::copy_elements(inputs[0], {results[0].dtype, dense, results[0].at(results[0].layout.offset)});
+  copy_shared(inputs[0], {results[0].dtype, dense, results[0].at(results[0].layout.offset)}, threads);
   return true;
 }
 
@@ -96,7 +97,7 @@ Result<bool> runtime::cpu::run_single_call(const op::CallInfo& call, std::span<c
   for (const op::Array& result : results) types.push_back(type_of(result));
   // A card of the caller's own may have the name of another.
   if (op::find_card(call.card().name) != &call.card() || op::work_of(call, types) < least_work) return false;
-  if (copy_in_order(call, inputs, results)) return true;
+  if (copy_in_order(call, inputs, results, context.threads)) return true;
   if (TESSERA_TRY(run_library(call, inputs, results, context))) return true;
   return run_interpreted(call, inputs, results, context);
 }
