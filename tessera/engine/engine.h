@@ -113,6 +113,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// What the last evaluation that computed something did, and why, in words.
   [[nodiscard]] std::string explain() const;
   [[nodiscard]] EvaluationReport report() const;
+  /// Waits until the device has done everything that evaluations gave it; nobody has to: what the host reads
+  /// is waited for.
+  [[nodiscard]] Result<void> synchronize() { return device_->synchronize(); }
   /// Waits until the plans that are being made beside the program are ready.
   void wait_for_plans() { queue_.wait(); }
 

@@ -27,6 +27,9 @@ class Device {
   [[nodiscard]] virtual Result<void> run(const op::CallInfo& call, std::span<const op::Array> inputs,
                                          std::span<const op::Array> results) = 0;
 
+  /// Waits until everything that was launched is done; an error of that work that nobody saw is here.
+  [[nodiscard]] virtual Result<void> synchronize() { return {}; }
+
   /// What the compiler may choose from when it makes plans for this device; without sources, single ops.
   [[nodiscard]] virtual const pattern::Target& target() const = 0;
 
