@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 
 #include "tessera/base/text.h"
 #include "tessera/compile/tiling.h"
@@ -11,7 +12,43 @@
 using namespace tessera;
 using namespace tessera::engine;
 
-std::vector<std::string> tessera::engine::device_names() { return {"reference", "cpu"}; }
+namespace {
+
+struct Registered {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<runtime::Device>> devices;
+};
+
+/// Never destroyed, as all devices.
+Registered& registered() {
+  static auto* all = new Registered;
+  return *all;
+}
+
+std::shared_ptr<runtime::Device> find_registered(std::string_view name) {
+  const std::lock_guard lock(registered().mutex);
+  for (const auto& device : registered().devices)
+    if (device->name() == name) return device;
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<std::string> tessera::engine::device_names() {
+  std::vector<std::string> out{"reference", "cpu"};
+  const std::lock_guard lock(registered().mutex);
+  for (const auto& device : registered().devices) out.emplace_back(device->name());
+  return out;
+}
+
+Result<void> tessera::engine::register_device(std::shared_ptr<runtime::Device> device) {
+  if (find_device(device->name()))
+    return Error(ErrorCode::invalid_argument,
+                 cat("there is a device '", printable(device->name()), "' already"));
+  const std::lock_guard lock(registered().mutex);
+  registered().devices.push_back(std::move(device));
+  return {};
+}
 
 Result<std::shared_ptr<runtime::Device>> tessera::engine::find_device(std::string_view name) {
   // Never destroyed: tensors in static storage may outlive everything else.
@@ -23,6 +60,7 @@ Result<std::shared_ptr<runtime::Device>> tessera::engine::find_device(std::strin
         runtime::cpu::CpuOptions{.target = {.name = "cpu", .sources = {compiler::fused_regions()}}}));
     return *cpu;
   }
+  if (auto device = find_registered(name)) return device;
   return Error(ErrorCode::not_found,
                cat("there is no device '", printable(name), "', only ", join(device_names(), ", ")));
 }

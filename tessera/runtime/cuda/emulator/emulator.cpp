@@ -138,14 +138,17 @@ struct Emulator::Run {
   std::span<const double> numbers;
   ThreadOrder order;
   std::deque<GuardedArray> scratch;
+  std::vector<Status> statuses;
 
-  [[nodiscard]] std::byte* address(const Memory& memory) const {
+  [[nodiscard]] std::byte* address(const Memory& memory) {
+    if (memory.kind == Memory::Kind::status)
+      return reinterpret_cast<std::byte*>(&statuses[memory.index]) + memory.byte;
     if (memory.kind == Memory::Kind::scratch) return scratch[memory.index].array().data + memory.byte;
     return (memory.kind == Memory::Kind::input ? inputs : results)[memory.index].data + memory.byte;
   }
 };
 
-Result<void> Emulator::launch(const Launch& step, const Run& run) {
+Result<void> Emulator::launch(const Launch& step, Run& run) {
   const auto found = codes_.find(key_of(*step.source));
   if (found == codes_.end())
     return Error(ErrorCode::invalid_argument, cat("'", step.source->entry, "' was not compiled"));
@@ -174,7 +177,7 @@ Result<void> Emulator::launch(const Launch& step, const Run& run) {
 Result<void> Emulator::run(const StepProgram& program, std::span<const op::Array> inputs,
                            std::span<const op::Array> results, std::span<const double> numbers,
                            ThreadOrder order) {
-  Run run{inputs, results, numbers, order, {}};
+  Run run{inputs, results, numbers, order, {}, std::vector<Status>(program.checks.size())};
   for (const std::int64_t bytes : program.scratch_bytes) {
     std::vector<std::byte> garbage(static_cast<std::size_t>(bytes), std::byte{0xa5});
     run.scratch.emplace_back(byte_array(garbage));
@@ -191,6 +194,8 @@ Result<void> Emulator::run(const StepProgram& program, std::span<const op::Array
         break;
     }
   for (const GuardedArray& scratch : run.scratch) TESSERA_TRY(scratch.check());
+  for (std::size_t i = 0; i < run.statuses.size(); ++i)
+    if (auto error = error_of(program.checks[i], run.statuses[i])) return *std::move(error);
   return {};
 }
 

@@ -30,7 +30,7 @@ class Emulator {
   /// Compiles what is not compiled yet. Fails with the compiler's messages.
   [[nodiscard]] Result<void> compile(std::span<const StepProgram> programs);
   /// Runs the launches in their order; `numbers` are the scalar parameters by slot. Fails if a source was not
-  /// compiled, an argument does not fit, or threads wait for each other for ever.
+  /// compiled, an argument does not fit, threads wait for each other for ever, or a check found something.
   [[nodiscard]] Result<void> run(const StepProgram& program, std::span<const op::Array> inputs,
                                  std::span<const op::Array> results, std::span<const double> numbers = {},
                                  ThreadOrder order = ThreadOrder::forward);
@@ -47,7 +47,7 @@ class Emulator {
   };
   struct Run;
 
-  [[nodiscard]] Result<void> launch(const Launch& step, const Run& run);
+  [[nodiscard]] Result<void> launch(const Launch& step, Run& run);
 
   std::map<std::string, Code> codes_;  ///< by entry and text
 };
