@@ -12,11 +12,6 @@
 
 namespace tessera::runtime::cuda {
 
-<<<<<<< HEAD
-/// Thread-safe. All work that uses the memory is queued on one stream: what comes back may be handed out
-/// again before the work of its last user is done.
-class DeviceMemory : public std::enable_shared_from_this<DeviceMemory> {
-=======
 /// The driver's form of an address in a buffer.
 [[nodiscard]] inline CUdeviceptr device_address(const std::byte* at) {
   return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(at));
@@ -25,7 +20,6 @@ class DeviceMemory : public std::enable_shared_from_this<DeviceMemory> {
 /// All work that uses the memory is queued on one stream: what comes back may be handed out again before the
 /// work of its last user is done.
 class DeviceMemory final : public MemorySpace {
->>>>>>> cuda
  public:
   DeviceMemory(ContextRef context, std::shared_ptr<const Stream> stream);
   ~DeviceMemory() override;

@@ -23,10 +23,7 @@
   X(cuDevicePrimaryCtxRelease)          \
   X(cuCtxPushCurrent)                   \
   X(cuCtxPopCurrent)                    \
-<<<<<<< HEAD
-=======
   X(cuCtxSynchronize)                   \
->>>>>>> cuda
   X(cuMemGetInfo)                       \
   X(cuMemAlloc)                         \
   X(cuMemFree)                          \
