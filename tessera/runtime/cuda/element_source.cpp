@@ -26,7 +26,7 @@ class ElementText : KernelText {
     const std::int64_t vectors = divided_up(points, width_);
     const Pass& pass = passes_.passes[0];
     add_index("count", vectors);
-    if (has_tail_) add_index("elements", points);
+    if (has_tail_) add_index("size", points);
     if (unroll_ > 1) add_int("vectors", vectors_per_thread(vectors));
     const std::vector<std::uint32_t> loads = loaded_operands(pass.elements);
     for (const std::uint32_t i : loads)
@@ -73,7 +73,7 @@ class ElementText : KernelText {
   [[nodiscard]] std::string operand_offset(std::size_t operand) { return offset(operand, 0, axes_, width_); }
   /// How many elements are left at the vector.
   [[nodiscard]] std::string left(std::size_t operand) const {
-    return has_tail_ && lanes_of(operand) > 1 ? cat("elements - i * ", width_) : cat(lanes_of(operand));
+    return has_tail_ && lanes_of(operand) > 1 ? cat("size - i * ", width_) : cat(lanes_of(operand));
   }
 
   void open_vectors() {

@@ -36,6 +36,11 @@ static __device__ __forceinline__ int quotient(int n, int, unsigned magic, unsig
   return (int)((__umulhi((unsigned)n, magic) + (unsigned)n) >> shift);
 }
 static __device__ __forceinline__ long long quotient(long long n, long long d, unsigned, unsigned) { return n / d; }
+template <class T>
+static __device__ __forceinline__ T shuffled(T x, unsigned by) { return __shfl_xor_sync(0xffffffffu, x, by); }
+static __device__ __forceinline__ bool shuffled(bool x, unsigned by) {
+  return __shfl_xor_sync(0xffffffffu, (int)x, by) != 0;
+}
 // What runs before may still run when this one starts: from here on it is done. What comes after may start.
 static __device__ __forceinline__ void begin_kernel() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -50,6 +55,7 @@ namespace {
 /// What stands for a division by `d` of numbers below 2^31.
 struct Division {
   explicit Division(std::int64_t d) {
+    if (d < 1) d = 1;  // of no elements
     while ((std::int64_t{1} << shift) < d) ++shift;
     const auto divisor = static_cast<std::uint64_t>(d);
     magic = ((std::uint64_t{1} << 32) * ((std::uint64_t{1} << shift) - divisor)) / divisor + 1;
@@ -215,6 +221,44 @@ std::string KernelText::offset(std::size_t operand, std::size_t first, std::size
       out += cat(coordinate(axis), " * ", stride(operand, axis));
   }
   return out.empty() ? "0" : out;
+}
+
+void KernelText::move_to_outer_point() {
+  for (std::size_t i = 0; i < kernel_.operands.size(); ++i) {
+    const bool is_input = kernel_.operands[i].argument < kernel_.input_count;
+    line(is_input ? "const " : "", element_type(i), "* const r", i, " = p", i, " + (",
+         offset(i, 0, bound_.outer_count(), 1), ");");
+    elements_[i] = cat("r", i, "[0]");
+  }
+}
+
+// ---- reductions
+
+Dtype KernelText::part_dtype(ValueId reduction) const {
+  // Products leave the range of f32 long before the result does.
+  const ValueId of = body_[reduction].operands[0];
+  return body_[reduction].opcode == ScalarOpcode::mul ? wide(reduction) : wide(of);
+}
+
+void KernelText::declare_part(ValueId reduction) {
+  const Dtype dtype = part_dtype(reduction);
+  line(wide_type(dtype), " s", reduction, " = ", scalar_.neutral(body_[reduction].opcode, dtype), ";");
+}
+
+Result<void> KernelText::join_element(ValueId reduction) {
+  const ValueId of = body_[reduction].operands[0];
+  const Dtype dtype = part_dtype(reduction);
+  const std::string part = cat("s", reduction);
+  const std::string element = wide(of) == dtype ? values_[of] : scalar_.cast(values_[of], wide(of), dtype);
+  line(part, " = ", TESSERA_TRY(joined(body_[reduction].opcode, dtype, part, element)), ";");
+  return {};
+}
+
+Result<void> KernelText::join_lanes(ValueId reduction, const std::string& name, const std::string& from) {
+  const std::string next = TESSERA_TRY(joined(body_[reduction].opcode, wide(reduction), name, "other"));
+  line("for (unsigned by = ", from, "; by > 0; by >>= 1) {\nconst ", wide_type(wide(reduction)),
+       " other = shuffled(", name, ", by);\n", name, " = ", next, ";\n}");
+  return {};
 }
 
 // ---- values

@@ -80,6 +80,10 @@ class KernelText {
   /// The same, if `axis` counts elements by the expression `element`.
   void set_place(std::size_t axis, const std::string& text) { places_[axis] = text; }
 
+  /// Declares "r<operand>", the operand at an outer point, and sets the elements of those that are the same
+  /// for all of its points.
+  void move_to_outer_point();
+
   // ---- values
 
   [[nodiscard]] Dtype wide(ValueId value) const { return kernel::wide_dtype(body_[value].dtype); }
@@ -97,6 +101,16 @@ class KernelText {
   /// `a` and `b` joined as a reduction does, in `dtype`.
   [[nodiscard]] Result<std::string> joined(ScalarOpcode opcode, Dtype dtype, const std::string& a,
                                            const std::string& b);
+
+  // ---- reductions
+
+  /// What elements are joined in by one thread before they go to the total.
+  [[nodiscard]] Dtype part_dtype(ValueId reduction) const;
+  /// Declares "s<value>", where a thread joins elements.
+  void declare_part(ValueId reduction);
+  [[nodiscard]] Result<void> join_element(ValueId reduction);
+  /// "name = name joined with that of other lanes", for distances from `from` down to 1.
+  [[nodiscard]] Result<void> join_lanes(ValueId reduction, const std::string& name, const std::string& from);
 
   [[nodiscard]] std::string_view element_type(std::size_t operand) const {
     return memory_type(kernel_.operands[operand].dtype);
