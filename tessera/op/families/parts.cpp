@@ -5,6 +5,8 @@
 // begin: `stops = [9223372036854775807]` is "to the end", and with a negative step -9223372036854775808 is
 // "to the first". `steps` may be left out, then all are 1. `axes` may be left out, then entry i is for axis
 // i.
+#include "tessera/op/families/parts.h"
+
 #include <algorithm>
 
 #include "tessera/base/checked.h"
@@ -181,9 +183,7 @@ Result<ValueTypes> infer_update_slice(const CallInfo& call) {
 Result<void> run_update_slice(const CallInfo& call, std::span<const Array> inputs,
                               std::span<const Array> results) {
   copy_elements(inputs[0], results[0]);
-  Layout to = results[0].layout;
-  for (const AxisPart& part : TESSERA_TRY(update_parts(call)))
-    to = part_of(to, part.axis, part.start.value(), part.count.value(), part.step);
+  const Layout to = TESSERA_TRY(updated_part(call, results[0].layout));
   copy_elements(inputs[1], {results[0].dtype, to, results[0].data});
   return {};
 }
@@ -365,3 +365,9 @@ constexpr Card cards[] = {
 }  // namespace
 
 std::span<const Card> tessera::op::part_cards() { return cards; }
+
+Result<Layout> tessera::op::updated_part(const CallInfo& call, Layout x) {
+  for (const AxisPart& part : TESSERA_TRY(update_parts(call)))
+    x = part_of(std::move(x), part.axis, part.start.value(), part.count.value(), part.step);
+  return x;
+}

@@ -8,7 +8,7 @@ using namespace tessera::runtime::cuda;
 namespace {
 
 std::string text_of(const Memory& memory) {
-  constexpr std::string_view words[] = {"input", "result", "scratch"};
+  constexpr std::string_view words[] = {"input", "result", "scratch", "status"};
   std::string out = cat(words[static_cast<std::size_t>(memory.kind)], memory.index);
   if (memory.byte != 0) out += cat("+", memory.byte);
   return out;
@@ -45,4 +45,11 @@ std::string tessera::runtime::cuda::to_text(const StepProgram& program) {
   std::string out;
   for (const Launch& launch : program.launches) out += text_of(launch) + "\n";
   return out;
+}
+
+std::optional<Error> tessera::runtime::cuda::error_of(const IndexCheck& check, const Status& found) {
+  if (found.first == 0) return std::nullopt;
+  const auto& [axis, size] = check.axes[(found.first - 1) % check.axes.size()];
+  return Error(ErrorCode::invalid_argument, cat(check.op, ": index ", found.index, " is outside [", -size,
+                                                ", ", size, ") for axis ", axis, " of size ", size));
 }

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "tessera/base/error.h"
 #include "tessera/ir/dtype.h"
 
 namespace tessera::runtime::cuda {
@@ -15,6 +17,9 @@ namespace tessera::runtime::cuda {
 struct Source {
   std::string text;
   std::string entry;  ///< an extern "C" __global__ function in it
+  /// It waits by itself for what it depends on, before it reads or writes anything: on devices that have it,
+  /// `griddepcontrol.wait`. It may start while that still runs.
+  bool waits = false;
 };
 using SourceRef = std::shared_ptr<const Source>;
 
@@ -24,9 +29,10 @@ struct Extent3 {
   bool operator==(const Extent3&) const = default;
 };
 
-/// Memory that a launch uses: an array of the step, or some that lives as long as the step runs.
+/// Memory that a launch uses: an array of the step, or some that lives as long as the step runs. A status is
+/// the `Status` of one of the step's checks: zero when the step begins, read by the host when all is done.
 struct Memory {
-  enum class Kind : std::uint8_t { input, result, scratch };
+  enum class Kind : std::uint8_t { input, result, scratch, status };
 
   Kind kind = Kind::input;
   std::uint32_t index = 0;  ///< which one of its kind
@@ -70,10 +76,39 @@ struct Launch {
   std::int64_t bytes = 0;
 };
 
+/// What kernels found wrong about the indices of a step, as it lies in the device's memory. A kernel that
+/// finds an index outside neither reads nor writes with it.
+struct Status {
+  std::uint32_t lock = 0;  ///< taken by who writes the others
+  std::uint32_t unused = 0;
+  std::uint64_t first =
+      0;  ///< 1 + the number of the first index that is outside, row-major; 0: all are inside
+  std::int64_t index = 0;  ///< that index
+};
+
+/// What the indices of a status are about: number i is for `axes[i % axes.size()]`.
+struct IndexCheck {
+  struct Axis {
+    std::size_t axis = 0;
+    std::int64_t size = 0;
+
+    bool operator==(const Axis&) const = default;
+  };
+
+  std::string op;
+  std::vector<Axis> axes;
+
+  bool operator==(const IndexCheck&) const = default;
+};
+
+/// The error that the reference gives for what was found, if there is one.
+[[nodiscard]] std::optional<Error> error_of(const IndexCheck& check, const Status& found);
+
 /// A step: its launches run in their order.
 struct StepProgram {
   std::vector<Launch> launches;
   std::vector<std::int64_t> scratch_bytes;  ///< of each scratch memory
+  std::vector<IndexCheck> checks;           ///< one for each status
 };
 
 /// One line per launch, without the sources.

@@ -1,0 +1,256 @@
+#include "tessera/runtime/cuda/emulator/emulator.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "tessera/base/text.h"
+
+using namespace tessera;
+using namespace tessera::runtime::cuda;
+
+namespace {
+
+/// A folder of its own that is gone at the end.
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "tessera_emulator_XXXXXX").string();
+    if (mkdtemp(pattern.data()) != nullptr) path_ = pattern;
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  [[nodiscard]] std::string file(std::string_view name) const { return cat(path_.string(), "/", name); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string contents(const std::string& path) {
+  std::ostringstream out;
+  out << std::ifstream(path).rdbuf();
+  return out.str();
+}
+
+void replace_all(std::string& text, std::string_view what, std::string_view by) {
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
+    text.replace(at, what.size(), by);
+}
+
+bool uses_barriers(const Source& source) {
+  return source.text.find("_sync") != std::string::npos || source.text.find("__sync") != std::string::npos;
+}
+
+std::string key_of(const Source& source) { return cat(source.entry, "\n", source.text); }
+
+/// The source as C++: in a namespace, its entry renamed, with a function that unpacks the arguments.
+std::string translated(const Source& source, std::size_t number) {
+  std::string text = source.text;
+  replace_all(text, "extern __shared__ __align__(16) unsigned char shared_memory[];",
+              "unsigned char* const shared_memory = emulated::shared;");
+  const std::string name = cat("tessera_kernel_", number);
+  return cat("namespace source_", number, " {\n#define ", source.entry, " ", name, "\n#line 1 \"source ",
+             source.entry, "\"\n", text, "\n#undef ", source.entry, "\n}\nextern \"C\" void call_", number,
+             "(void** values) { emulated::call(&source_", number, "::", name, ", values); }\n");
+}
+
+/// The loaded library of all the sources.
+Result<std::shared_ptr<void>> compiled(const std::vector<SourceRef>& sources) {
+  const Folder folder;
+  const std::string cpp = folder.file("kernels.cpp"), library = folder.file("kernels.so"),
+                    log = folder.file("log");
+  {
+    std::ofstream out(cpp);
+    out << "#include \"" TESSERA_SOURCE_DIR "/tessera/runtime/cuda/emulator/device_side.h\"\n";
+    for (std::size_t i = 0; i < sources.size(); ++i) out << translated(*sources[i], i);
+    out << "extern \"C\" const char* launch_all(void (*call)(void**), void** values, const unsigned* extents,"
+           " bool barriers, bool backward) {\n"
+           "  return emulated::launch(call, values, extents, barriers, backward);\n}\n"
+           "extern \"C\" unsigned char* shared_memory_of_blocks() { return emulated::shared; }\n";
+  }
+  const std::string command =
+      cat("c++ -std=c++20 -O1 -w -fPIC -shared -ffp-contract=off -fno-strict-aliasing -fwrapv -o '", library,
+          "' '", cpp, "' > '", log, "' 2>&1");
+  if (std::system(command.c_str()) != 0)  // NOLINT: a test
+    return Error(ErrorCode::invalid_argument,
+                 cat("the sources do not compile:\n", contents(log).substr(0, 8000)));
+  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return Error(ErrorCode::internal, cat("dlopen: ", dlerror()));
+  return std::shared_ptr<void>(handle, [](void* opened) { dlclose(opened); });
+}
+
+std::uint64_t number_bits(double value, ir::Dtype dtype) {
+  std::uint64_t out = 0;
+  if (dtype == ir::Dtype::f64) std::memcpy(&out, &value, 8);
+  if (dtype == ir::Dtype::i64) out = static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
+  if (dtype == ir::Dtype::f32) {
+    const auto single = static_cast<float>(value);
+    std::memcpy(&out, &single, 4);
+  }
+  return out;
+}
+
+op::Array byte_array(std::vector<std::byte>& bytes) {
+  return {ir::Dtype::u8, op::contiguous({static_cast<std::int64_t>(bytes.size())}), bytes.data()};
+}
+
+}  // namespace
+
+std::string Emulator::why_unavailable() {
+  static const bool is_there = std::system("c++ --version > /dev/null 2>&1") == 0;  // NOLINT
+  return is_there ? "" : "there is no C++ compiler named c++";
+}
+
+Result<void> Emulator::compile(std::span<const StepProgram> programs) {
+  std::vector<SourceRef> sources;
+  std::set<std::string> seen;
+  for (const StepProgram& program : programs)
+    for (const Launch& step : program.launches)
+      if (step.source != nullptr && !codes_.contains(key_of(*step.source)) &&
+          seen.insert(key_of(*step.source)).second)
+        sources.push_back(step.source);
+  if (sources.empty()) return {};
+  const std::shared_ptr<void> library = TESSERA_TRY(compiled(sources));
+  const auto launch = reinterpret_cast<LaunchAll>(dlsym(library.get(), "launch_all"));
+  const auto shared = reinterpret_cast<std::byte* (*)()>(dlsym(library.get(), "shared_memory_of_blocks"));
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const auto call = reinterpret_cast<Call>(dlsym(library.get(), cat("call_", i).c_str()));
+    codes_[key_of(*sources[i])] = {library, call, launch, shared(), uses_barriers(*sources[i])};
+  }
+  return {};
+}
+
+/// What the launches of one run share.
+struct Emulator::Run {
+  std::span<const op::Array> inputs, results;
+  std::span<const double> numbers;
+  ThreadOrder order;
+  std::deque<GuardedArray> scratch;
+  std::vector<Status> statuses;
+
+  [[nodiscard]] std::byte* address(const Memory& memory) {
+    if (memory.kind == Memory::Kind::status)
+      return reinterpret_cast<std::byte*>(&statuses[memory.index]) + memory.byte;
+    if (memory.kind == Memory::Kind::scratch) return scratch[memory.index].array().data + memory.byte;
+    return (memory.kind == Memory::Kind::input ? inputs : results)[memory.index].data + memory.byte;
+  }
+};
+
+Result<void> Emulator::run_kernel(const Source& source, Extent3 grid, Extent3 block, void** values,
+                                  ThreadOrder order) {
+  const auto found = codes_.find(key_of(source));
+  if (found == codes_.end())
+    return Error(ErrorCode::invalid_argument, cat("'", source.entry, "' was not compiled"));
+  const unsigned extents[] = {grid.x, grid.y, grid.z, block.x, block.y, block.z};
+  const Code& code = found->second;
+  const char* failure =
+      code.launch(code.call, values, extents, code.uses_barriers, order == ThreadOrder::backward);
+  if (failure != nullptr) return Error(ErrorCode::invalid_argument, cat("'", source.entry, "': ", failure));
+  return {};
+}
+
+Result<void> Emulator::launch(const Launch& step, Run& run) {
+  std::vector<std::uint64_t> values;
+  values.reserve(step.arguments.size());
+  std::vector<void*> pointers;
+  for (const Argument& argument : step.arguments) {
+    std::uint64_t bits = argument.bits;
+    if (argument.kind == Argument::Kind::memory)
+      bits = reinterpret_cast<std::uintptr_t>(run.address(argument.memory));
+    if (argument.kind == Argument::Kind::number)
+      bits = number_bits(run.numbers[argument.slot], argument.dtype);
+    values.push_back(bits);
+    pointers.push_back(&values.back());
+  }
+  return run_kernel(*step.source, step.grid, step.block, pointers.data(), run.order);
+}
+
+Result<void> Emulator::run(const StepProgram& program, std::span<const op::Array> inputs,
+                           std::span<const op::Array> results, std::span<const double> numbers,
+                           ThreadOrder order) {
+  Run run{inputs, results, numbers, order, {}, std::vector<Status>(program.checks.size())};
+  for (const std::int64_t bytes : program.scratch_bytes) {
+    std::vector<std::byte> garbage(static_cast<std::size_t>(bytes), std::byte{0xa5});
+    run.scratch.emplace_back(byte_array(garbage));
+  }
+  for (const Launch& step : program.launches) switch (step.kind) {
+      case Launch::Kind::kernel:
+        TESSERA_TRY(launch(step, run));
+        break;
+      case Launch::Kind::clear:
+        std::memset(run.address(step.to), 0, static_cast<std::size_t>(step.bytes));
+        break;
+      case Launch::Kind::copy:
+        std::memcpy(run.address(step.to), run.address(step.from), static_cast<std::size_t>(step.bytes));
+        break;
+    }
+  for (const GuardedArray& scratch : run.scratch) TESSERA_TRY(scratch.check());
+  for (std::size_t i = 0; i < run.statuses.size(); ++i)
+    if (auto error = error_of(program.checks[i], run.statuses[i])) return *std::move(error);
+  return {};
+}
+
+// ---- guarded arrays
+
+namespace {
+
+constexpr std::byte canary{0xc3};
+constexpr std::size_t alignment = 16;
+
+std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
+
+}  // namespace
+
+GuardedArray::GuardedArray(const op::Array& array, std::int64_t misalignment) : array_(array) {
+  std::int64_t low = array.layout.offset, high = low;
+  for (std::size_t i = 0; i < array.rank(); ++i) {
+    const std::int64_t reach = array.layout.strides[i] * (array.layout.shape[i] - 1);
+    (reach < 0 ? low : high) += reach;
+  }
+  const auto size = static_cast<std::int64_t>(ir::size_of(array.dtype));
+  bytes_ = array.size() == 0 ? 0 : static_cast<std::size_t>((high - low + 1) * size);
+  const std::size_t shift = static_cast<std::size_t>(misalignment * size) % alignment;
+  const std::size_t used = (bytes_ + shift + alignment - 1) / alignment * alignment;
+  const std::size_t page = page_bytes(), inner = (used + page - 1) / page * page;
+  mapped_ = inner + 2 * page;
+  mapping_ = static_cast<std::byte*>(mmap(nullptr, mapped_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  TESSERA_CHECK(mapping_ != MAP_FAILED, "no memory for a guarded array");
+  mprotect(mapping_ + page, inner, PROT_READ | PROT_WRITE);
+  std::memset(mapping_ + page, static_cast<int>(canary), inner);
+  begin_ = mapping_ + page + inner - used + shift;
+  if (bytes_ > 0) std::memcpy(begin_, array.at(low), bytes_);
+  array_.data = begin_ - low * size;
+}
+
+GuardedArray::GuardedArray(GuardedArray&& other) noexcept
+    : array_(other.array_),
+      mapping_(std::exchange(other.mapping_, nullptr)),
+      mapped_(other.mapped_),
+      begin_(other.begin_),
+      bytes_(other.bytes_) {}
+
+GuardedArray::~GuardedArray() {
+  if (mapping_ != nullptr) munmap(mapping_, mapped_);
+}
+
+Result<void> GuardedArray::check() const {
+  const std::byte* const first = mapping_ + page_bytes();
+  const std::byte* const last = mapping_ + mapped_ - page_bytes();
+  for (const std::byte* at = first; at != last; ++at)
+    if ((at < begin_ || at >= begin_ + bytes_) && *at != canary)
+      return Error(ErrorCode::invalid_argument,
+                   cat("byte ", at - begin_, " of an array of ", bytes_, " bytes was written to"));
+  return {};
+}
