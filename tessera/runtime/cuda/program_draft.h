@@ -32,6 +32,9 @@ class ProgramDraft {
   /// Appends a program whose inputs and results are these.
   void add(StepProgram part, std::span<const ProgramArray> inputs, std::span<const ProgramArray> results);
 
+  /// Appends a launch over the memory of this program.
+  void append(Launch launch) { out_.launches.push_back(std::move(launch)); }
+
   [[nodiscard]] StepProgram finish() && { return std::move(out_); }
 
  private:
