@@ -35,7 +35,8 @@ struct BoundKernel {
   /// Operands that are loaded or stored at every point, and not once per outer point.
   [[nodiscard]] const std::vector<bool>& is_at_points() const { return at_points; }
   /// The most elements that all of them can be accessed with at once along `axis`, 16 bytes of the widest; 1
-  /// if one of them is not contiguous there. `may_have_tail`: the last vector of the axis need not be whole.
+  /// if one of them is not contiguous there. `may_have_tail`: the last vector of the axis need not be
+  /// whole.
   [[nodiscard]] unsigned vector_width(std::size_t axis, bool may_have_tail) const;
   /// Whether indices and offsets fit into 32 bits.
   [[nodiscard]] bool has_small_indices() const;
@@ -91,6 +92,9 @@ class KernelText {
   [[nodiscard]] Result<void> write(ValueId value);
   [[nodiscard]] Result<void> write_all(std::span<const ValueId> values);
   [[nodiscard]] Result<std::string> expression(ValueId value);
+  /// Declares the reciprocals of what these elements are divided by, where that is the same for many: ahead
+  /// of the loop over them.
+  void write_reciprocals(std::span<const ValueId> elements);
   [[nodiscard]] std::string narrowed(const kernel::Store& store);
   /// Everything that must be computed at every point for these reductions and stores, without `known` values.
   [[nodiscard]] std::vector<ValueId> elements_for(std::span<const ValueId> reductions,
@@ -135,6 +139,7 @@ class KernelText {
 
  private:
   [[nodiscard]] Result<std::string> operation(const Instruction& instruction);
+  [[nodiscard]] bool is_by_reciprocal(const Instruction& instruction) const;
   [[nodiscard]] std::string parameter(const Instruction& instruction);
   [[nodiscard]] std::string place(std::uint32_t number) const;
   [[nodiscard]] const Instruction* operation_at(ValueId value, ScalarOpcode opcode) const;
@@ -144,8 +149,10 @@ class KernelText {
 
   std::string parameters_;  ///< of the function
   std::vector<Argument> arguments_;
-  std::vector<std::string> names_;   ///< of the arguments
-  std::vector<std::string> places_;  ///< by joined axis: the element's index there
+  std::vector<std::string> names_;    ///< of the arguments
+  std::vector<std::string> places_;   ///< by joined axis: the element's index there
+  std::vector<bool> has_reciprocal_;  ///< by value
+  const bool has_jumps_;
   const bool has_small_indices_;
 };
 

@@ -209,9 +209,10 @@ class LoopedText : KernelText {
     const std::vector<std::uint32_t> stores = stores_of(p);
     if (pass.reductions.empty() && stores.empty()) return {};
     for (const ValueId value : pass.reductions) declare_total(value);
-    line("for (index base = begin + (index)rank; base < end; base += (index)step * ", unroll_, ") {");
     const std::vector<ValueId> elements =
         elements_for(pass.reductions, stores, std::vector<bool>(body_.size(), false));
+    write_reciprocals(elements);
+    line("for (index base = begin + (index)rank; base < end; base += (index)step * ", unroll_, ") {");
     load_vectors(loaded_operands(elements));
     for (const ValueId value : pass.reductions) declare_part(value);
     TESSERA_TRY(write_points(pass, elements, stores));
@@ -229,8 +230,7 @@ class LoopedText : KernelText {
       line("Vector<", element_type(i), ", ", lanes_of(i), "> a", i, "[", unroll_, "];");
     open_vectors();
     for (const std::uint32_t i : loads) {
-      line("load(a", i, "[u], r", i, " + (", offset(i, first_, axes_, shape_.width), "), ", lanes_of(i),
-           ");");
+      line("load(a", i, "[u], r", i, " + (", offset(i, first_, axes_, shape_.width), "));");
       elements_[i] = cat("a", i, "[u].at[", lanes_of(i) > 1 ? "j" : "0", "]");
     }
     line("}\n}");
@@ -254,7 +254,7 @@ class LoopedText : KernelText {
     line("}");
     for (const std::uint32_t number : stores) {
       const std::size_t i = kernel_.stores[number].operand;
-      line("store(r", i, " + (", offset(i, first_, axes_, shape_.width), "), b", i, ", ", lanes_of(i), ");");
+      line("store(r", i, " + (", offset(i, first_, axes_, shape_.width), "), b", i, ");");
     }
     line("}\n}");
     return {};

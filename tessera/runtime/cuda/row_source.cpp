@@ -81,6 +81,7 @@ class RowText : KernelText {
         static_cast<std::uint32_t>(shape_.is_block ? rows : divided_up(rows, usual_threads / shape_.team));
     return StepProgram{
         {launch("rows", {blocks, 1, 1}, {threads, 1, 1}, threads > usual_threads ? 1024 : usual_threads)},
+        {},
         {}};
   }
 
@@ -133,6 +134,7 @@ class RowText : KernelText {
     if (pass.reductions.empty() && stores.empty()) return {};
     const std::vector<ValueId> elements = elements_for(pass.reductions, stores, known_);
     load_vectors(elements);
+    write_reciprocals(elements);
     for (const ValueId value : elements)
       if (is_kept(value))
         line(wide_type(wide(value)), " k", value, "[", shape_.vectors, "][", shape_.width, "];");
@@ -152,7 +154,7 @@ class RowText : KernelText {
     line("}");
     for (const std::uint32_t number : stores) {
       const std::size_t i = kernel_.stores[number].operand;
-      line("store(r", i, " + (", offset(i, first_, axes_, shape_.width), "), b", i, ", ", lanes_of(i), ");");
+      line("store(r", i, " + (", offset(i, first_, axes_, shape_.width), "), b", i, ");");
     }
     line("}\n}");
     for (const ValueId value : elements)
@@ -176,8 +178,7 @@ class RowText : KernelText {
       line("Vector<", element_type(i), ", ", lanes_of(i), "> a", i, "[", shape_.vectors, "];");
     open_vectors();
     for (const std::uint32_t i : loads) {
-      line("load(a", i, "[u], r", i, " + (", offset(i, first_, axes_, shape_.width), "), ", lanes_of(i),
-           ");");
+      line("load(a", i, "[u], r", i, " + (", offset(i, first_, axes_, shape_.width), "));");
       elements_[i] = cat("a", i, "[u].at[", lanes_of(i) > 1 ? "j" : "0", "]");
       is_loaded_[i] = true;
     }

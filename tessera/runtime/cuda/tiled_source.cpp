@@ -37,7 +37,8 @@ class TiledText : KernelText {
     load_tiles(pass);
     TESSERA_TRY(write_points(pass));
     const auto blocks = static_cast<std::uint32_t>(tiles_along * tiles_across * others);
-    return StepProgram{{launch("tiles", {blocks, 1, 1}, {tile, rows_at_once, 1}, tile * rows_at_once)}, {}};
+    return StepProgram{
+        {launch("tiles", {blocks, 1, 1}, {tile, rows_at_once, 1}, tile * rows_at_once)}, {}, {}};
   }
 
  private:
@@ -73,6 +74,7 @@ class TiledText : KernelText {
   }
 
   Result<void> write_points(const Pass& pass) {
+    write_reciprocals(pass.elements);
     open_points("x", "y + k");
     for (const std::uint32_t i : loaded_operands(pass.elements)) {
       const bool is_tiled = std::find(tiled_.begin(), tiled_.end(), i) != tiled_.end();
