@@ -101,7 +101,7 @@ Description describe(std::string_view op_of_block_4) {
 
 std::shared_ptr<runtime::Device> fresh_device(bool cpu) {
   if (!cpu) return std::make_shared<runtime::ReferenceDevice>();
-  static const runtime::cpu::CodeStore nowhere("");
+  static const runtime::CodeStore nowhere("");
   return std::make_shared<runtime::cpu::CpuDevice>(runtime::cpu::CpuOptions{
       .kernels = {.store = &nowhere}, .target = {.name = "cpu", .sources = {compiler::fused_regions()}}});
 }

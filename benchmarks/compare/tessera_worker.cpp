@@ -4,22 +4,20 @@
 //   tessera_compare_worker first KIND SIZE…   prints the milliseconds to the first result of a fresh process:
 //                                             as it comes, and by a plan that is waited for
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <stdexcept>
 
 #include "benchmarks/compare/worker.h"
+#include "benchmarks/models.h"
 #include "tessera/compile/tiling.h"
 #include "tessera/engine/devices.h"
-#include "tessera/pattern/tile_source.h"
 #include "tessera/runtime/cpu/cpu_device.h"
 #include "tessera/tessera.h"
 
 using namespace tessera;
-using compare::numbers;
-using compare::Spread;
+using namespace tessera::benchmarks;
 using compare::Workload;
 
 namespace {
@@ -33,50 +31,15 @@ struct Setting {
   bool fuses = true;
 };
 
-/// Every op is a kernel of its own.
-class NoTiles final : public pattern::TileSource {
- public:
-  [[nodiscard]] std::string name() const override { return "none"; }
-  [[nodiscard]] Result<void> list(const pattern::Graph&, pattern::CandidateList&) const override {
-    return {};
-  }
-  [[nodiscard]] pattern::Tile describe(const pattern::Graph&, const pattern::CandidateList&,
-                                       std::size_t) const override {
-    return {};
-  }
-  [[nodiscard]] std::string name_of(const pattern::CandidateList&, std::size_t) const override { return ""; }
-};
-
 EngineRef make_engine(Setting setting) {
   runtime::cpu::CpuOptions options{.kernels = {.is_precise = setting.is_precise}};
-  options.target.sources = {setting.fuses ? compiler::fused_regions() : std::make_shared<NoTiles>()};
+  options.target.sources = {setting.fuses ? compiler::fused_regions() : no_tiles()};
   const bool is_plain = setting.fuses && !setting.is_precise;
   std::shared_ptr<runtime::Device> device =
       is_plain ? value_or_throw(engine::find_device("cpu"))
                : std::make_shared<runtime::cpu::CpuDevice>(std::move(options));
   return Engine::create({.plans = {.wait = true}, .device = std::move(device)});
 }
-
-/// Tensors of one workload, each with numbers of its own.
-class Inputs {
- public:
-  explicit Inputs(EngineRef engine) : engine_(std::move(engine)) {}
-
-  Tensor operator()(Shape shape, Spread spread = {}) {
-    std::int64_t count = 1;
-    for (const std::int64_t size : shape) count *= size;
-    return from_vector(numbers(count, ++seed_, spread), std::move(shape), {.engine = engine_});
-  }
-  Tensor weight(std::int64_t in, std::int64_t out) {
-    return (*this)({in, out}, {.scale = 1.0 / std::sqrt(static_cast<double>(in))});
-  }
-  Tensor bias(std::int64_t size) { return (*this)({size}, {.scale = 0.1}); }
-  [[nodiscard]] const EngineRef& engine() const { return engine_; }
-
- private:
-  EngineRef engine_;
-  std::uint32_t seed_ = 0;
-};
 
 /// Runs until a plan is there, so that what is measured is the steady state.
 Workload steady(std::function<Tensor()> record) {
@@ -85,73 +48,18 @@ Workload steady(std::function<Tensor()> record) {
   return out;
 }
 
-Tensor mlp(const nn::Parameters& p, const Tensor& x) {
-  const Tensor first = relu(nn::linear(x, p.at("w0"), p.at("b0")));
-  return nn::linear(relu(nn::linear(first, p.at("w1"), p.at("b1"))), p.at("w2"), p.at("b2"));
-}
-
-nn::Parameters mlp_parameters(Inputs& in) {
-  constexpr std::int64_t widths[] = {784, 512, 512, 10};
-  nn::Parameters out;
-  for (int i = 0; i < 3; ++i) {
-    const std::string number = std::to_string(i);
-    out.emplace("w" + number, in.weight(widths[i], widths[i + 1]));
-    out.emplace("b" + number, in.bias(widths[i + 1]));
-  }
-  return out;
-}
-
-/// A transformer block: norm, attention and sum, then norm, two products with a gelu between, and sum.
-Tensor block(const nn::Parameters& p, const Tensor& x, std::int64_t heads) {
-  const nn::SelfAttention attention{p.at("in_w"), p.at("in_b"), p.at("out_w"), p.at("out_b")};
-  const Tensor seen =
-      x + nn::self_attention(layer_norm(x, p.at("n0_w"), p.at("n0_b")), attention, {.heads = heads});
-  const Tensor wide =
-      gelu(nn::linear(layer_norm(seen, p.at("n1_w"), p.at("n1_b")), p.at("up_w"), p.at("up_b")));
-  return seen + nn::linear(wide, p.at("down_w"), p.at("down_b"));
-}
-
-nn::Parameters block_parameters(Inputs& in, std::int64_t width) {
-  nn::Parameters out;
-  const auto norm = [&](const std::string& name) {
-    out.emplace(name + "_w", in({width}, {.scale = 0.1, .offset = 1.0}));
-    out.emplace(name + "_b", in.bias(width));
-  };
-  const auto linear = [&](const std::string& name, std::int64_t from, std::int64_t to) {
-    out.emplace(name + "_w", in.weight(from, to));
-    out.emplace(name + "_b", in.bias(to));
-  };
-  norm("n0");
-  linear("in", width, 3 * width);
-  linear("out", width, width);
-  norm("n1");
-  linear("up", width, 4 * width);
-  linear("down", 4 * width, width);
-  return out;
-}
-
 /// Steps of plain gradient descent.
 Workload training(nn::Parameters parameters, nn::Loss loss) {
   auto p = std::make_shared<nn::Parameters>(std::move(parameters));
-  const auto step = [p, loss = std::move(loss)] {
-    auto [value, gradients] = nn::loss_and_gradients(loss, *p);
-    optim::OptimizerState state;
-    optim::sgd(*p, gradients, state, 1e-3);
-    nn::eval(*p);
-    return value;
-  };
+  const auto step = [p, loss = std::move(loss)] { return training_step(*p, loss); };
   Workload out{.run = step, .first = step().to_vector<float>()};
   for (int i = 0; i < 10; ++i) out.run();
   return out;
 }
 
 Workload mlp_training(Inputs& in, Sizes sizes) {
-  const Tensor x = in({sizes[0], 784});
-  std::vector<std::int64_t> classes;
-  for (std::int64_t i = 0; i < sizes[0]; ++i) classes.push_back(i % 10);
-  const Tensor labels = from_vector(classes, {sizes[0]}, {.engine = in.engine()});
-  return training(mlp_parameters(in),
-                  [=](const nn::Parameters& p) { return cross_entropy(mlp(p, x), labels); });
+  nn::Loss loss = mlp_loss(in, sizes[0]);
+  return training(mlp_parameters(in), std::move(loss));
 }
 
 Workload block_training(Inputs& in, Sizes sizes) {
@@ -176,11 +84,6 @@ Workload convolutions(Inputs& in, Sizes sizes) {
     const Tensor y = relu(conv(x, a, {}, {.pads = {1, 1, 1, 1}}));
     return relu(conv(y, b, {}, {.pads = {1, 1, 1, 1}}));
   });
-}
-
-Tensor chain_of_adds(Tensor x, const Tensor& y, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) x = x + y;
-  return x;
 }
 
 Workload adds(Inputs& in, Sizes sizes) {

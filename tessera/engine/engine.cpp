@@ -16,8 +16,8 @@ using namespace tessera::engine;
 
 Engine::Engine(EngineOptions options)
     : options_(std::move(options)),
-      pool_(runtime::MemoryPool::create(options_.allocator)),
       device_(options_.device != nullptr ? options_.device : default_device()),
+      pool_(runtime::MemoryPool::create(options_.allocator, device_->memory_space())),
       random_{options_.seed, 0},
       plans_(options_.plans) {
   pool_->set_limit(options_.memory_limit);

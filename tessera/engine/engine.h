@@ -20,6 +20,7 @@
 #include "tessera/engine/profiler.h"
 #include "tessera/engine/report.h"
 #include "tessera/runtime/device.h"
+#include "tessera/runtime/host_access.h"
 #include "tessera/runtime/memory_pool.h"
 
 namespace tessera::engine {
@@ -27,6 +28,7 @@ namespace tessera::engine {
 enum class LogLevel : std::uint8_t { debug, info, warning, error };
 
 struct EngineOptions {
+  /// Not for devices with memory of their own.
   runtime::AllocatorCallbacks allocator = {};
   std::uint64_t memory_limit = std::numeric_limits<std::uint64_t>::max();
   /// Called from any thread, one call at a time. Without it nothing is logged.
@@ -72,7 +74,14 @@ class Engine : public std::enable_shared_from_this<Engine> {
   [[nodiscard]] runtime::MemoryFigures memory() const { return pool_->figures(); }
   void set_memory_limit(std::uint64_t bytes) { pool_->set_limit(bytes); }
   [[nodiscard]] EngineStatistics statistics() const;
+  /// In the memory of the device.
   [[nodiscard]] Result<Ref<runtime::Buffer>> allocate(std::size_t bytes) { return pool_->allocate(bytes); }
+  /// The elements of an array in host memory, in the memory of the device.
+  [[nodiscard]] Result<Storage> copy_in(const op::Array& elements) {
+    return runtime::copy_of(elements, *pool_);
+  }
+  /// Whether the host reads and writes the memory of the device through its addresses.
+  [[nodiscard]] bool has_host_memory() const { return pool_->space() == nullptr; }
   [[nodiscard]] runtime::Device& device() { return *device_; }
   void log(LogLevel level, std::string_view message) const;
 
@@ -104,6 +113,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// What the last evaluation that computed something did, and why, in words.
   [[nodiscard]] std::string explain() const;
   [[nodiscard]] EvaluationReport report() const;
+  /// Waits until the device has done everything that evaluations gave it; nobody has to: what the host reads
+  /// is waited for.
+  [[nodiscard]] Result<void> synchronize() { return device_->synchronize(); }
   /// Waits until the plans that are being made beside the program are ready.
   void wait_for_plans() { queue_.wait(); }
 
@@ -135,8 +147,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   static constexpr std::size_t max_idle_memory = 8;
 
   EngineOptions options_;
-  std::shared_ptr<runtime::MemoryPool> pool_;
   std::shared_ptr<runtime::Device> device_;
+  std::shared_ptr<runtime::MemoryPool> pool_;  ///< of the device's memory
 
   mutable std::mutex mutex_;
   std::condition_variable evaluated_;  ///< an evaluation ended

@@ -6,6 +6,7 @@
 #include "tessera/op/call_info.h"
 #include "tessera/op/interpreter.h"
 #include "tessera/op/wide.h"
+#include "tessera/runtime/host_access.h"
 
 using namespace tessera;
 using namespace tessera::engine;
@@ -32,11 +33,33 @@ class ScalarMemory {
     return {dtype, op::contiguous({}), at};
   }
 
+  /// A device with memory of its own reads them there. Null if there is nothing to move.
+  Result<Ref<runtime::Buffer>> move_to(runtime::MemoryPool& pool, std::span<op::Array> inputs) {
+    if (count_ == 0 || pool.space() == nullptr) return Ref<runtime::Buffer>();
+    auto far = TESSERA_TRY(pool.allocate(count_ * sizeof memory_[0]));
+    TESSERA_TRY(runtime::write_bytes(*far, std::as_bytes(std::span(memory_.data(), count_))));
+    std::size_t moved = 0;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (node_.input(i) == nullptr) inputs[i].data = far->data() + moved++ * sizeof memory_[0];
+    return far;
+  }
+
  private:
   const Node& node_;
   std::vector<std::uint64_t> memory_;
   std::size_t count_ = 0;
 };
+
+/// Regions are interpreted on the host.
+Result<void> read_by_host(const Storage& from, const op::Array& to) {
+  if (from.buffer->is_host()) {
+    op::copy_elements(from.array(to.dtype), to);
+    return {};
+  }
+  const auto bytes = TESSERA_TRY(runtime::host_elements(from, to.dtype));
+  std::copy(bytes.begin(), bytes.end(), to.data);
+  return {};
+}
 
 }  // namespace
 
@@ -95,6 +118,7 @@ Result<void> StreamedRun::run_call(std::uint32_t step) {
     types.push_back(input == nullptr ? op::ValueType{inputs.back().dtype, {}} : input->type());
   }
   const op::CallInfo call(*node.card, types, node.attributes());
+  const Ref<runtime::Buffer> far_scalars = TESSERA_TRY(scalars.move_to(pool_, inputs));
   if (node.card->view != nullptr && node.input(0) != nullptr) {
     if (const auto layout = node.card->view(call, inputs[0].layout)) {
       results_[step].push_back({operand(step, 0).buffer, *layout});
@@ -112,14 +136,16 @@ Result<void> StreamedRun::run_function(std::uint32_t step) {
   const Node& node = needed_.node(step);
   std::vector<op::HostTensor> inputs;
   for (std::size_t i = 0; i < node.input_count; ++i) {
-    const op::Array from = operand(step, i).array(node.input(i)->dtype);
-    inputs.push_back(TESSERA_TRY(op::HostTensor::allocate(from.dtype, from.shape())));
-    op::copy_elements(from, inputs.back().array());
+    const Storage& from = operand(step, i);
+    inputs.push_back(TESSERA_TRY(op::HostTensor::allocate(node.input(i)->dtype, from.layout.shape)));
+    TESSERA_TRY(read_by_host(from, inputs.back().array()));
   }
   const auto values = TESSERA_TRY(op::interpret(*node.extra->function, inputs));
   std::vector<op::Array> results;
   TESSERA_TRY(allocate_results(step, results));
-  for (std::size_t i = 0; i < results.size(); ++i) op::copy_elements(values[i].array(), results[i]);
+  for (std::size_t i = 0; i < results.size(); ++i)
+    TESSERA_TRY(
+        runtime::write_bytes(*results_[step][i].buffer, {values[i].array().data, values[i].byte_size()}));
   ++figures_.kernels;
   return {};
 }
@@ -129,7 +155,7 @@ Result<void> StreamedRun::allocate_results(std::uint32_t step, std::vector<op::A
   const auto add = [&](Dtype dtype, const Extents& shape) -> Result<void> {
     const auto bytes = static_cast<std::size_t>(op::element_count(shape)) * ir::size_of(dtype);
     Storage storage{TESSERA_TRY(pool_.allocate(bytes)), op::contiguous(shape)};
-    std::fill_n(storage.buffer->data(), bytes, std::byte{0});
+    TESSERA_TRY(runtime::clear(*storage.buffer));
     arrays.push_back(storage.array(dtype));
     results_[step].push_back(std::move(storage));
     return {};

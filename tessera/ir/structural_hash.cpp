@@ -4,6 +4,7 @@
 
 #include "tessera/base/stack.h"
 #include "tessera/ir/scopes.h"
+#include "tessera/ir/scout.h"
 #include "tessera/ir/symbol_colours.h"
 #include "tessera/ir/visit.h"
 
@@ -40,9 +41,9 @@ class HashWalk {
   Hash128 run(const Node& root) {
     visit(root);
     while (!tasks_.empty()) {
-      // Most of the time of a large graph goes into waiting for memory: ask early for what comes next.
       if (const Task* next = tasks_.peek(look_ahead); next != nullptr && next->step == Step::visit)
-        known_.prefetch(*next->node);
+        scout_.ask(*next->node, *tasks_.back().node);
+      scout_.step();
       step(tasks_.pop());
     }
     return frames_.back().head.finish();
@@ -145,7 +146,10 @@ class HashWalk {
       return deliver(collector.head.finish(), {});
     frames_.push({collector.head, {}});
     tasks_.push({&node, Step::finish});
-    for (std::size_t i = below_.size(); i-- > 0;) tasks_.push(below_[i]);
+    for (std::size_t i = below_.size(); i-- > 0;) {
+      tasks_.push(below_[i]);
+      if (i > 0 && below_[i].step == Step::visit) scout_.ask(*below_[i].node, node);
+    }
     if constexpr (std::is_same_v<N, Function>) scopes_.open();
   }
 
@@ -277,6 +281,7 @@ class HashWalk {
   CompareMode mode_;
   Scopes scopes_;
   NodeTable<Known> known_;
+  Scout<Known> scout_{known_};
   Stack<Task> tasks_;
   Stack<Frame> frames_;  ///< the first takes the root
   std::vector<Task> below_;

@@ -19,9 +19,12 @@ constexpr std::int64_t max_folded_elements = 1 << 14;
 
 Tensor tessera::tensor_of(const HostTensor& elements, const std::shared_ptr<engine::Engine>& engine) {
   const op::Array& array = elements.array();
-  auto buffer = runtime::Buffer::wrap_constant(array.data, elements.byte_size(), [elements] {});
-  return Tensor::adopt(
-      engine::make_leaf(engine, array.dtype, array.shape(), {std::move(buffer), array.layout}, {}));
+  engine::Storage storage{{}, array.layout};
+  if (engine->has_host_memory())
+    storage.buffer = runtime::Buffer::wrap_constant(array.data, elements.byte_size(), [elements] {});
+  else
+    storage = value_or_throw(engine->copy_in(array));
+  return Tensor::adopt(engine::make_leaf(engine, array.dtype, array.shape(), std::move(storage), {}));
 }
 
 Value TensorTarget::input(const Tensor& tensor) { return import(NodeRef::share(tensor.node())); }

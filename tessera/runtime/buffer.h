@@ -13,6 +13,7 @@
 namespace tessera::runtime {
 
 class MemoryPool;
+class MemorySpace;
 
 /// Something that a runtime made from the contents of a buffer and may use as long as they stay: weights in
 /// the order that a library likes.
@@ -31,7 +32,11 @@ class Buffer {
   /// The same of memory that nobody writes to while it is wrapped.
   static Ref<Buffer> wrap_constant(const void* data, std::size_t bytes, std::function<void()> release);
 
+  /// An address of the space that it is in.
   [[nodiscard]] std::byte* data() const { return data_; }
+  /// Where it is; null in host memory.
+  [[nodiscard]] MemorySpace* space() const;
+  [[nodiscard]] bool is_host() const { return space() == nullptr; }
   [[nodiscard]] std::size_t size() const { return bytes_; }
   /// Whether only one place holds it. True stays true as long as that place does not hand it on.
   [[nodiscard]] bool unique() const { return refs_.load(std::memory_order_acquire) == 1; }

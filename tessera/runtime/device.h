@@ -20,9 +20,15 @@ class Device {
   /// "reference", "cpu", "cuda:0"
   [[nodiscard]] virtual std::string_view name() const = 0;
 
-  /// Runs one call. Inputs may have any strides, results are contiguous and do not overlap inputs.
+  /// Where the arrays of calls and launches must lie; null: in host memory.
+  [[nodiscard]] virtual std::shared_ptr<MemorySpace> memory_space() { return nullptr; }
+
+  /// Runs one call. Inputs may have any strides, results are contiguous, zero and do not overlap inputs.
   [[nodiscard]] virtual Result<void> run(const op::CallInfo& call, std::span<const op::Array> inputs,
                                          std::span<const op::Array> results) = 0;
+
+  /// Waits until everything that was launched is done; an error of that work that nobody saw is here.
+  [[nodiscard]] virtual Result<void> synchronize() { return {}; }
 
   /// What the compiler may choose from when it makes plans for this device; without sources, single ops.
   [[nodiscard]] virtual const pattern::Target& target() const = 0;

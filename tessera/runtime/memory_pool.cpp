@@ -19,6 +19,8 @@ Ref<Buffer> Buffer::wrap_constant(const void* data, std::size_t bytes, std::func
   return Ref<Buffer>(buffer);
 }
 
+MemorySpace* Buffer::space() const { return pool_ == nullptr ? nullptr : pool_->space(); }
+
 Buffer::~Buffer() {
   if (pool_ != nullptr) pool_->give_back(data_, bytes_);
   if (!release_) return;
@@ -54,18 +56,12 @@ Result<Ref<Buffer>> MemoryPool::allocate(std::size_t bytes) {
     return Error(ErrorCode::memory, cat("a buffer of ", bytes, " bytes would pass the memory limit: ", before,
                                         " of ", limit, " bytes are in use"));
   }
-  std::byte* memory = nullptr;
-  try {
-    const std::size_t wanted = bytes == 0 ? 1 : bytes;
-    memory = callbacks_.allocate ? static_cast<std::byte*>(callbacks_.allocate(wanted))
-                                 : allocate_block(wanted).release();
-  } catch (...) {  // functions of the embedding program may throw anything: they have no memory
-    memory = nullptr;
-  }
-  if (memory == nullptr) {
+  auto raw = raw_memory(bytes == 0 ? 1 : bytes);
+  if (!raw) {
     used_.fetch_sub(bytes);
-    return Error(ErrorCode::memory, cat("no memory for a buffer of ", bytes, " bytes"));
+    return std::move(raw).error();
   }
+  std::byte* memory = *raw;
   allocations_.fetch_add(1, std::memory_order_relaxed);
   std::uint64_t peak = peak_.load();
   while (before + bytes > peak && !peak_.compare_exchange_weak(peak, before + bytes)) {
@@ -81,8 +77,23 @@ Result<Ref<Buffer>> MemoryPool::allocate(std::size_t bytes) {
   return Ref<Buffer>(buffer);
 }
 
+Result<std::byte*> MemoryPool::raw_memory(std::size_t bytes) {
+  if (space_ != nullptr) return space_->allocate(bytes);
+  std::byte* memory = nullptr;
+  try {
+    memory = callbacks_.allocate ? static_cast<std::byte*>(callbacks_.allocate(bytes))
+                                 : allocate_block(bytes).release();
+  } catch (...) {  // functions of the embedding program may throw anything: they have no memory
+    memory = nullptr;
+  }
+  if (memory == nullptr) return Error(ErrorCode::memory, cat("no memory for a buffer of ", bytes, " bytes"));
+  return memory;
+}
+
 void MemoryPool::give_back(std::byte* memory, std::size_t bytes) noexcept {
-  if (callbacks_.free)
+  if (space_ != nullptr)
+    space_->free(memory, bytes == 0 ? 1 : bytes);
+  else if (callbacks_.free)
     callbacks_.free(memory, bytes == 0 ? 1 : bytes);
   else
     FreeMemory()(memory);

@@ -1,4 +1,5 @@
-// Where host memory comes from: the system, or functions of the embedding program; with a limit and figures.
+// Where memory comes from: the system, functions of the embedding program, or a device; with a limit and
+// figures.
 #pragma once
 
 #include <atomic>
@@ -10,10 +11,12 @@
 
 #include "tessera/base/result.h"
 #include "tessera/runtime/buffer.h"
+#include "tessera/runtime/memory_space.h"
 
 namespace tessera::runtime {
 
-/// The allocator of an embedding program. Memory is aligned to 64 bytes; null means that there is none.
+/// The allocator of an embedding program, for host memory. Memory is aligned to 64 bytes; null means that
+/// there is none.
 struct AllocatorCallbacks {
   std::function<void*(std::size_t bytes)> allocate;
   std::function<void(void* memory, std::size_t bytes)> free;
@@ -29,9 +32,13 @@ struct MemoryFigures {
 /// Thread-safe. Lives until its last buffer is gone.
 class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
  public:
-  static std::shared_ptr<MemoryPool> create(AllocatorCallbacks callbacks = {}) {
-    return std::shared_ptr<MemoryPool>(new MemoryPool(std::move(callbacks)));
+  /// With a space, memory is the device's, and the callbacks are not asked.
+  static std::shared_ptr<MemoryPool> create(AllocatorCallbacks callbacks = {},
+                                            std::shared_ptr<MemorySpace> space = nullptr) {
+    return std::shared_ptr<MemoryPool>(new MemoryPool(std::move(callbacks), std::move(space)));
   }
+  /// Null: host memory.
+  [[nodiscard]] MemorySpace* space() const { return space_.get(); }
 
   /// Uninitialised memory. Fails with both figures if the limit would be passed, or if there is no memory.
   [[nodiscard]] Result<Ref<Buffer>> allocate(std::size_t bytes);
@@ -41,10 +48,13 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
 
  private:
   friend class Buffer;
-  explicit MemoryPool(AllocatorCallbacks callbacks) : callbacks_(std::move(callbacks)) {}
+  MemoryPool(AllocatorCallbacks callbacks, std::shared_ptr<MemorySpace> space)
+      : callbacks_(std::move(callbacks)), space_(std::move(space)) {}
+  [[nodiscard]] Result<std::byte*> raw_memory(std::size_t bytes);
   void give_back(std::byte* memory, std::size_t bytes) noexcept;
 
   AllocatorCallbacks callbacks_;
+  std::shared_ptr<MemorySpace> space_;
   std::atomic<std::uint64_t> used_{0};
   std::atomic<std::uint64_t> peak_{0};
   std::atomic<std::uint64_t> limit_{std::numeric_limits<std::uint64_t>::max()};

@@ -119,7 +119,7 @@ Tensor tessera::from_bytes(std::span<const std::byte> bytes, Shape shape, Create
          cat("from_bytes: a ", options.dtype, " tensor of shape [", join(shape, ", "), "] has ", needed,
              " bytes, got ", bytes.size()));
   auto buffer = value_at(here, engine_of(options, here)->allocate(needed));
-  if (needed > 0) std::memcpy(buffer->data(), bytes.data(), needed);
+  value_at(here, runtime::write_bytes(*buffer, bytes));
   return leaf(options, shape, std::move(buffer), here);
 }
 
@@ -131,12 +131,19 @@ Tensor tessera::from_memory(void* data, Shape shape, std::function<void()> relea
     fail(here, cat("from_memory: the memory is not aligned for ", options.dtype));
   check_rank(shape, here);
   options.engine = engine_of(options, here);
-  return leaf(options, shape, runtime::Buffer::wrap(data, bytes, std::move(release)), here);
+  auto buffer = runtime::Buffer::wrap(data, bytes, std::move(release));
+  if (options.engine->has_host_memory()) return leaf(options, shape, std::move(buffer), here);
+  auto copy = value_at(
+      here,
+      options.engine->copy_in({options.dtype, op::contiguous({shape.begin(), shape.end()}), buffer->data()}));
+  return leaf(options, shape, std::move(copy.buffer), here);
 }
 
 Tensor tessera::constant(double value, CreateOptions options, Here here) {
+  std::byte element[8];
+  op::storer<double>(options.dtype)(element, 0, 1, 1, &value);
   auto buffer = value_at(here, engine_of(options, here)->allocate(ir::size_of(options.dtype)));
-  op::storer<double>(options.dtype)(buffer->data(), 0, 1, 1, &value);
+  value_at(here, runtime::write_bytes(*buffer, std::span(element, ir::size_of(options.dtype))));
   Tensor out = leaf(options, {}, std::move(buffer), here);
   out.node()->set(engine::Node::is_constant);
   return out;

@@ -104,13 +104,19 @@ Tensor tessera::from_dlpack(DLManagedTensor* managed, const CreateOptions& optio
   if (reinterpret_cast<std::uintptr_t>(data) % ir::size_of(*dtype) != 0)
     refuse("from_dlpack: the memory is not aligned to its elements");
   const Shape shape(layout.shape.begin(), layout.shape.end());
-  engine::Storage storage{runtime::Buffer::wrap(data, 0, [owner] {}), std::move(layout)};
   const auto engine = options.engine != nullptr ? options.engine : engine::Engine::default_engine();
+  engine::Storage storage;
+  if (engine->has_host_memory())
+    storage = {runtime::Buffer::wrap(data, 0, [owner] {}), std::move(layout)};
+  else
+    storage = detail::value_at(here, engine->copy_in({*dtype, std::move(layout), data}));
   return Tensor::adopt(engine::make_leaf(engine, *dtype, shape, std::move(storage), detail::caller_of(here)));
 }
 
 DLManagedTensor* tessera::to_dlpack(const Tensor& tensor, Here here) {
-  detail::node_of(tensor, "to_dlpack", here);
+  if (!detail::node_of(tensor, "to_dlpack", here).component->engine()->has_host_memory())
+    detail::fail(here, ErrorCode::unsupported,
+                 "to_dlpack: the tensor is in the memory of a device, only host memory is exported");
   auto out = std::make_unique<Export>();
   out->tensor = tensor;
   out->shape = tensor.shape();

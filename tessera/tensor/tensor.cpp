@@ -27,7 +27,8 @@ const Storage& stored(const Tensor& tensor, Here here) {
   return *tensor.node()->storage.load(std::memory_order_acquire);
 }
 
-/// The stored value with its elements row by row; a view that is not is copied once and stays copied.
+/// The stored value, in host memory, with its elements row by row; a view that is not is copied once and
+/// stays copied.
 const Storage& contiguous_storage(const Tensor& tensor, Here here) {
   const Storage& found = stored(tensor, here);
   if (found.layout.is_contiguous()) return found;
@@ -122,9 +123,9 @@ const Tensor& Tensor::eval(Here here) const {
 bool Tensor::is_evaluated(Here here) const { return node_of(*this, "is_evaluated", here).is_stored(); }
 
 std::span<const std::byte> Tensor::bytes(Here here) const {
-  const Storage& storage = contiguous_storage(*this, here);
-  const auto count = static_cast<std::size_t>(op::element_count(storage.layout.shape));
-  return {first_element(storage, dtype()), count * ir::size_of(dtype())};
+  const bool is_host = stored(*this, here).buffer->is_host();
+  const Storage& storage = is_host ? contiguous_storage(*this, here) : stored(*this, here);
+  return value_at(here, runtime::host_elements(storage, dtype()));
 }
 
 template <class T>
@@ -152,8 +153,9 @@ T Tensor::item(std::initializer_list<std::int64_t> index, Here here) const {
     if (at < 0 || at >= extent) fail(here, cat("index ", i, " is outside axis ", axis, " of size ", extent));
     offset += at * layout.strides[axis++];
   }
-  return element_as<T>(storage.buffer->data() + offset * static_cast<std::int64_t>(ir::size_of(dtype())),
-                       dtype());
+  std::byte element[8];
+  value_at(here, runtime::read_element(*storage.buffer, offset, std::span(element, ir::size_of(dtype()))));
+  return element_as<T>(element, dtype());
 }
 
 template <class T>

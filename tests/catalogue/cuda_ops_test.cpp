@@ -11,6 +11,7 @@
 #include "tessera/kernel/build.h"
 #include "tessera/op/catalogue.h"
 #include "tessera/op/reference.h"
+#include "tessera/runtime/cuda/call_program.h"
 #include "tessera/runtime/cuda/emulator/emulator.h"
 #include "tessera/runtime/cuda/emulator/nvrtc_check.h"
 #include "tessera/runtime/cuda/op_source.h"
@@ -122,7 +123,7 @@ class Cases {
       std::memset(garbage.array().data, 0x5a, garbage.byte_size());
       c.results.emplace_back(garbage.array(), misalignment);
     }
-    auto program = runtime::cuda::op_program(call, Case::arrays(c.inputs), Case::arrays(c.results));
+    auto program = runtime::cuda::call_program(call, Case::arrays(c.inputs), Case::arrays(c.results));
     EXPECT_TRUE(program) << c.text << ": " << program.error().to_text();
     if (program) c.program = *std::move(program);
   }
@@ -194,10 +195,22 @@ void add_sample(Cases& cases, const Sample& sample, Dtype dtype, const Sample::S
             sample.attributes_with(&sizes), sample.values(dtype, sizes, 1), strides, misalignment);
 }
 
+/// Of the ops that have programs of their own.
 std::vector<const Sample*> own_samples() {
   std::vector<const Sample*> out;
   for (const Sample& sample : op_samples())
     if (runtime::cuda::has_op_program(*sample.card)) out.push_back(&sample);
+  return out;
+}
+
+/// Of the composite ones that cannot be one kernel.
+std::vector<const Sample*> composite_samples() {
+  std::vector<const Sample*> out;
+  for (const Sample& sample : op_samples())
+    if (sample.card->decompose != nullptr && !runtime::cuda::has_op_program(*sample.card) &&
+        !kernel::can_fuse(*sample.card, sample.types(dtypes_of(*sample.card).front(), &sample.sizes),
+                          sample.attributes_with(&sample.sizes)))
+      out.push_back(&sample);
   return out;
 }
 
@@ -220,6 +233,18 @@ TEST_F(CudaOps, EverySampleAgreesWithTheReference) {
   const auto all = ir::all_dtypes();
   add_samples(cases, {all.begin(), all.end()});
   EXPECT_GT(cases.size(), 1000U);
+  cases.run();
+}
+
+TEST_F(CudaOps, CompositeCallsAreComputedByTheirParts) {
+  Cases cases;
+  for (const Sample* sample : composite_samples())
+    for (const Dtype dtype : dtypes_of(*sample->card))
+      if (dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::i32) {
+        add_sample(cases, *sample, dtype, sample->sizes);
+        add_sample(cases, *sample, dtype, sample->sizes, Strides::odd);
+      }
+  EXPECT_GT(cases.size(), 100U);
   cases.run();
 }
 

@@ -17,6 +17,7 @@ using namespace tessera::op;
 using fixture::dtypes_of;
 using fixture::op_samples;
 using fixture::Sample;
+using fixture::tolerance;
 
 namespace {
 
@@ -29,23 +30,6 @@ Result<ir::FunctionRef> function_of(const Sample& sample, Dtype dtype, const Sam
   for (std::size_t i = 0; i < types.size(); ++i) inputs.push_back(builder.parameter(cat("x", i), types[i]));
   const Values results = builder.call_all(sample.card->name, inputs, sample.attributes_with(sizes));
   return builder.function("call", results);
-}
-
-/// What a kernel may differ by from the reference, which computes in f64 and rounds once: relative, or
-/// absolute below 1.
-double tolerance(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::f64:
-      return 1e-12;
-    case Dtype::f32:
-      return 2e-6;
-    case Dtype::f16:
-      return 1.0 / 1024;
-    case Dtype::bf16:
-      return 1.0 / 128;
-    default:
-      return 0;
-  }
 }
 
 std::vector<HostTensor> like(const std::vector<HostTensor>& tensors) {

@@ -43,7 +43,7 @@ Target make_target(std::shared_ptr<runtime::Device> device) {
 /// these kernels are not met again.
 const Target& cpu_target(std::uint64_t seed) {
   const auto make = [](runtime::cpu::KernelOptions kernels) {
-    static const auto* nowhere = new runtime::cpu::CodeStore("");
+    static const auto* nowhere = new runtime::CodeStore("");
     kernels.store = nowhere;
     return make_target(std::make_shared<runtime::cpu::CpuDevice>(
         runtime::cpu::CpuOptions{.threads = 2,

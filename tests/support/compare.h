@@ -9,6 +9,23 @@
 
 namespace tessera::fixture {
 
+/// What a device may differ by from the reference, which computes in f64 and rounds once: relative, or
+/// absolute below 1.
+inline double tolerance(ir::Dtype dtype) {
+  switch (dtype) {
+    case ir::Dtype::f64:
+      return 1e-12;
+    case ir::Dtype::f32:
+      return 2e-6;
+    case ir::Dtype::f16:
+      return 1.0 / 1024;
+    case ir::Dtype::bf16:
+      return 1.0 / 128;
+    default:
+      return 0;
+  }
+}
+
 /// One element as a scalar.
 inline op::ScalarValue element(const op::Array& array, std::int64_t offset) {
   op::ScalarValue out{array.dtype, 0, 0};

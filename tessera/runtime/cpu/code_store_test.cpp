@@ -1,4 +1,4 @@
-#include "tessera/runtime/cpu/code_store.h"
+#include "tessera/runtime/code_store.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -17,6 +17,7 @@
 
 using namespace tessera;
 using namespace tessera::kernel;
+using namespace tessera::runtime;
 using namespace tessera::runtime::cpu;
 
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tessera/kernel/interpreter.h"
-#include "tessera/runtime/cpu/code_store.h"
+#include "tessera/runtime/code_store.h"
 #include "tessera/runtime/cpu/codegen.h"
 #include "tessera/runtime/cpu/llvm.h"
 #include "tessera/runtime/cpu/object_code.h"

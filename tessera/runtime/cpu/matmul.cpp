@@ -57,7 +57,7 @@ Hash128 MatmulSpec::hash() const {
 }
 
 std::size_t PackedMatrix::byte_size() const {
-  std::size_t out = 0;
+  std::size_t out = whole_ ? whole_->byte_size() : 0;
   for (const PackedWeights& panel : panels_) out += panel.byte_size();
   if (block_ != nullptr) out += static_cast<std::size_t>(depth_ * padded_columns(columns_)) * sizeof(float);
   return out;
@@ -79,6 +79,7 @@ Result<std::shared_ptr<const Matmul>> Matmul::create(const MatmulSpec& spec, Pro
     if (library == ProductLibrary::onednn) return std::move(made).error();
   }
   out->implementation_ = "blocked";
+  out->split_ = split_for_tiles(plain);
   const auto tile = static_cast<std::size_t>(out->split_.rows * padded_columns(out->split_.columns));
   const auto row = static_cast<std::size_t>(out->split_.columns);
   out->scratch_bytes_ =
@@ -133,23 +134,46 @@ Result<PackedMatrix> Matmul::pack(const float* b) const {
                 reinterpret_cast<float*>(out.block_.get()));
     return out;
   }
+  TESSERA_TRY(pack_onednn(b, out));
+  return out;
+}
+
+/// One copy serves products with few rows, which read it by panels, and with many, which read all of it.
+Result<void> Matmul::pack_onednn(const float* b, PackedMatrix& out) const {
+  const Item first = item(0);
+  const Primitive& primitive = *primitives_[variant(first)];
+  if (split_.panels == 1 || primitive.packs_panels()) {
+    const OperandForm form = operand_form(spec_.b, first.batch_count, spec_.depth, spec_.columns);
+    out.whole_ = TESSERA_TRY(primitive.pack(b, form));
+    const std::int64_t width =
+        out.whole_->has_panels() ? panel_width(spec_.columns, spec_.depth) : spec_.columns;
+    for (std::int64_t column = 0; width < spec_.columns && column < spec_.columns; column += width)
+      out.panels_.push_back(TESSERA_TRY(out.whole_->panel(column, std::min(width, spec_.columns - column))));
+    return {};
+  }
   for (std::int64_t panel = 0; panel < split_.panels; ++panel) {
     const Item here = item(panel * split_.row_blocks);
     const OperandForm form = operand_form(spec_.b, here.batch_count, spec_.depth, here.columns);
     out.panels_.push_back(
         TESSERA_TRY(primitives_[variant(here)]->pack(b + offset(spec_.b, 0, 0, here.column), form)));
   }
-  return out;
+  return {};
+}
+
+const PackedWeights& Matmul::weights_of(const PackedMatrix& packed, const Item& item) const {
+  return split_.panels == 1 ? *packed.whole_ : packed.panels_[static_cast<std::size_t>(item.panel)];
 }
 
 bool Matmul::accepts(const PackedMatrix& packed) const {
   if (packed.columns_ != spec_.columns || packed.depth_ != spec_.depth) return false;
   if (is_blocked()) return packed.block_ != nullptr || items() == 0;
-  if (packed.panels_.size() != static_cast<std::size_t>(split_.panels)) return false;
-  for (std::int64_t panel = 0; panel < split_.panels; ++panel)
-    if (!primitives_[variant(item(panel * split_.row_blocks))]->accepts(
-            packed.panels_[static_cast<std::size_t>(panel)]))
-      return false;
+  const std::size_t panels =
+      split_.panels == 1 ? std::size_t{packed.whole_.has_value()} : packed.panels_.size();
+  if (panels != static_cast<std::size_t>(split_.panels)) return false;
+  for (std::int64_t panel = 0; panel < split_.panels; ++panel) {
+    const Item here = item(panel * split_.row_blocks);
+    if (!primitives_[variant(here)]->accepts(weights_of(packed, here))) return false;
+  }
   return true;
 }
 
@@ -209,7 +233,7 @@ Result<void> Matmul::run_onednn(const MatmulOperands& operands, const Item& item
   PrimitiveOperands given;
   given.source = operands.a + offset(spec_.a, item.batch, item.row, 0);
   if (spec_.weights == WeightForm::packed)
-    given.packed = &operands.packed->panels_[static_cast<std::size_t>(item.panel)];
+    given.packed = &weights_of(*operands.packed, item);
   else
     given.weights = operands.b + offset(spec_.b, item.batch, 0, item.column);
   float* const destination = operands.c + offset(spec_.c, item.batch, item.row, item.column);

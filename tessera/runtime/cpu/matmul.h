@@ -10,6 +10,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,8 +59,9 @@ class PackedMatrix {
  private:
   friend class Matmul;
   std::int64_t columns_ = 0, depth_ = 0;
-  std::vector<PackedWeights> panels_;  ///< oneDNN's, by panel of columns
-  MemoryBlock block_;                  ///< our own
+  std::optional<PackedWeights> whole_;  ///< oneDNN's
+  std::vector<PackedWeights> panels_;   ///< oneDNN's by panel of columns; parts of the whole, if there is one
+  MemoryBlock block_;                   ///< our own
 };
 
 struct MatmulOperands {
@@ -113,6 +115,8 @@ class Matmul {
   [[nodiscard]] MatmulRequest request(const Item& item) const;
   [[nodiscard]] Item item(std::int64_t number) const;
   [[nodiscard]] std::size_t variant(const Item& item) const;
+  [[nodiscard]] const PackedWeights& weights_of(const PackedMatrix& packed, const Item& item) const;
+  [[nodiscard]] Result<void> pack_onednn(const float* b, PackedMatrix& out) const;
   Result<void> run_onednn(const MatmulOperands& operands, const Item& item, std::byte* scratch) const;
   void copy_in(const MatmulOperands& operands, const Item& item, float* to) const;
   void copy_out(const MatmulOperands& operands, const Item& item, const float* tile) const;

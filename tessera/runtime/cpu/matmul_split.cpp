@@ -1,6 +1,7 @@
 #include "tessera/runtime/cpu/matmul_split.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tessera/base/text.h"
 
@@ -9,18 +10,22 @@ using namespace tessera::runtime::cpu;
 
 namespace {
 
-constexpr std::int64_t column_step = 64, row_step = 16, least_rows = 64;
+constexpr std::int64_t column_step = 64, row_step = 16;
 constexpr std::int64_t most_panels = 8, most_items = 64;
+/// Of a block. Long ones run faster; they are shorter only where there would be few items.
+constexpr std::int64_t good_rows = 64, least_rows = 16, few_items = 4;
 /// Weights of a panel: reading fewer takes no longer than starting a call.
 constexpr std::int64_t least_panel_size = 65536;
 /// The results of a panel are copied: where few numbers are summed up, that takes long.
 constexpr std::int64_t least_panel_depth = 128;
 /// Results that stay in the second cache until they are copied.
 constexpr std::int64_t most_tile_size = 65536;
-constexpr double item_seconds = 50e-6, small_seconds = 20e-6;
+constexpr double good_seconds = 50e-6, least_seconds = 20e-6, call_seconds = 10e-6;
 
 std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t rounded_up(std::int64_t a, std::int64_t step) { return divided_up(a, step) * step; }
+/// Threads mostly come in even numbers: with an odd number of parts one would be idle at the end.
+std::int64_t evened(std::int64_t parts) { return parts > 1 ? rounded_up(parts, 2) : parts; }
 
 /// About how long a product takes.
 double seconds(double rows, double columns, double depth) {
@@ -86,43 +91,63 @@ Result<MatmulSpec> tessera::runtime::cpu::normalised(const MatmulSpec& spec) {
   return out;
 }
 
+std::int64_t tessera::runtime::cpu::panel_width(std::int64_t columns, std::int64_t depth) {
+  if (depth < least_panel_depth) return columns;
+  const std::int64_t panels = std::min(evened(divided_up(columns * depth, least_panel_size)), most_panels);
+  std::int64_t width = rounded_up(divided_up(columns, panels), column_step);
+  // A library lays narrow panels out in another order.
+  while (width < columns && columns % width != 0 && columns % width < column_step) width += column_step;
+  return std::min(columns, width);
+}
+
 namespace {
 
-std::int64_t panel_width(const MatmulSpec& spec) {
-  // Weights that are read as they are do not lie in panels: rows are shared out if there are enough.
-  const bool has_rows = spec.weights == WeightForm::plain && spec.rows >= 2 * least_rows;
-  if (has_rows || spec.depth < least_panel_depth) return spec.columns;
-  const std::int64_t width = std::max(divided_up(spec.columns, most_panels), least_panel_size / spec.depth);
-  return std::min(spec.columns, rounded_up(width, column_step));
+/// Whether rows are shared out, not columns. Weights that are not packed are put in order by every item.
+bool has_rows(const MatmulSpec& spec) {
+  return spec.rows >= (spec.weights == WeightForm::packed ? 2 * least_rows : 2 * good_rows);
 }
 
 std::int64_t block_rows(const MatmulSpec& spec, const MatmulSplit& split) {
   if (split.batch > 1) return spec.rows;
   const double panel = seconds(static_cast<double>(spec.rows), static_cast<double>(split.columns),
                                static_cast<double>(spec.depth));
-  const std::int64_t wanted =
-      std::min<std::int64_t>(static_cast<std::int64_t>(panel / item_seconds), most_items / split.panels);
-  const std::int64_t blocks = std::clamp<std::int64_t>(wanted, 1, divided_up(spec.rows, least_rows));
+  const std::int64_t good = std::min<std::int64_t>(
+      {std::llround(panel / good_seconds), spec.rows / good_rows, most_items / split.panels});
+  const std::int64_t more = std::min<std::int64_t>(
+      {std::llround(panel / least_seconds), spec.rows / least_rows, few_items / split.panels});
+  const std::int64_t blocks = std::max<std::int64_t>(evened(std::max(good, more)), 1);
   std::int64_t rows = rounded_up(divided_up(spec.rows, blocks), row_step);
   if (split.panels > 1)
-    rows = std::min(rows, std::max(least_rows, most_tile_size / split.columns / row_step * row_step));
+    rows = std::min(rows, std::max(good_rows, most_tile_size / split.columns / row_step * row_step));
   return std::min(spec.rows, rows);
+}
+
+MatmulSplit split_in_width(const MatmulSpec& spec, std::int64_t width) {
+  MatmulSplit out;
+  out.columns = width;
+  out.panels = divided_up(spec.columns, out.columns);
+  const double whole = seconds(static_cast<double>(spec.rows), static_cast<double>(spec.columns),
+                               static_cast<double>(spec.depth));
+  // Many small products are run by one call.
+  if (spec.batch > 1 && whole < least_seconds && out.panels == 1) {
+    const auto batch = static_cast<double>(spec.batch);
+    const std::int64_t blocks = evened(std::llround(std::min(whole * batch / call_seconds, batch)));
+    out.batch = divided_up(spec.batch, std::clamp<std::int64_t>(blocks, 1, spec.batch));
+  }
+  out.batch_blocks = divided_up(spec.batch, out.batch);
+  out.rows = block_rows(spec, out);
+  out.row_blocks = divided_up(spec.rows, out.rows);
+  return out;
 }
 
 }  // namespace
 
 MatmulSplit tessera::runtime::cpu::split(const MatmulSpec& spec) {
   if (spec.batch == 0 || spec.rows == 0 || spec.columns == 0) return {};
-  MatmulSplit out;
-  out.columns = panel_width(spec);
-  out.panels = divided_up(spec.columns, out.columns);
-  const double whole = seconds(static_cast<double>(spec.rows), static_cast<double>(spec.columns),
-                               static_cast<double>(spec.depth));
-  // Many small products are run by one call.
-  if (spec.batch > 1 && whole < small_seconds && out.panels == 1)
-    out.batch = std::clamp<std::int64_t>(static_cast<std::int64_t>(small_seconds / whole), 1, spec.batch);
-  out.batch_blocks = divided_up(spec.batch, out.batch);
-  out.rows = block_rows(spec, out);
-  out.row_blocks = divided_up(spec.rows, out.rows);
-  return out;
+  return has_rows(spec) ? split_in_width(spec, spec.columns) : split_for_tiles(spec);
+}
+
+MatmulSplit tessera::runtime::cpu::split_for_tiles(const MatmulSpec& spec) {
+  if (spec.batch == 0 || spec.rows == 0 || spec.columns == 0) return {};
+  return split_in_width(spec, panel_width(spec.columns, spec.depth));
 }

@@ -9,8 +9,12 @@ namespace tessera::runtime::cpu {
 /// expect.
 [[nodiscard]] Result<MatmulSpec> normalised(const MatmulSpec& spec);
 
-/// Depends on the sizes alone; the width of panels on columns and depth alone, so that packed weights serve
-/// any number of rows.
+/// Depends on the sizes alone. Items have all columns if there are rows enough to share out, else panels.
 [[nodiscard]] MatmulSplit split(const MatmulSpec& spec);
+/// The same for a product whose items are computed in scratch memory first: always in panels.
+[[nodiscard]] MatmulSplit split_for_tiles(const MatmulSpec& spec);
+
+/// The same for any number of rows, so that packed weights serve them all.
+[[nodiscard]] std::int64_t panel_width(std::int64_t columns, std::int64_t depth);
 
 }  // namespace tessera::runtime::cpu

@@ -55,6 +55,11 @@ class PackedWeights {
   ~PackedWeights();
 
   [[nodiscard]] std::size_t byte_size() const;
+  /// Whether neighbouring columns lie together, so that a panel of them is part of the whole.
+  [[nodiscard]] bool has_panels() const;
+  /// Some of the columns, without a copy: the whole must outlive them. REQUIRES has_panels(), and a first
+  /// column that is a multiple of 64.
+  [[nodiscard]] Result<PackedWeights> panel(std::int64_t column, std::int64_t columns) const;
   [[nodiscard]] const State& state() const { return *state_; }
 
  private:
@@ -82,8 +87,11 @@ class Primitive {
   /// How the library computes it: "brg:avx512_core".
   [[nodiscard]] const std::string& implementation() const;
   [[nodiscard]] std::size_t scratch_bytes() const;
-  /// Copies weights that lie as `from` says. Only if they are packed.
+  /// Copies weights that lie as `from` says. Only if they are packed. `from` may have more columns than this
+  /// primitive if those have panels.
   [[nodiscard]] Result<PackedWeights> pack(const float* weights, const OperandForm& from) const;
+  /// Whether the weights that it packs have panels.
+  [[nodiscard]] bool packs_panels() const;
   /// Whether weights that `other` packs serve this primitive too.
   [[nodiscard]] bool shares_weights_with(const Primitive& other) const;
   /// Whether they lie in the order that this primitive reads.

@@ -135,7 +135,8 @@ struct OneDnnStep {
 };
 
 struct PackedWeights::State {
-  MemoryBlock block;
+  const OneDnn::Library& library;
+  MemoryBlock block;  ///< none if they are part of others
   std::size_t bytes = 0;
   dnnl_memory_desc_t form;
   MemoryHandle memory;

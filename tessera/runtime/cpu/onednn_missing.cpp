@@ -18,12 +18,15 @@ PackedWeights::PackedWeights(PackedWeights&&) noexcept = default;
 PackedWeights& PackedWeights::operator=(PackedWeights&&) noexcept = default;
 PackedWeights::~PackedWeights() = default;
 std::size_t PackedWeights::byte_size() const { return 0; }
+bool PackedWeights::has_panels() const { return false; }
+Result<PackedWeights> PackedWeights::panel(std::int64_t, std::int64_t) const { return missing(); }
 
 Primitive::Primitive(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Primitive::~Primitive() = default;
 const std::string& Primitive::implementation() const { return state_->implementation; }
 std::size_t Primitive::scratch_bytes() const { return 0; }
 Result<PackedWeights> Primitive::pack(const float*, const OperandForm&) const { return missing(); }
+bool Primitive::packs_panels() const { return false; }
 bool Primitive::shares_weights_with(const Primitive&) const { return false; }
 bool Primitive::accepts(const PackedWeights&) const { return false; }
 Result<void> Primitive::run(const PrimitiveOperands&, std::byte*) const { return missing(); }

@@ -12,6 +12,51 @@ PackedWeights& PackedWeights::operator=(PackedWeights&&) noexcept = default;
 PackedWeights::~PackedWeights() = default;
 std::size_t PackedWeights::byte_size() const { return state_->bytes; }
 
+namespace {
+
+constexpr int column_axis = 1;
+
+/// How many columns lie together in a block.
+dnnl_dim_t block_columns(const dnnl_blocking_desc_t& blocking) {
+  dnnl_dim_t out = 1;
+  for (int i = 0; i < blocking.inner_nblks; ++i)
+    if (blocking.inner_idxs[i] == column_axis) out *= blocking.inner_blks[i];
+  return out;
+}
+
+/// Whether weights [depth, columns] lie block of columns by block of columns.
+bool has_panels_of(const dnnl_memory_desc_t& form) {
+  if (form.ndims != 2 || form.format_kind != dnnl_blocked || form.extra.flags != 0) return false;
+  const dnnl_blocking_desc_t& blocking = form.format_desc.blocking;
+  const dnnl_dim_t columns = block_columns(blocking);
+  return columns > 1 && 64 % columns == 0 && blocking.strides[column_axis] == form.padded_dims[0] * columns;
+}
+
+/// The form of another number of columns in the same order.
+dnnl_memory_desc_t with_columns(dnnl_memory_desc_t form, std::int64_t columns) {
+  const dnnl_dim_t block = block_columns(form.format_desc.blocking);
+  form.dims[column_axis] = columns;
+  form.padded_dims[column_axis] = (columns + block - 1) / block * block;
+  return form;
+}
+
+}  // namespace
+
+bool PackedWeights::has_panels() const { return has_panels_of(state_->form); }
+
+Result<PackedWeights> PackedWeights::panel(std::int64_t column, std::int64_t columns) const {
+  const OneDnn::Library& library = state_->library;
+  const dnnl_memory_desc_t form = with_columns(state_->form, columns);
+  const dnnl_blocking_desc_t& blocking = form.format_desc.blocking;
+  const std::int64_t offset = column / block_columns(blocking) * blocking.strides[column_axis];
+  auto part = std::make_unique<State>(State{library, nullptr, 0, form, MemoryHandle(library)});
+  TESSERA_TRY(library.check(
+      library.memory_create(part->memory.out(), &form, library.engine,
+                            state_->block.get() + offset * static_cast<std::int64_t>(sizeof(float))),
+      "memory"));
+  return PackedWeights(std::move(part));
+}
+
 // ---- forms and reorders
 
 Result<dnnl_memory_desc_t> tessera::runtime::cpu::plain_form(const OneDnn::Library& library,
@@ -49,6 +94,8 @@ Primitive::~Primitive() = default;
 const std::string& Primitive::implementation() const { return state_->implementation; }
 std::size_t Primitive::scratch_bytes() const { return state_->scratch_bytes; }
 
+bool Primitive::packs_panels() const { return has_panels_of(state_->weights_form); }
+
 bool Primitive::shares_weights_with(const Primitive& other) const {
   return state_->library.memory_desc_equal(&state_->weights_form, &other.state_->weights_form) != 0;
 }
@@ -61,10 +108,11 @@ Result<PackedWeights> Primitive::pack(const float* weights, const OperandForm& f
   const OneDnn::Library& library = state_->library;
   const OnCallingThread alone(library);
   const dnnl_memory_desc_t plain = TESSERA_TRY(plain_form(library, from));
-  const dnnl_memory_desc_t& form = state_->weights_form;
+  dnnl_memory_desc_t form = state_->weights_form;
+  if (packs_panels()) form = with_columns(form, from.sizes.back());
   const std::size_t bytes = library.memory_desc_get_size(&form);
   auto packed = std::make_unique<PackedWeights::State>(
-      PackedWeights::State{allocate_block(bytes), bytes, form, MemoryHandle(library)});
+      PackedWeights::State{library, allocate_block(bytes), bytes, form, MemoryHandle(library)});
   TESSERA_TRY(library.check(
       library.memory_create(packed->memory.out(), &form, library.engine, packed->block.get()), "memory"));
   MemoryHandle source(library);

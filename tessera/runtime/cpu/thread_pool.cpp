@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <system_error>
@@ -10,13 +11,30 @@ using namespace tessera::runtime::cpu;
 
 namespace {
 
-constexpr int looks_before_sleep = 2000;  // some tens of microseconds
+/// How long a thread looks for work before it sleeps, and how often between two looks at the clock. Waking
+/// one that sleeps takes 5 to 50 microseconds, what lies between two evaluations of a loop mostly less than
+/// this.
+constexpr std::chrono::microseconds longest_look{200};
+constexpr int looks_at_once = 64;
 constexpr unsigned most_threads = 256;
 
 void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
+}
+
+/// Looks until `is_there` or for a while. Whether it came.
+template <class F>
+bool look_for(F&& is_there) {
+  const auto begin = std::chrono::steady_clock::now();
+  do {
+    for (int looks = 0; looks < looks_at_once; ++looks) {
+      if (is_there()) return true;
+      relax();
+    }
+  } while (std::chrono::steady_clock::now() - begin < longest_look);
+  return is_there();
 }
 
 unsigned wanted(unsigned threads) {
@@ -28,10 +46,19 @@ unsigned wanted(unsigned threads) {
   return std::min(from_environment, most_threads);
 }
 
+constexpr std::int64_t most_pieces = 0xffff;
+
+std::uint32_t job_of(std::uint64_t share) { return static_cast<std::uint32_t>(share >> 32); }
+std::uint32_t first_of(std::uint64_t share) { return static_cast<std::uint32_t>(share >> 16) & 0xffff; }
+std::uint32_t end_of(std::uint64_t share) { return static_cast<std::uint32_t>(share) & 0xffff; }
+std::uint64_t share_of(std::uint32_t job, std::int64_t first, std::int64_t end) {
+  return std::uint64_t{job} << 32 | static_cast<std::uint64_t>(first) << 16 | static_cast<std::uint64_t>(end);
+}
+
 }  // namespace
 
-ThreadPool::ThreadPool(unsigned threads) {
-  const unsigned count = wanted(threads);
+ThreadPool::ThreadPool(unsigned threads) : shares_(wanted(threads)) {
+  const auto count = static_cast<unsigned>(shares_.size());
   workers_.reserve(count);
   try {
     for (unsigned i = 1; i < count; ++i) workers_.emplace_back([this, i] { work(i); });
@@ -49,42 +76,61 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::run_pieces(std::int64_t items, std::int64_t piece, Function function, void* context) {
   if (items <= 0) return;
+  piece = std::max(piece, (items + most_pieces - 1) / most_pieces);
   const std::int64_t pieces = (items + piece - 1) / piece;
   std::unique_lock lock(busy_, std::try_to_lock);
-  if (!lock || workers_.empty() || pieces == 1 || pieces > INT32_MAX) {
+  if (!lock || workers_.empty() || pieces == 1) {
     function(context, 0, items, 0);
     return;
   }
+  place_.leave_to_caller(workers_);
+  publish(items, piece, pieces, function, context);
+  take_pieces(0);
+  const auto is_done = [&] {
+    return done_.load(std::memory_order_acquire) == static_cast<std::uint32_t>(pieces);
+  };
+  while (!look_for(is_done)) std::this_thread::yield();
+}
+
+void ThreadPool::publish(std::int64_t items, std::int64_t piece, std::int64_t pieces, Function function,
+                         void* context) {
   function_.store(function, std::memory_order_relaxed);
   context_.store(context, std::memory_order_relaxed);
   items_.store(items, std::memory_order_relaxed);
   piece_.store(piece, std::memory_order_relaxed);
-  pieces_.store(static_cast<std::uint32_t>(pieces), std::memory_order_relaxed);
   done_.store(0, std::memory_order_relaxed);
-  const std::uint64_t job = (ticket_.load(std::memory_order_relaxed) >> 32) + 1;
-  ticket_.store(job << 32, std::memory_order_release);
-  wake_.fetch_add(1, std::memory_order_acq_rel);
+  const std::uint32_t job = wake_.load(std::memory_order_relaxed) + 1;
+  const std::int64_t threads = size();
+  for (std::int64_t t = 0; t < threads; ++t)
+    shares_[static_cast<std::size_t>(t)].store(
+        share_of(job, pieces * t / threads, pieces * (t + 1) / threads), std::memory_order_release);
+  wake_.store(job, std::memory_order_seq_cst);
   if (sleeping_.load(std::memory_order_seq_cst) > 0) wake_.notify_all();
-  while (take_piece(0)) {
-  }
-  for (int looks = 0; done_.load(std::memory_order_acquire) != static_cast<std::uint32_t>(pieces); ++looks)
-    looks < looks_before_sleep ? relax() : std::this_thread::yield();
 }
 
-bool ThreadPool::take_piece(unsigned thread) {
-  std::uint64_t ticket = ticket_.load(std::memory_order_acquire);
+void ThreadPool::take_pieces(unsigned thread) {
+  const auto threads = static_cast<unsigned>(shares_.size());
+  for (unsigned i = 0; i < threads; ++i)
+    while (take_piece((thread + i) % threads, thread)) {
+    }
+}
+
+bool ThreadPool::take_piece(unsigned owner, unsigned thread) {
+  std::atomic<Share>& from = shares_[owner];
+  Share share = from.load(std::memory_order_acquire);
   for (;;) {
-    const auto number = static_cast<std::uint32_t>(ticket);
-    const std::uint32_t pieces = pieces_.load(std::memory_order_relaxed);
     const Function function = function_.load(std::memory_order_relaxed);
     void* context = context_.load(std::memory_order_relaxed);
     const std::int64_t items = items_.load(std::memory_order_relaxed);
     const std::int64_t piece = piece_.load(std::memory_order_relaxed);
-    if (number >= pieces) return false;
-    if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel,
-                                       std::memory_order_acquire))
+    const std::uint32_t first = first_of(share), end = end_of(share);
+    if (first >= end) return false;
+    const bool is_own = owner == thread;
+    const Share rest =
+        is_own ? share_of(job_of(share), first + 1, end) : share_of(job_of(share), first, end - 1);
+    if (!from.compare_exchange_weak(share, rest, std::memory_order_acq_rel, std::memory_order_acquire))
       continue;
-    const std::int64_t begin = number * piece;
+    const std::int64_t begin = (is_own ? first : end - 1) * piece;
     function(context, begin, std::min(begin + piece, items), thread);
     done_.fetch_add(1, std::memory_order_release);
     return true;
@@ -92,17 +138,14 @@ bool ThreadPool::take_piece(unsigned thread) {
 }
 
 void ThreadPool::work(unsigned thread) {
-  std::uint32_t seen = wake_.load(std::memory_order_acquire);
+  std::uint32_t seen = 0;
   while (!stopped_.load(std::memory_order_acquire)) {
-    while (take_piece(thread)) {
-    }
-    int looks = 0;
-    while (wake_.load(std::memory_order_acquire) == seen && ++looks < looks_before_sleep) relax();
-    if (wake_.load(std::memory_order_acquire) == seen) {
+    if (!look_for([&] { return wake_.load(std::memory_order_acquire) != seen; })) {
       sleeping_.fetch_add(1, std::memory_order_seq_cst);
       wake_.wait(seen, std::memory_order_seq_cst);
       sleeping_.fetch_sub(1, std::memory_order_seq_cst);
     }
     seen = wake_.load(std::memory_order_acquire);
+    take_pieces(thread);
   }
 }

@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "tessera/runtime/cpu/processor_place.h"
+
 namespace tessera::runtime::cpu {
 
 /// Thread-safe: while one caller's work is running, others do theirs alone.
@@ -23,9 +25,11 @@ class ThreadPool {
   /// Threads that may run work, the caller among them.
   [[nodiscard]] unsigned size() const { return static_cast<unsigned>(workers_.size()) + 1; }
 
-  /// Calls `work(begin, end, thread)` for pieces of 0 … items-1 of at most `piece` items, and returns when
-  /// all are done. `thread` is below size() and distinct for pieces of this call that run at the same time.
-  /// `work` does not throw.
+  /// Calls `work(begin, end, thread)` for pieces of 0 … items-1 of at most `piece` items (of more if there
+  /// were more than 65,535 of them), and returns when all are done. `thread` is below size() and distinct for
+  /// pieces of this call that run at the same time. Every thread begins with neighbouring pieces, the same
+  /// in each run of as many, so that it finds its data in its cache; then it helps the others. `work` does
+  /// not throw.
   template <class F>
   void run(std::int64_t items, std::int64_t piece, F&& work) {
     using Work = std::remove_reference_t<F>;
@@ -40,24 +44,31 @@ class ThreadPool {
  private:
   using Function = void (*)(void* context, std::int64_t begin, std::int64_t end, unsigned thread);
 
+  /// The pieces of a thread that nobody has taken: the number of the job, the first one and the one behind
+  /// the last. The thread takes the first, others the last.
+  using Share = std::uint64_t;
+
   void run_pieces(std::int64_t items, std::int64_t piece, Function function, void* context);
+  void publish(std::int64_t items, std::int64_t piece, std::int64_t pieces, Function function, void* context);
   void work(unsigned thread);
-  bool take_piece(unsigned thread);
+  /// Runs pieces until none is left.
+  void take_pieces(unsigned thread);
+  bool take_piece(unsigned owner, unsigned thread);
 
   std::mutex busy_;
   // The job at hand. It is written while no piece of it can be taken, and read before one is taken: taking
   // succeeds only if the job is still the same.
+  alignas(64) std::atomic<std::uint32_t> wake_{0};  ///< the number of the job
+  std::atomic<std::uint32_t> sleeping_{0};
   std::atomic<Function> function_{nullptr};
   std::atomic<void*> context_{nullptr};
   std::atomic<std::int64_t> items_{0};
   std::atomic<std::int64_t> piece_{1};
-  std::atomic<std::uint32_t> pieces_{0};
-  std::atomic<std::uint64_t> ticket_{0};  ///< number of the job, and of the next piece below
-  std::atomic<std::uint32_t> done_{0};
-  std::atomic<std::uint32_t> wake_{0};
-  std::atomic<std::uint32_t> sleeping_{0};
   std::atomic<bool> stopped_{false};
+  alignas(64) std::atomic<std::uint32_t> done_{0};
+  std::vector<std::atomic<Share>> shares_;  ///< by thread
   std::vector<std::thread> workers_;
+  ProcessorPlace place_;  ///< guarded by busy_
 };
 
 }  // namespace tessera::runtime::cpu

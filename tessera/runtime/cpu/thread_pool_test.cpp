@@ -4,6 +4,11 @@
 
 #include <chrono>
 
+#ifdef __linux__
+#include <pthread.h>
+#include <sched.h>
+#endif
+
 using namespace tessera::runtime::cpu;
 
 TEST(ThreadPool, EveryItemIsDoneOnce) {
@@ -53,3 +58,31 @@ TEST(ThreadPool, ThreadsThatSleptWakeUp) {
     EXPECT_EQ(count, 64);
   }
 }
+
+#ifdef __linux__
+// A worker on the caller's processor would wait for it to end.
+TEST(ThreadPool, WorkersLeaveTheCallersProcessor) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  if (CPU_COUNT(&allowed) < 2) GTEST_SKIP() << "there is one processor";
+  ThreadPool pool(3);
+  pool.run(8, 1, [](std::int64_t, std::int64_t, unsigned) {});
+  std::atomic<int> beside = 0;
+  for (int here = 0, turns = 0; turns < 8; here = (here + 1) % CPU_SETSIZE) {
+    if (!CPU_ISSET(static_cast<std::size_t>(here), &allowed)) continue;
+    ++turns;
+    cpu_set_t only;
+    CPU_ZERO(&only);
+    CPU_SET(static_cast<std::size_t>(here), &only);
+    ASSERT_EQ(pthread_setaffinity_np(pthread_self(), sizeof(only), &only), 0);
+    pool.run(64, 1, [&](std::int64_t, std::int64_t, unsigned thread) {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      if (thread == 0) return;
+      EXPECT_NE(sched_getcpu(), here);
+      ++beside;
+    });
+  }
+  pthread_setaffinity_np(pthread_self(), sizeof(allowed), &allowed);
+  EXPECT_GT(beside, 0);
+}
+#endif

@@ -17,6 +17,9 @@ namespace tessera::runtime::cuda {
 struct Source {
   std::string text;
   std::string entry;  ///< an extern "C" __global__ function in it
+  /// It waits by itself for what it depends on, before it reads or writes anything: on devices that have it,
+  /// `griddepcontrol.wait`. It may start while that still runs.
+  bool waits = false;
 };
 using SourceRef = std::shared_ptr<const Source>;
 

@@ -1,4 +1,4 @@
-#include "tessera/runtime/cpu/code_store.h"
+#include "tessera/runtime/code_store.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 #include "tessera/base/text.h"
 
 using namespace tessera;
-using namespace tessera::runtime::cpu;
+using namespace tessera::runtime;
 
 namespace {
 

@@ -13,7 +13,7 @@
 
 #include "tessera/base/result.h"
 
-namespace tessera::runtime::cpu {
+namespace tessera::runtime {
 
 /// Thread-safe.
 class CodeStore {
@@ -34,4 +34,4 @@ class CodeStore {
   std::string folder_;
 };
 
-}  // namespace tessera::runtime::cpu
+}  // namespace tessera::runtime

@@ -1,0 +1,458 @@
+// Tessera on a GPU, row by row, each checked against the reference before it is timed.
+//
+//   tessera_bench_gpu [--device NAME] [--filter TEXT] [--small] [--json FILE]
+//   tessera_bench_gpu --soak COUNT [--device NAME]     updates of mixed tiers, each result checked
+//
+// --small takes sizes that any device computes in no time: the program itself can be tried without a GPU.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "benchmarks/models.h"
+#include "tessera/base/text.h"
+#include "tessera/engine/devices.h"
+#include "tessera/runtime/cuda/cuda_devices.h"
+#include "tessera/tessera.h"
+
+using namespace tessera;
+using namespace tessera::benchmarks;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+struct Options {
+  std::string device = "cuda:0";
+  std::string filter = {};
+  std::string json = {};
+  bool small = false;
+  int soak = 0;
+};
+
+/// What one row says.
+struct Row {
+  std::string name;
+  double value = 0;
+  std::string unit;
+  std::string target;
+  std::string note;
+};
+
+double microseconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+}
+
+double median(std::vector<double> times) {
+  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+  return times[times.size() / 2];
+}
+
+class Suite {
+ public:
+  explicit Suite(Options options) : options_(std::move(options)) {}
+
+  void run();
+  void soak();
+  [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
+  [[nodiscard]] int failures() const { return failures_; }
+
+ private:
+  using Engines = std::shared_ptr<Engine>;
+
+  [[nodiscard]] Engines engine() const {
+    return engine_on(value_or_throw(engine::find_device(options_.device)));
+  }
+  [[nodiscard]] static Engines engine_on(std::shared_ptr<runtime::Device> device) {
+    return Engine::create({.plans = {.wait = true}, .device = std::move(device)});
+  }
+  [[nodiscard]] static Engines reference() {
+    return engine_on(value_or_throw(engine::find_device("reference")));
+  }
+  [[nodiscard]] Engines engine_without_fusion() const;
+
+  /// Runs a row if its name is asked for; what it throws is its note.
+  void row(const std::string& name, const std::function<void(const std::string&)>& measure);
+  void say(const std::string& name, double value, std::string unit, std::string target,
+           std::string note = "");
+
+  /// Launch to done, seen by the host.
+  static double latency(const Engines& engine, const std::function<void()>& work, int count = 200);
+  /// Of one of many launches that follow each other.
+  static double throughput(const Engines& engine, const std::function<void()>& work, int count = 30);
+
+  void chains();
+  void unfused();
+  void models();
+  void large();
+  void products();
+  void loops();
+  void scalars();
+  void first_result();
+  /// The largest difference to the reference, of the size of its numbers.
+  double difference(const std::function<Tensor(Inputs&)>& compute) const;
+  void check(const std::string& name, double off, double bound);
+
+  Options options_;
+  std::vector<Row> rows_;
+  int failures_ = 0;
+};
+
+Suite::Engines Suite::engine_without_fusion() const {
+  if (options_.device.rfind("cuda", 0) != 0) return engine();
+  runtime::cuda::CudaOptions options;
+  options.target.sources = {no_tiles()};
+  return engine_on(value_or_throw(runtime::cuda::open_device(0, std::move(options))));
+}
+
+void Suite::row(const std::string& name, const std::function<void(const std::string&)>& measure) {
+  if (name.find(options_.filter) == std::string::npos) return;
+  try {
+    measure(name);
+  } catch (const std::exception& error) {
+    ++failures_;
+    say(name, std::nan(""), "", "", error.what());
+  }
+}
+
+void Suite::say(const std::string& name, double value, std::string unit, std::string target,
+                std::string note) {
+  std::printf("| %s | %.2f %s | %s | %s |\n", name.c_str(), value, unit.c_str(), target.c_str(),
+              note.c_str());
+  std::fflush(stdout);
+  rows_.push_back({name, value, std::move(unit), std::move(target), std::move(note)});
+}
+
+double Suite::latency(const Engines& engine, const std::function<void()>& work, int count) {
+  for (int i = 0; i < 20; ++i) work();
+  std::vector<double> times;
+  for (int i = 0; i < count; ++i) {
+    const auto begin = Clock::now();
+    work();
+    value_or_throw(engine->synchronize());
+    times.push_back(microseconds_since(begin));
+  }
+  return median(std::move(times));
+}
+
+double Suite::throughput(const Engines& engine, const std::function<void()>& work, int count) {
+  for (int i = 0; i < 10; ++i) work();
+  std::vector<double> times;
+  for (int turn = 0; turn < 7; ++turn) {
+    value_or_throw(engine->synchronize());
+    const auto begin = Clock::now();
+    for (int i = 0; i < count; ++i) work();
+    value_or_throw(engine->synchronize());
+    times.push_back(microseconds_since(begin) / count);
+  }
+  return median(std::move(times));
+}
+
+double Suite::difference(const std::function<Tensor(Inputs&)>& compute) const {
+  Inputs here(engine()), there(reference());
+  const auto got = compute(here).to_vector<double>(), wanted = compute(there).to_vector<double>();
+  double off = 0, size = 1e-30;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    off = std::max(off, std::isfinite(got[i]) ? std::abs(got[i] - wanted[i]) : 1e30);
+    size = std::max(size, std::abs(wanted[i]));
+  }
+  return off / size;
+}
+
+void Suite::check(const std::string& name, double off, double bound) {
+  if (off <= bound) return;
+  ++failures_;
+  say(name, off, "relative difference to the reference", cat("<= ", bound), "WRONG RESULT");
+}
+
+// ---- rows
+
+void Suite::chains() {
+  const std::int64_t count = options_.small ? 20 : 1000;
+  row("1,000 adds of 1,024 f32, replay", [&](const std::string& name) {
+    check(name, difference([&](Inputs& in) { return chain_of_adds(in({1024}), in({1024}), count); }), 1e-5);
+    Inputs in(engine());
+    const Tensor x = in({1024}), y = in({1024}, {.scale = 1e-3});
+    const auto chain = compile([=](const Tensor& a, const Tensor& b) { return chain_of_adds(a, b, count); });
+    say(name, latency(in.engine(), [&] { chain(x, y).eval(); }), "us", "<= 10");
+  });
+  row("1,000 adds of 1,024 f32, recorded anew", [&](const std::string& name) {
+    Inputs in(engine());
+    const Tensor x = in({1024}), y = in({1024}, {.scale = 1e-3});
+    say(name, latency(in.engine(), [&] { chain_of_adds(x, y, count).eval(); }), "us", "<= 100");
+  });
+}
+
+/// Every op a node of the graph: a graph of as many nodes as ops.
+void Suite::unfused() {
+  const std::int64_t count = options_.small ? 20 : 1000;
+  row("chain of 1,000 kernels, a node", [&](const std::string& name) {
+    Inputs in(engine_without_fusion());
+    const Tensor x = in({1024}), y = in({1024}, {.scale = 1e-3});
+    const auto chain = compile([=](const Tensor& a, const Tensor& b) { return chain_of_adds(a, b, count); });
+    const double all = throughput(
+        in.engine(), [&] { chain(x, y).eval(); }, 20);
+    say(name, all / static_cast<double>(count), "us", "<= 0.72");
+  });
+  row("unchanged launch of 1,000 nodes, host time", [&](const std::string& name) {
+    Inputs in(engine_without_fusion());
+    const Tensor x = in({1024}), y = in({1024}, {.scale = 1e-3});
+    const auto chain = compile([=](const Tensor& a, const Tensor& b) { return chain_of_adds(a, b, count); });
+    for (int i = 0; i < 20; ++i) chain(x, y).eval();
+    std::vector<double> times;
+    for (int i = 0; i < 200; ++i) {
+      value_or_throw(in.engine()->synchronize());
+      const auto begin = Clock::now();
+      chain(x, y).eval();
+      times.push_back(microseconds_since(begin));
+    }
+    say(name, median(std::move(times)), "us", "<= 6");
+  });
+}
+
+void Suite::models() {
+  row("mlp 784-512-512-10 b64, forward", [&](const std::string& name) {
+    const auto compute = [](Inputs& in) {
+      const auto p = mlp_parameters(in);
+      return mlp(p, in({64, 784}));
+    };
+    check(name, difference(compute), 1e-4);
+    Inputs in(engine());
+    const auto p = mlp_parameters(in);
+    const Tensor x = in({64, 784});
+    const auto forward = compile([=](const Tensor& a) { return mlp(p, a); });
+    say(name, latency(in.engine(), [&] { forward(x).eval(); }), "us", "<= 28");
+  });
+  row("mlp 784-512-512-10 b64, training step", [&](const std::string& name) {
+    const auto compute = [](Inputs& in) {
+      const nn::Loss loss = mlp_loss(in, 64);
+      auto p = mlp_parameters(in);
+      for (int i = 0; i < 3; ++i) training_step(p, loss);
+      return p.at("w1");
+    };
+    check(name, difference(compute), 1e-4);
+    Inputs in(engine());
+    const nn::Loss loss = mlp_loss(in, 64);
+    auto p = mlp_parameters(in);
+    say(name, latency(in.engine(), [&] { training_step(p, loss); }), "us", "<= 60");
+  });
+}
+
+void Suite::large() {
+  const std::int64_t many = options_.small ? 1 << 12 : 64 << 20, rows = options_.small ? 16 : 16384;
+  const std::int64_t columns = 4096;
+  row("tanh(a x + b) c + x, 64 Mi f32", [&](const std::string& name) {
+    const auto f = [](const Tensor& x) { return tanh(x * 1.1 + 0.3) * 0.7 + x; };
+    check(name, difference([&](Inputs& in) { return f(in({100'003}, {.scale = 4})); }), 1e-6);
+    Inputs in(engine());
+    const Tensor x = in({many}, {.scale = 4.0});
+    say(name, throughput(in.engine(), [&] { f(x).eval(); }), "us", "<= 136");
+  });
+  row("softmax 16384 x 4096", [&](const std::string& name) {
+    check(name, difference([&](Inputs& in) { return softmax(in({37, columns}, {.scale = 4})); }), 1e-5);
+    Inputs in(engine());
+    const Tensor x = in({rows, columns}, {.scale = 4.0});
+    say(name, throughput(in.engine(), [&] { softmax(x).eval(); }), "us", "<= 141");
+  });
+  row("layer norm 16384 x 4096", [&](const std::string& name) {
+    const auto f = [](Inputs& in, std::int64_t n) {
+      const Tensor x = in({n, 4096}, {.scale = 4.0}), w = in({4096}), b = in.bias(4096);
+      return std::function<Tensor()>([=] { return layer_norm(x, w, b); });
+    };
+    check(name, difference([&](Inputs& in) { return f(in, 37)(); }), 1e-5);
+    Inputs in(engine());
+    const auto norm = f(in, rows);
+    say(name, throughput(in.engine(), [&] { norm().eval(); }), "us", "<= 141");
+  });
+}
+
+void Suite::products() {
+  const auto measure = [&](const std::string& name, std::int64_t n, Dtype dtype, const char* target) {
+    Inputs in(engine());
+    const Tensor a = cast(in({n, n}), {.dtype = dtype}), b = cast(in({n, n}), {.dtype = dtype});
+    a.eval();
+    b.eval();
+    const double us = throughput(
+        in.engine(), [&] { matmul(a, b).eval(); }, 10);
+    say(name, 2e-6 * std::pow(static_cast<double>(n), 3) / us, "TFLOP/s", target, cat(us, " us"));
+  };
+  const std::int64_t half = options_.small ? 64 : 8192, full = options_.small ? 64 : 4096;
+  row("matmul 8192 bf16", [&](const std::string& name) { measure(name, half, bf16, ">= 0.985 of torch"); });
+  row("matmul 4096 f32", [&](const std::string& name) {
+    check(name, difference([&](Inputs& in) { return matmul(in({129, 257}), in({257, 65})); }), 1e-5);
+    measure(name, full, f32, ">= 0.985 of torch");
+  });
+}
+
+void Suite::loops() {
+  const std::int64_t count = options_.small ? 20 : 1000;
+  row("while of 1,000 iterations, an iteration", [&](const std::string& name) {
+    const auto f = [=](const Tensor& x) {
+      return for_loop(count,
+                      [](const Tensor&, const Tensors& state) { return Tensors{state[0] * 1.0001 + 0.5}; },
+                      {x})[0];
+    };
+    check(name, difference([&](Inputs& in) { return f(in({256})); }), 1e-5);
+    Inputs in(engine());
+    const Tensor x = in({1024});
+    const double all = latency(
+        in.engine(), [&] { f(x).eval(); }, 50);
+    say(name, all / static_cast<double>(count), "us", "<= 5 as nodes, <= 0.2 in a kernel");
+  });
+}
+
+/// What changed numbers cost above an unchanged launch of the same plan.
+void Suite::scalars() {
+  const std::int64_t count = options_.small ? 20 : 1000;
+  const auto chain = [count](Tensor x, double first, double others) {
+    for (std::int64_t i = 0; i < count; ++i) x = x + (i == 0 ? first : others);
+    return x;
+  };
+  row("one scalar of 1,000 nodes changed, above unchanged", [&](const std::string& name) {
+    Inputs in(engine_without_fusion());
+    const Tensor x = in({1024});
+    double number = 0;
+    const double same = latency(
+        in.engine(), [&] { chain(x, 1, 2).eval(); }, 100);
+    const double one = latency(
+        in.engine(), [&] { chain(x, ++number, 2).eval(); }, 100);
+    const double all = latency(
+        in.engine(),
+        [&] {
+          ++number;
+          chain(x, number, number).eval();
+        },
+        100);
+    say(name, one - same, "us", "<= 3.5", cat("unchanged ", same, " us with recording"));
+    say("all 1,000 scalars changed, above unchanged", all - same, "us", "<= 8");
+  });
+}
+
+/// From a live context, with the cache of code as it is: cold when it is empty.
+void Suite::first_result() {
+  row("first result of a transformer block", [&](const std::string& name) {
+    Inputs in(engine());
+    const Tensor x = in({1, 64, 256});
+    const auto p = block_parameters(in, 256);
+    (x + 1.0).eval();
+    value_or_throw(in.engine()->synchronize());
+    const auto begin = Clock::now();
+    const Tensor y = compile([&](const Tensor& a) { return block(p, a, 4); })(x);
+    y.eval();
+    value_or_throw(in.engine()->synchronize());
+    const double seconds = microseconds_since(begin) * 1e-6;
+    say(name, seconds, "s", "<= 0.8 cold, <= 0.1 warm");
+    check(name, difference([&](Inputs& i) {
+            const Tensor z = i({1, 64, 256});
+            return block(block_parameters(i, 256), z, 4);
+          }),
+          1e-4);
+  });
+}
+
+/// Numbers, buffers, sizes and structures change at random; results are checked by the formula, and the
+/// memory in use must not grow.
+void Suite::soak() {
+  const Engines engine = this->engine();
+  std::mt19937 random(1);
+  const auto below = [&](std::uint32_t n) { return random() % n; };
+  constexpr std::int64_t sizes[] = {64, 257, 1024};
+  std::vector<Tensor> inputs;
+  for (const std::int64_t size : sizes)
+    for (int i = 0; i < 4; ++i)
+      inputs.push_back(from_vector(compare::numbers(size, 7 + i), {size}, {.engine = engine}));
+  std::vector<std::vector<float>> known;
+  for (const Tensor& input : inputs) known.push_back(input.to_vector<float>());
+  std::uint64_t used = 0;
+  std::size_t input = 0;
+  double a = 0.5, b = 0.25;
+  std::uint32_t length = 3;
+  for (int turn = 0; turn < options_.soak; ++turn) {
+    const std::uint32_t change = below(100);
+    if (change < 50) (change % 2 == 0 ? a : b) = below(1000) / 1000.0;
+    if (change >= 50 && change < 90) input = below(static_cast<std::uint32_t>(inputs.size()));
+    if (change >= 98) length = 1 + below(6);
+    Tensor y = inputs[input];
+    for (std::uint32_t i = 0; i < length; ++i) y = y * a + b;
+    const std::int64_t at = below(static_cast<std::uint32_t>(known[input].size()));
+    double wanted = known[input][static_cast<std::size_t>(at)];
+    for (std::uint32_t i = 0; i < length; ++i) wanted = wanted * a + b;
+    const double got = y.item<double>({at});
+    if (std::abs(got - wanted) > 1e-5)
+      throw std::runtime_error(cat("turn ", turn, ": ", got, " instead of ", wanted));
+    if (turn == options_.soak / 2) used = engine->memory().used;
+  }
+  const std::uint64_t after = engine->memory().used;
+  const auto figures = engine->statistics();
+  std::printf("%d updates, all right; memory in use %llu bytes after half of them, %llu at the end; tiers:",
+              options_.soak, static_cast<unsigned long long>(used), static_cast<unsigned long long>(after));
+  for (const std::uint64_t count : figures.tiers)
+    std::printf(" %llu", static_cast<unsigned long long>(count));
+  std::printf("\n");
+  if (after > used + (used >> 2)) throw std::runtime_error("the memory in use grew");
+}
+
+void Suite::run() {
+  if (options_.soak > 0) return soak();
+  std::printf("| work | Tessera | target | note |\n| --- | --- | --- | --- |\n");
+  first_result();
+  chains();
+  unfused();
+  models();
+  large();
+  products();
+  loops();
+  scalars();
+}
+
+void write_json(const std::string& path, const std::vector<Row>& rows) {
+  std::FILE* file = std::fopen(path.c_str(), "w");
+  if (file == nullptr) throw std::runtime_error("cannot write " + path);
+  std::fprintf(file, "{\"rows\":[");
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    std::fprintf(file, "%s\n{\"name\":\"%s\",\"value\":%.6g,\"unit\":\"%s\",\"target\":\"%s\"}",
+                 i == 0 ? "" : ",", rows[i].name.c_str(), std::isnan(rows[i].value) ? -1 : rows[i].value,
+                 rows[i].unit.c_str(), rows[i].target.c_str());
+  std::fprintf(file, "]}\n");
+  std::fclose(file);
+}
+
+Options parse(int argc, char** argv) {
+  Options out;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    std::string* value = word == "--device"   ? &out.device
+                         : word == "--filter" ? &out.filter
+                         : word == "--json"   ? &out.json
+                                              : nullptr;
+    if (word == "--small")
+      out.small = true;
+    else if (word == "--soak" && i + 1 < argc)
+      out.soak = std::atoi(argv[++i]);
+    else if (value != nullptr && i + 1 < argc)
+      *value = argv[++i];
+    else
+      throw std::runtime_error(
+          "usage: tessera_bench_gpu [--device NAME] [--filter TEXT] [--small] [--json FILE] [--soak COUNT]");
+  }
+  return out;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const Options options = parse(argc, argv);
+    Suite suite(options);
+    suite.run();
+    if (!options.json.empty()) write_json(options.json, suite.rows());
+    return suite.failures() == 0 ? 0 : 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,43 @@
+// A launch with everything that the driver wants to know: functions, addresses, numbers. It is queued on a
+// stream, or it is a node of a graph, which can be changed when an address or a number does.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tessera/runtime/cuda/context.h"
+#include "tessera/runtime/cuda/launch.h"
+#include "tessera/runtime/cuda/module_cache.h"
+
+namespace tessera::runtime::cuda {
+
+struct BoundLaunch {
+  /// `join` does nothing: it waits for several and others wait for it.
+  enum class Kind : std::uint8_t { kernel, clear, copy, join };
+
+  Kind kind = Kind::join;
+  FunctionRef function = {};
+  Extent3 grid = {};
+  Extent3 block = {};
+  std::uint32_t shared_bytes = 0;
+  /// Of a kernel: its arguments, each in the low bytes of its value. Of a clear: where. Of a copy: to, from.
+  std::vector<std::uint64_t> values = {};
+  std::size_t bytes = 0;  ///< of a clear or a copy
+
+  bool operator==(const BoundLaunch&) const = default;
+};
+
+/// REQUIRES, as all below, that the context is current.
+[[nodiscard]] Result<void> queue(const Context& context, const BoundLaunch& launch, const Stream& stream);
+
+/// Adds it to a graph, behind others.
+[[nodiscard]] Result<CUgraphNode> add_node(const Context& context, CUgraph graph,
+                                           std::span<const CUgraphNode> after, const BoundLaunch& launch);
+
+/// Makes a node of the graph that `executable` was made from do this from the next launch on; it is of the
+/// same kind. Launches that are under way are not touched. The driver may refuse: nothing has changed then.
+[[nodiscard]] Result<void> set_node(const Context& context, CUgraphExec executable, CUgraphNode node,
+                                    const BoundLaunch& launch);
+
+}  // namespace tessera::runtime::cuda

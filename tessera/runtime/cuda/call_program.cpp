@@ -1,0 +1,76 @@
+#include "tessera/runtime/cuda/call_program.h"
+
+#include <algorithm>
+
+#include "tessera/base/text.h"
+#include "tessera/kernel/build.h"
+#include "tessera/op/catalogue.h"
+#include "tessera/runtime/call_function.h"
+#include "tessera/runtime/cuda/kernel_source.h"
+#include "tessera/runtime/cuda/op_source.h"
+#include "tessera/runtime/cuda/parts_program.h"
+#include "tessera/runtime/cuda/program_draft.h"
+
+using namespace tessera;
+using namespace tessera::runtime::cuda;
+
+namespace {
+
+bool is_contiguous(const op::Array& array) { return array.layout.is_contiguous(); }
+
+/// A kernel that sees an input in an order that its strides do not allow reads a copy.
+Result<StepProgram> kernel_of_copies(const kernel::Kernel& kernel, std::span<const op::Array> inputs,
+                                     std::span<const op::Array> results) {
+  ProgramDraft draft(inputs, results);
+  std::vector<ProgramArray> in, out;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    in.push_back(draft.input(i));
+    if (is_contiguous(inputs[i])) continue;
+    const ProgramArray copy = draft.scratch(inputs[i].dtype, inputs[i].shape());
+    draft.add(copy_program(inputs[i], copy.array), {&in.back(), 1}, {&copy, 1});
+    in.back() = copy;
+  }
+  for (std::size_t i = 0; i < results.size(); ++i) out.push_back(draft.result(i));
+  draft.add(TESSERA_TRY(kernel_program(kernel, arrays_of(in), results)), in, out);
+  return std::move(draft).finish();
+}
+
+Result<StepProgram> program_of_kernel(const kernel::Kernel& kernel, std::span<const op::Array> inputs,
+                                      std::span<const op::Array> results) {
+  auto program = kernel_program(kernel, inputs, results);
+  if (program || std::all_of(inputs.begin(), inputs.end(), is_contiguous)) return program;
+  return kernel_of_copies(kernel, inputs, results);
+}
+
+}  // namespace
+
+Result<StepProgram> tessera::runtime::cuda::call_program(const op::CallInfo& call,
+                                                         std::span<const op::Array> inputs,
+                                                         std::span<const op::Array> results) {
+  // A card of the caller's own may have the name of another.
+  if (op::find_card(call.card().name) != &call.card())
+    return Error(ErrorCode::unsupported, cat("op '", call.card().name,
+                                             "' is not in the catalogue: it has no "
+                                             "program for this device"));
+  if (const auto to = copied_in_order(call, inputs, results)) return copy_program(inputs[0], *to);
+  if (const auto kernel = kernel::build(*function_of(call, inputs, results)))
+    return program_of_kernel(*kernel, inputs, results);
+  if (call.card().decompose != nullptr && !has_op_program(call.card()))
+    return parts_program(call, inputs, results, call_program);
+  return op_program(call, inputs, results);
+}
+
+Result<StepProgram> tessera::runtime::cuda::step_program(const plan::Step& step, const op::CallInfo* call,
+                                                         std::span<const op::Array> inputs,
+                                                         std::span<const op::Array> results) {
+  if (step.kind == plan::StepKind::copy) return copy_program(inputs[0], results[0]);
+  if (call != nullptr) return call_program(*call, inputs, results);
+  if (step.kernel == nullptr)
+    return Error(ErrorCode::unsupported, cat("'", step.name(), "' does not run on this device yet"));
+  StepProgram out = TESSERA_TRY(program_of_kernel(*step.kernel, inputs, results));
+  // Which parameters of the plan these are is the step's affair: one kernel serves several.
+  for (Launch& launch : out.launches)
+    for (Argument& argument : launch.arguments)
+      if (argument.kind == Argument::Kind::number) argument.slot = step.kernel->slots[argument.slot];
+  return out;
+}

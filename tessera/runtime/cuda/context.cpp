@@ -1,0 +1,88 @@
+#include "tessera/runtime/cuda/context.h"
+
+#include "tessera/base/text.h"
+#include "tessera/runtime/cuda/gate.h"
+
+using namespace tessera;
+using namespace tessera::runtime::cuda;
+
+Current::~Current() {
+  CUcontext popped = nullptr;
+  if (driver_ != nullptr) driver_->cuCtxPopCurrent(&popped);
+}
+
+Result<std::shared_ptr<const Context>> Context::open(const Driver& driver, int number) {
+  int count = 0;
+  TESSERA_CUDA(driver, cuDeviceGetCount, &count);
+  if (number < 0 || number >= count)
+    return Error(ErrorCode::not_found, cat("there is no GPU ", number, ", the driver has ", count));
+  CUdevice device = 0;
+  TESSERA_CUDA(driver, cuDeviceGet, &device, number);
+  const std::shared_ptr<Context> out(new Context(driver, device));
+  TESSERA_CUDA(driver, cuDevicePrimaryCtxRetain, &out->handle_, device);
+  TESSERA_TRY(out->read_properties());
+  return std::shared_ptr<const Context>(out);
+}
+
+Context::~Context() {
+  if (handle_ != nullptr) driver_.cuDevicePrimaryCtxRelease(device_);
+}
+
+Result<void> Context::read_properties() {
+  char name[256] = {};
+  TESSERA_CUDA(driver_, cuDeviceGetName, name, sizeof name - 1, device_);
+  name_ = name;
+  int major = 0, minor = 0, shared = 0;
+  TESSERA_CUDA(driver_, cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device_);
+  TESSERA_CUDA(driver_, cuDeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device_);
+  TESSERA_CUDA(driver_, cuDeviceGetAttribute, &shared, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+               device_);
+  std::size_t bytes = 0;
+  TESSERA_CUDA(driver_, cuDeviceTotalMem, &bytes, device_);
+  sm_ = major * 10 + minor;
+  most_shared_bytes_ = static_cast<std::uint32_t>(shared);
+  memory_bytes_ = bytes;
+  return {};
+}
+
+Result<Current> Context::enter() const {
+  TESSERA_CUDA(driver_, cuCtxPushCurrent, handle_);
+  return Current(driver_);
+}
+
+Result<std::shared_ptr<const Stream>> Stream::create(ContextRef context) {
+  const Driver& driver = context->driver();
+  CUstream handle = nullptr;
+  TESSERA_CUDA(driver, cuStreamCreate, &handle, CU_STREAM_NON_BLOCKING);
+  return std::shared_ptr<const Stream>(new Stream(std::move(context), handle));
+}
+
+Stream::~Stream() {
+  if (auto current = context_->enter()) context_->driver().cuStreamDestroy(handle_);
+}
+
+Result<void> Stream::wait() const {
+  TESSERA_CUDA(context_->driver(), cuStreamSynchronize, handle_);
+  return {};
+}
+
+Result<Event> Event::create(ContextRef context) {
+  CUevent handle = nullptr;
+  TESSERA_CUDA(context->driver(), cuEventCreate, &handle, CU_EVENT_DEFAULT);
+  return Event(std::move(context), handle);
+}
+
+Event::~Event() {
+  if (handle_ != nullptr) context_->driver().cuEventDestroy(handle_);
+}
+
+Result<void> Event::record(const Stream& stream) const {
+  TESSERA_CUDA(context_->driver(), cuEventRecord, handle_, stream.handle());
+  return {};
+}
+
+Result<double> Event::microseconds_since(const Event& earlier) const {
+  float milliseconds = 0;
+  TESSERA_CUDA(context_->driver(), event_elapsed_time, &milliseconds, earlier.handle_, handle_);
+  return static_cast<double>(milliseconds) * 1000;
+}

@@ -1,0 +1,104 @@
+// A GPU: its primary context, which programs that use CUDA's own runtime share, and what it can do.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "tessera/base/result.h"
+#include "tessera/runtime/cuda/driver.h"
+
+namespace tessera::runtime::cuda {
+
+class Context;
+
+/// While it lives, calls of this thread go to a context; what the thread had before comes back after.
+class Current {
+ public:
+  Current(Current&& other) noexcept : driver_(std::exchange(other.driver_, nullptr)) {}
+  Current& operator=(Current&&) = delete;
+  ~Current();
+
+ private:
+  friend class Context;
+  explicit Current(const Driver& driver) : driver_(&driver) {}
+
+  const Driver* driver_;
+};
+
+/// Thread-safe.
+class Context {
+ public:
+  /// The device that the driver counts as `number`.
+  [[nodiscard]] static Result<std::shared_ptr<const Context>> open(const Driver& driver, int number);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  [[nodiscard]] Result<Current> enter() const;
+
+  [[nodiscard]] const Driver& driver() const { return driver_; }
+  [[nodiscard]] CUcontext handle() const { return handle_; }
+  /// "NVIDIA H200"
+  [[nodiscard]] const std::string& name() const { return name_; }
+  /// The compute capability: 90 for 9.0.
+  [[nodiscard]] int sm() const { return sm_; }
+  [[nodiscard]] std::uint64_t memory_bytes() const { return memory_bytes_; }
+  /// Of one block, if a kernel asks for it.
+  [[nodiscard]] std::uint32_t most_shared_bytes() const { return most_shared_bytes_; }
+
+ private:
+  Context(const Driver& driver, CUdevice device) : driver_(driver), device_(device) {}
+  Result<void> read_properties();
+
+  const Driver& driver_;
+  CUdevice device_;
+  CUcontext handle_ = nullptr;
+  std::string name_;
+  int sm_ = 0;
+  std::uint64_t memory_bytes_ = 0;
+  std::uint32_t most_shared_bytes_ = 0;
+};
+using ContextRef = std::shared_ptr<const Context>;
+
+/// A queue of work on a device. REQUIRES that its context is current where it is made and used.
+class Stream {
+ public:
+  [[nodiscard]] static Result<std::shared_ptr<const Stream>> create(ContextRef context);
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  [[nodiscard]] CUstream handle() const { return handle_; }
+  /// Waits until all that was queued is done. The error of a kernel that failed comes out here.
+  [[nodiscard]] Result<void> wait() const;
+
+ private:
+  Stream(ContextRef context, CUstream handle) : context_(std::move(context)), handle_(handle) {}
+
+  ContextRef context_;
+  CUstream handle_;
+};
+
+/// A point in a stream whose time is taken. REQUIRES that its context is current where it is made and used.
+class Event {
+ public:
+  [[nodiscard]] static Result<Event> create(ContextRef context);
+  Event(Event&& other) noexcept
+      : context_(std::move(other.context_)), handle_(std::exchange(other.handle_, nullptr)) {}
+  Event& operator=(Event&&) = delete;
+  ~Event();
+
+  [[nodiscard]] Result<void> record(const Stream& stream) const;
+  /// From `earlier` to this one, both of which have passed.
+  [[nodiscard]] Result<double> microseconds_since(const Event& earlier) const;
+
+ private:
+  Event(ContextRef context, CUevent handle) : context_(std::move(context)), handle_(handle) {}
+
+  ContextRef context_;
+  CUevent handle_;
+};
+
+}  // namespace tessera::runtime::cuda

@@ -1,0 +1,136 @@
+#include "tessera/runtime/cuda/cuda_device.h"
+
+#include "tessera/base/text.h"
+#include "tessera/runtime/cuda/call_program.h"
+#include "tessera/runtime/cuda/cuda_executable.h"
+
+using namespace tessera;
+using namespace tessera::runtime;
+using namespace tessera::runtime::cuda;
+
+namespace {
+
+/// The launches of one call, with memory for as long as they are queued: what is queued later waits for them.
+class SingleCall {
+ public:
+  SingleCall(CudaDevice& device, std::span<const op::Array> inputs, std::span<const op::Array> results)
+      : device_(device), inputs_(inputs), results_(results) {}
+  SingleCall(const SingleCall&) = delete;
+  SingleCall& operator=(const SingleCall&) = delete;
+  ~SingleCall() {
+    for (const auto& [memory, bytes] : taken_) device_.memory().free(memory, bytes);
+  }
+
+  Result<void> run(const StepProgram& program) {
+    for (const std::int64_t bytes : program.scratch_bytes)
+      scratch_.push_back(TESSERA_TRY(take(static_cast<std::size_t>(bytes))));
+    std::vector<Status> found(program.checks.size());
+    const auto bytes = std::as_writable_bytes(std::span(found));
+    if (!found.empty()) {
+      status_ = TESSERA_TRY(take(bytes.size()));
+      TESSERA_TRY(device_.memory().clear(status_, bytes.size()));
+    }
+    TESSERA_TRY(queue_all(program));
+    if (found.empty()) return {};
+    TESSERA_TRY(device_.memory().copy_out(status_, bytes));
+    for (std::size_t i = 0; i < found.size(); ++i)
+      if (auto error = error_of(program.checks[i], found[i])) return *std::move(error);
+    return {};
+  }
+
+ private:
+  Result<std::byte*> take(std::size_t bytes) {
+    std::byte* out = TESSERA_TRY(device_.memory().allocate(bytes));
+    taken_.emplace_back(out, bytes);
+    return out;
+  }
+
+  [[nodiscard]] std::uint64_t address(const Memory& memory) const {
+    switch (memory.kind) {
+      case Memory::Kind::input:
+        return device_address(inputs_[memory.index].data + memory.byte);
+      case Memory::Kind::result:
+        return device_address(results_[memory.index].data + memory.byte);
+      case Memory::Kind::scratch:
+        return device_address(scratch_[memory.index] + memory.byte);
+      case Memory::Kind::status:
+        break;
+    }
+    return device_address(status_ + memory.index * sizeof(Status) + memory.byte);
+  }
+
+  Result<void> queue_all(const StepProgram& program) {
+    std::vector<SourceRef> sources;
+    for (const cuda::Launch& launch : program.launches)
+      if (launch.kind == cuda::Launch::Kind::kernel) sources.push_back(launch.source);
+    const auto functions = TESSERA_TRY(device_.modules().get(sources));
+    std::size_t kernels = 0;
+    for (const cuda::Launch& launch : program.launches) {
+      const bool is_kernel = launch.kind == cuda::Launch::Kind::kernel;
+      const FunctionRef function = is_kernel ? functions[kernels++] : nullptr;
+      const bool is_empty =
+          is_kernel ? launch.grid.x == 0 || launch.grid.y == 0 || launch.grid.z == 0 : launch.bytes == 0;
+      if (is_empty) continue;
+      TESSERA_TRY(queue(*device_.context(), bound(launch, function), device_.stream()));
+    }
+    return {};
+  }
+
+  [[nodiscard]] BoundLaunch bound(const cuda::Launch& launch, const FunctionRef& function) const {
+    BoundLaunch out{.kind = BoundLaunch::Kind::kernel, .function = function};
+    out.grid = launch.grid;
+    out.block = launch.block;
+    out.shared_bytes = launch.shared_bytes;
+    out.bytes = static_cast<std::size_t>(launch.bytes);
+    for (const Argument& argument : launch.arguments)
+      out.values.push_back(argument.kind == Argument::Kind::memory ? address(argument.memory)
+                                                                   : argument.bits);
+    if (launch.kind == cuda::Launch::Kind::kernel) return out;
+    out.kind = launch.kind == cuda::Launch::Kind::clear ? BoundLaunch::Kind::clear : BoundLaunch::Kind::copy;
+    out.values = {address(launch.to)};
+    if (launch.kind == cuda::Launch::Kind::copy) out.values.push_back(address(launch.from));
+    return out;
+  }
+
+  CudaDevice& device_;
+  std::span<const op::Array> inputs_, results_;
+  std::vector<std::byte*> scratch_;
+  std::byte* status_ = nullptr;
+  std::vector<std::pair<std::byte*, std::size_t>> taken_;
+};
+
+}  // namespace
+
+CudaDevice::CudaDevice(ContextRef context, std::shared_ptr<const Stream> stream, int number,
+                       std::shared_ptr<const SourceCompiler> compiler, CudaOptions options)
+    : name_(cat("cuda:", number)),
+      target_(std::move(options.target)),
+      context_(std::move(context)),
+      stream_(std::move(stream)),
+      memory_(std::make_shared<DeviceMemory>(context_, stream_)),
+      own_store_(options.store == nullptr ? CodeStore::default_folder() : std::string()),
+      modules_(context_, std::move(compiler), options.store == nullptr ? &own_store_ : options.store) {}
+
+Result<std::shared_ptr<CudaDevice>> CudaDevice::create(const Driver& driver, int number,
+                                                       std::shared_ptr<const SourceCompiler> compiler,
+                                                       CudaOptions options) {
+  ContextRef context = TESSERA_TRY(Context::open(driver, number));
+  const Current current = TESSERA_TRY(context->enter());
+  auto stream = TESSERA_TRY(Stream::create(context));
+  return std::shared_ptr<CudaDevice>(
+      new CudaDevice(std::move(context), std::move(stream), number, std::move(compiler), std::move(options)));
+}
+
+Result<void> CudaDevice::run(const op::CallInfo& call, std::span<const op::Array> inputs,
+                             std::span<const op::Array> results) {
+  const Current current = TESSERA_TRY(context_->enter());
+  auto done = SingleCall(*this, inputs, results).run(TESSERA_TRY(call_program(call, inputs, results)));
+  if (done) return done;
+  return std::move(done).error().note(cat("running '", call.card().name, "' on ", name_));
+}
+
+Result<std::unique_ptr<Executable>> CudaDevice::load(plan::PlanRef plan,
+                                                     const std::shared_ptr<MemoryPool>& pool) {
+  return std::unique_ptr<Executable>(
+      std::make_unique<CudaExecutable>(shared_from_this(), std::move(plan), pool));
+}

@@ -1,0 +1,49 @@
+// A GPU as a device: one stream, its memory, the code that was made for it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tessera/runtime/cuda/bound_launch.h"
+#include "tessera/runtime/cuda/cuda_devices.h"
+#include "tessera/runtime/cuda/device_memory.h"
+#include "tessera/runtime/cuda/module_cache.h"
+#include "tessera/runtime/device.h"
+
+namespace tessera::runtime::cuda {
+
+class CudaDevice final : public Device, public std::enable_shared_from_this<CudaDevice> {
+ public:
+  /// The device that `driver` counts as `number`, with code by `compiler`.
+  [[nodiscard]] static Result<std::shared_ptr<CudaDevice>> create(
+      const Driver& driver, int number, std::shared_ptr<const SourceCompiler> compiler,
+      CudaOptions options = {});
+
+  [[nodiscard]] std::string_view name() const override { return name_; }
+  [[nodiscard]] std::shared_ptr<MemorySpace> memory_space() override { return memory_; }
+  /// Returns when the call is queued, unless it has indices to check.
+  [[nodiscard]] Result<void> run(const op::CallInfo& call, std::span<const op::Array> inputs,
+                                 std::span<const op::Array> results) override;
+  [[nodiscard]] const pattern::Target& target() const override { return target_; }
+  [[nodiscard]] Result<std::unique_ptr<Executable>> load(plan::PlanRef plan,
+                                                         const std::shared_ptr<MemoryPool>& pool) override;
+
+  [[nodiscard]] const ContextRef& context() const { return context_; }
+  [[nodiscard]] const Stream& stream() const { return *stream_; }
+  [[nodiscard]] DeviceMemory& memory() { return *memory_; }
+  [[nodiscard]] ModuleCache& modules() { return modules_; }
+
+ private:
+  CudaDevice(ContextRef context, std::shared_ptr<const Stream> stream, int number,
+             std::shared_ptr<const SourceCompiler> compiler, CudaOptions options);
+
+  std::string name_;
+  pattern::Target target_;
+  ContextRef context_;
+  std::shared_ptr<const Stream> stream_;
+  std::shared_ptr<DeviceMemory> memory_;
+  CodeStore own_store_;
+  ModuleCache modules_;
+};
+
+}  // namespace tessera::runtime::cuda

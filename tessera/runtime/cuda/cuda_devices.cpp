@@ -1,0 +1,31 @@
+#include "tessera/runtime/cuda/cuda_devices.h"
+
+#include "tessera/base/text.h"
+#include "tessera/runtime/cuda/cuda_device.h"
+#include "tessera/runtime/cuda/gate.h"
+
+using namespace tessera;
+using namespace tessera::runtime;
+using namespace tessera::runtime::cuda;
+
+namespace {
+
+Result<int> count_devices() {
+  const Driver* driver = TESSERA_TRY(Driver::open());
+  int count = 0;
+  TESSERA_CUDA(*driver, cuDeviceGetCount, &count);
+  return count;
+}
+
+}  // namespace
+
+Result<int> runtime::cuda::device_count() {
+  static const auto& only = *new Result<int>(count_devices());  // never destroyed
+  return only;
+}
+
+Result<std::shared_ptr<Device>> runtime::cuda::open_device(int number, CudaOptions options) {
+  const Driver* driver = TESSERA_TRY(Driver::open());
+  auto compiler = TESSERA_TRY(Nvrtc::open());
+  return TESSERA_TRY(CudaDevice::create(*driver, number, std::move(compiler), std::move(options)));
+}

@@ -1,0 +1,28 @@
+// The GPUs of this machine. The only header of this folder that others need; it knows nothing of CUDA's own.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tessera/pattern/target.h"
+#include "tessera/runtime/code_store.h"
+#include "tessera/runtime/device.h"
+
+namespace tessera::runtime::cuda {
+
+struct CudaOptions {
+  /// Where generated code is kept; null: in the user's cache.
+  const CodeStore* store = nullptr;
+  /// What the compiler may choose from, beside the libraries.
+  pattern::Target target = {.name = "cuda"};
+};
+
+/// How many GPUs the driver has. The error says why there is none: no driver, or no headers when this was
+/// built. Asked once.
+[[nodiscard]] Result<int> device_count();
+
+/// The GPU that the driver counts as `number`. It needs NVRTC; the error says what is missing.
+[[nodiscard]] Result<std::shared_ptr<Device>> open_device(int number, CudaOptions options = {});
+
+}  // namespace tessera::runtime::cuda

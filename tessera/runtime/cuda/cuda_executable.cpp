@@ -1,0 +1,319 @@
+#include "tessera/runtime/cuda/cuda_executable.h"
+
+#include <algorithm>
+
+#include "tessera/base/text.h"
+#include "tessera/runtime/cuda/gate.h"
+#include "tessera/runtime/cuda/number_value.h"
+#include "tessera/runtime/host_access.h"
+
+using namespace tessera;
+using namespace tessera::runtime;
+using namespace tessera::runtime::cuda;
+
+namespace {
+
+/// Memory that may be used at the same time cannot be shared, and finding out which takes the square of it.
+constexpr std::size_t most_steps_side_by_side = 4096;
+/// Wider accesses than this are not made.
+constexpr std::uintptr_t widest_access = 16;
+
+std::uint8_t alignment_of(const std::byte* at) {
+  return static_cast<std::uint8_t>(reinterpret_cast<std::uintptr_t>(at) % widest_access);
+}
+
+BoundLaunch::Kind kind_of(const PlanNode& node) {
+  if (node.is_join) return BoundLaunch::Kind::join;
+  if (node.kind == cuda::Launch::Kind::kernel) return BoundLaunch::Kind::kernel;
+  return node.kind == cuda::Launch::Kind::clear ? BoundLaunch::Kind::clear : BoundLaunch::Kind::copy;
+}
+
+std::span<const std::byte> bytes_of(std::span<const std::uint64_t> cells) { return std::as_bytes(cells); }
+
+}  // namespace
+
+CudaExecutable::CudaExecutable(std::shared_ptr<CudaDevice> device, plan::PlanRef plan,
+                               std::shared_ptr<MemoryPool> pool)
+    : device_(std::move(device)), plan_(std::move(plan)), pool_(std::move(pool)), graph_(device_->context()) {
+  // Those who have memory of the host alone give no limits for this one.
+  if (pool_ == nullptr || pool_->space() != &device_->memory())
+    pool_ = MemoryPool::create({}, device_->memory_space());
+}
+
+// ---- sizes
+
+Result<void> CudaExecutable::prepare(std::span<const std::int64_t> sizes,
+                                     std::span<const op::Layout> inputs) {
+  const Current current = TESSERA_TRY(device_->context()->enter());
+  Prepared next;
+  next.running = plan_->steps.size() <= most_steps_side_by_side ? plan::Running::side_by_side
+                                                                : plan::Running::one_by_one;
+  next.binding = TESSERA_TRY(plan::bind(*plan_, sizes, inputs, next.running));
+  // Addresses are known at a launch; most of them are aligned.
+  const std::vector<std::uint8_t> aligned(plan_->inputs.size() + next.binding.buffers.size(), 0);
+  TESSERA_TRY(make_program(next, aligned));
+  prepared_ = std::move(next);
+  is_stale_ = true;
+  return {};
+}
+
+Result<void> CudaExecutable::make_program(Prepared& to, std::span<const std::uint8_t> alignments) {
+  to.program = TESSERA_TRY(plan_program(*plan_, to.binding, to.running, alignments));
+  TESSERA_TRY(check_memory(to));
+  TESSERA_TRY(take_memory(to));
+  return bind_launches(to);
+}
+
+Result<void> CudaExecutable::check_memory(const Prepared& prepared) const {
+  std::uint64_t needed = saturating_sum(prepared.binding.memory.bytes, prepared.program.scratch_bytes);
+  for (const plan::OutputBuffer& buffer : prepared.binding.buffers)
+    needed = saturating_sum(needed, static_cast<std::uint64_t>(buffer.bytes));
+  for (const op::HostTensor& constant : plan_->constants)
+    needed = saturating_sum(needed, constant.byte_size());
+  const std::uint64_t there = device_->context()->memory_bytes();
+  if (needed <= there) return {};
+  return Error(ErrorCode::memory,
+               cat("the plan needs ", needed, " bytes, ", device_->context()->name(), " has ", there));
+}
+
+Result<void> CudaExecutable::take_memory(Prepared& to) {
+  TESSERA_TRY(upload_constants());
+  const auto take = [this](Ref<Buffer>& buffer, const Ref<Buffer>& had, std::uint64_t bytes) -> Result<void> {
+    // Work that still uses what there was is before the work that will.
+    if (had != nullptr && had->size() >= bytes && had->size() / 2 <= bytes)
+      buffer = had;
+    else
+      buffer = TESSERA_TRY(pool_->allocate(bytes));
+    return {};
+  };
+  TESSERA_TRY(take(to.block, prepared_.block, to.binding.memory.bytes));
+  TESSERA_TRY(take(to.scratch, prepared_.scratch, to.program.scratch_bytes));
+  TESSERA_TRY(take(to.status, prepared_.status, to.program.checks.size() * sizeof(Status)));
+  TESSERA_TRY(runtime::clear(*to.status));
+  to.cell_values.assign(plan_->parameters.size(), 0);
+  for (const std::int64_t size : to.binding.size_cells)
+    to.cell_values.push_back(static_cast<std::uint64_t>(size));
+  TESSERA_TRY(take(to.cells, nullptr, to.cell_values.size() * sizeof(std::uint64_t)));
+  to.parameters.clear();
+  return {};
+}
+
+Result<void> CudaExecutable::upload_constants() {
+  if (constants_.size() == plan_->constants.size()) return {};
+  std::vector<Ref<Buffer>> made;
+  for (const op::HostTensor& constant : plan_->constants) {
+    made.push_back(TESSERA_TRY(pool_->allocate(constant.byte_size())));
+    TESSERA_TRY(runtime::write_bytes(*made.back(), {constant.array().data, constant.byte_size()}));
+  }
+  constants_ = std::move(made);
+  return {};
+}
+
+// ---- launches
+
+Result<void> CudaExecutable::bind_launches(Prepared& to) {
+  std::vector<SourceRef> sources;
+  for (const PlanNode& node : to.program.nodes)
+    if (kind_of(node) == BoundLaunch::Kind::kernel) sources.push_back(node.source);
+  const auto functions = TESSERA_TRY(device_->modules().get(sources));
+  to.launches.clear();
+  to.after.clear();
+  to.inputs.assign(plan_->inputs.size(), nullptr);
+  to.outputs.assign(to.binding.buffers.size(), nullptr);
+  to.of_input.assign(to.inputs.size(), {});
+  to.of_output.assign(to.outputs.size(), {});
+  to.of_slot.assign(plan_->parameters.size(), {});
+  std::size_t kernels = 0;
+  for (const PlanNode& node : to.program.nodes) {
+    BoundLaunch launch{.kind = kind_of(node), .grid = node.grid, .block = node.block};
+    if (launch.kind == BoundLaunch::Kind::kernel) launch.function = functions[kernels++];
+    launch.shared_bytes = node.shared_bytes;
+    launch.bytes = static_cast<std::size_t>(node.bytes);
+    for (const PlanArgument& argument : node.arguments) {
+      note_use(
+          to, argument,
+          {static_cast<std::uint32_t>(to.launches.size()), static_cast<std::uint32_t>(launch.values.size())});
+      launch.values.push_back(fixed_value(to, argument));
+    }
+    to.launches.push_back(std::move(launch));
+    to.after.push_back(node.after);
+  }
+  return {};
+}
+
+void CudaExecutable::note_use(Prepared& to, const PlanArgument& argument, Use use) const {
+  if (argument.kind == PlanArgument::Kind::number) to.of_slot[argument.slot].push_back(use);
+  if (argument.kind != PlanArgument::Kind::address) return;
+  if (argument.address.base == Address::Base::input) to.of_input[argument.address.index].push_back(use);
+  if (argument.address.base == Address::Base::output) to.of_output[argument.address.index].push_back(use);
+}
+
+/// What is the same in every launch; 0 for what is not.
+std::uint64_t CudaExecutable::fixed_value(const Prepared& of, const PlanArgument& argument) const {
+  if (argument.kind != PlanArgument::Kind::address) return argument.bits;
+  const Buffer* buffer = nullptr;
+  switch (argument.address.base) {
+    case Address::Base::input:
+    case Address::Base::output:
+      return 0;
+    case Address::Base::block:
+      buffer = of.block.get();
+      break;
+    case Address::Base::scratch:
+      buffer = of.scratch.get();
+      break;
+    case Address::Base::constant:
+      buffer = constants_[argument.address.index].get();
+      break;
+    case Address::Base::cell:
+      buffer = of.cells.get();
+      break;
+    case Address::Base::status:
+      buffer = of.status.get();
+      break;
+  }
+  return device_address(buffer->data() + argument.address.byte);
+}
+
+void CudaExecutable::set_value(Use use, std::uint64_t value) {
+  std::uint64_t& held = prepared_.launches[use.node].values[use.argument];
+  if (held == value) return;
+  held = value;
+  changed_.push_back(use.node);
+}
+
+/// Sources that read 16 bytes at once do so from addresses that allow it.
+Result<void> CudaExecutable::follow_alignments(const runtime::Launch& launch) {
+  std::vector<std::uint8_t>& assumed = prepared_.program.alignments;
+  const std::size_t inputs = launch.inputs.size();
+  bool is_other = false;
+  const auto at = [&](std::size_t i) {
+    return alignment_of(i < inputs ? launch.inputs[i] : launch.outputs[i - inputs]);
+  };
+  for (std::size_t i = 0; i < assumed.size() && !is_other; ++i) is_other = at(i) != assumed[i];
+  if (!is_other) return {};
+  std::vector<std::uint8_t> alignments;
+  for (std::size_t i = 0; i < assumed.size(); ++i) alignments.push_back(at(i));
+  Prepared next{.binding = prepared_.binding, .running = prepared_.running};
+  TESSERA_TRY(make_program(next, alignments));
+  prepared_ = std::move(next);
+  is_stale_ = true;
+  return {};
+}
+
+void CudaExecutable::follow_addresses(const runtime::Launch& launch) {
+  const auto follow = [this](std::span<std::byte* const> given, std::vector<std::byte*>& held,
+                             const std::vector<std::vector<Use>>& uses) {
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      if (given[i] == held[i]) continue;
+      held[i] = given[i];
+      for (const Use& use : uses[i]) {
+        const PlanArgument& argument = prepared_.program.nodes[use.node].arguments[use.argument];
+        set_value(use, device_address(given[i] + argument.address.byte));
+      }
+    }
+  };
+  follow(launch.inputs, prepared_.inputs, prepared_.of_input);
+  follow(launch.outputs, prepared_.outputs, prepared_.of_output);
+}
+
+Result<void> CudaExecutable::follow_numbers(const runtime::Launch& launch) {
+  if (std::equal(launch.parameters.begin(), launch.parameters.end(), prepared_.parameters.begin(),
+                 prepared_.parameters.end()) &&
+      !is_stale_)
+    return {};
+  const bool is_first = prepared_.parameters.size() != launch.parameters.size();
+  for (std::size_t slot = 0; slot < launch.parameters.size(); ++slot) {
+    const std::uint64_t bits = launch.parameters[slot];
+    if (!is_first && prepared_.parameters[slot] == bits) continue;
+    const ir::Dtype dtype = plan_->parameters[slot];
+    prepared_.cell_values[slot] = cell_value(bits, dtype);
+    for (const Use& use : prepared_.of_slot[slot]) {
+      const PlanArgument& argument = prepared_.program.nodes[use.node].arguments[use.argument];
+      set_value(use, argument_value(bits, dtype, argument.dtype));
+    }
+  }
+  prepared_.parameters.assign(launch.parameters.begin(), launch.parameters.end());
+  return upload_cells();
+}
+
+/// The driver has read them when the call returns: they lie in pageable memory.
+Result<void> CudaExecutable::upload_cells() {
+  if (!prepared_.program.reads_cells || prepared_.cell_values.empty()) return {};
+  const auto bytes = bytes_of(prepared_.cell_values);
+  TESSERA_CUDA(device_->context()->driver(), cuMemcpyHtoDAsync, device_address(prepared_.cells->data()),
+               bytes.data(), bytes.size(), device_->stream().handle());
+  return {};
+}
+
+// ---- running
+
+Result<void> CudaExecutable::run(const runtime::Launch& launch) {
+  const Current current = TESSERA_TRY(device_->context()->enter());
+  last_update_ = {};
+  TESSERA_TRY(follow_alignments(launch));
+  follow_addresses(launch);
+  TESSERA_TRY(follow_numbers(launch));
+  if (prepared_.launches.empty()) return {};
+  if (launch.times != nullptr) {
+    TESSERA_TRY(run_timed(*launch.times));
+  } else {
+    TESSERA_TRY(update_graph());
+    TESSERA_TRY(graph_.launch(device_->stream()));
+  }
+  return prepared_.program.checks.empty() ? Result<void>() : read_statuses();
+}
+
+/// Launches that are under way keep what they were launched with.
+Result<void> CudaExecutable::update_graph() {
+  if (is_stale_)
+    last_update_ = TESSERA_TRY(graph_.set(prepared_.launches, prepared_.after));
+  else if (!changed_.empty())
+    last_update_ = TESSERA_TRY(graph_.patch(prepared_.launches, changed_));
+  is_stale_ = false;
+  changed_.clear();
+  return {};
+}
+
+/// One by one, with a time between any two steps: what the graph runs side by side does not disturb the
+/// figures.
+Result<void> CudaExecutable::run_timed(std::vector<TimedStep>& times) {
+  std::vector<Event> events;
+  std::vector<plan::StepId> steps;
+  const auto mark = [&]() -> Result<void> {
+    events.push_back(TESSERA_TRY(Event::create(device_->context())));
+    return events.back().record(device_->stream());
+  };
+  TESSERA_TRY(device_->stream().wait());
+  const auto begin = TimedStep::Clock::now();
+  TESSERA_TRY(mark());
+  for (std::size_t i = 0; i < prepared_.launches.size(); ++i) {
+    const plan::StepId step = prepared_.program.nodes[i].step;
+    TESSERA_TRY(queue(*device_->context(), prepared_.launches[i], device_->stream()));
+    if (i + 1 < prepared_.launches.size() && prepared_.program.nodes[i + 1].step == step) continue;
+    steps.push_back(step);
+    TESSERA_TRY(mark());
+  }
+  TESSERA_TRY(device_->stream().wait());
+  auto at = begin;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const double microseconds = TESSERA_TRY(events[i + 1].microseconds_since(events[i]));
+    const auto end = at + std::chrono::nanoseconds(static_cast<std::int64_t>(microseconds * 1000));
+    times.push_back({.step = steps[i], .begin = at, .end = end});
+    at = end;
+  }
+  return {};
+}
+
+Result<void> CudaExecutable::read_statuses() {
+  std::vector<Status> found(prepared_.program.checks.size());
+  TESSERA_TRY(device_->memory().copy_out(prepared_.status->data(), std::as_writable_bytes(std::span(found))));
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const PlanCheck& check = prepared_.program.checks[i];
+    auto error = error_of(check.check, found[i]);
+    if (!error) continue;
+    TESSERA_TRY(runtime::clear(*prepared_.status));
+    return std::move(*error).at(plan_->steps[check.step].span.resolve());
+  }
+  return {};
+}

@@ -1,0 +1,76 @@
+// A plan on a GPU: one resident graph. A launch compares addresses and numbers with what the nodes hold, and
+// patches those that hold something else.
+#pragma once
+
+#include <vector>
+
+#include "tessera/runtime/cuda/cuda_device.h"
+#include "tessera/runtime/cuda/plan_program.h"
+#include "tessera/runtime/cuda/resident_graph.h"
+
+namespace tessera::runtime::cuda {
+
+class CudaExecutable final : public Executable {
+ public:
+  CudaExecutable(std::shared_ptr<CudaDevice> device, plan::PlanRef plan, std::shared_ptr<MemoryPool> pool);
+
+  /// Refuses sizes that need more memory than the device has, before any is taken.
+  [[nodiscard]] Result<void> prepare(std::span<const std::int64_t> sizes,
+                                     std::span<const op::Layout> inputs) override;
+  [[nodiscard]] const plan::Binding& binding() const override { return prepared_.binding; }
+  /// Returns when the work is queued, unless indices have to be checked.
+  [[nodiscard]] Result<void> run(const runtime::Launch& launch) override;
+
+  /// What the last run had to change.
+  [[nodiscard]] const GraphUpdate& last_update() const { return last_update_; }
+  [[nodiscard]] const PlanProgram& program() const { return prepared_.program; }
+
+ private:
+  /// Where an address or a number goes.
+  struct Use {
+    std::uint32_t node = 0;
+    std::uint32_t argument = 0;
+  };
+  /// All that depends on sizes.
+  struct Prepared {
+    plan::Binding binding;
+    plan::Running running = plan::Running::side_by_side;
+    PlanProgram program;
+    std::vector<BoundLaunch> launches;              ///< by node
+    std::vector<std::vector<std::uint32_t>> after;  ///< by node
+    std::vector<std::vector<Use>> of_input, of_output, of_slot;
+    Ref<Buffer> block, scratch, status, cells;
+    std::vector<std::uint64_t> cell_values;  ///< parameters first, then sizes
+    // What the launches hold now.
+    std::vector<std::byte*> inputs, outputs;
+    std::vector<std::uint64_t> parameters;
+  };
+
+  [[nodiscard]] Result<void> make_program(Prepared& to, std::span<const std::uint8_t> alignments);
+  [[nodiscard]] Result<void> check_memory(const Prepared& prepared) const;
+  [[nodiscard]] Result<void> take_memory(Prepared& to);
+  [[nodiscard]] Result<void> upload_constants();
+  [[nodiscard]] Result<void> bind_launches(Prepared& to);
+  [[nodiscard]] std::uint64_t fixed_value(const Prepared& of, const PlanArgument& argument) const;
+  void note_use(Prepared& to, const PlanArgument& argument, Use use) const;
+  [[nodiscard]] Result<void> follow_alignments(const runtime::Launch& launch);
+  void follow_addresses(const runtime::Launch& launch);
+  [[nodiscard]] Result<void> follow_numbers(const runtime::Launch& launch);
+  void set_value(Use use, std::uint64_t value);
+  [[nodiscard]] Result<void> upload_cells();
+  [[nodiscard]] Result<void> update_graph();
+  [[nodiscard]] Result<void> run_timed(std::vector<TimedStep>& times);
+  [[nodiscard]] Result<void> read_statuses();
+
+  std::shared_ptr<CudaDevice> device_;
+  plan::PlanRef plan_;
+  std::shared_ptr<MemoryPool> pool_;
+  std::vector<Ref<Buffer>> constants_;  ///< on the device; made with the first sizes
+  Prepared prepared_;
+  ResidentGraph graph_;
+  bool is_stale_ = true;                ///< the graph is of other sizes, or not there
+  std::vector<std::uint32_t> changed_;  ///< nodes whose launches are not what the graph holds
+  GraphUpdate last_update_;
+};
+
+}  // namespace tessera::runtime::cuda

@@ -1,0 +1,44 @@
+#include "tessera/runtime/cuda/driver.h"
+
+#include "tessera/base/text.h"
+#include "tessera/runtime/cuda/gate.h"
+#include "tessera/runtime/cuda/library.h"
+
+using namespace tessera;
+using namespace tessera::runtime::cuda;
+
+namespace {
+
+Result<const Driver*> try_open() {
+  const Library library = TESSERA_TRY(Library::open("the CUDA driver", {"libcuda.so.1"}));
+  // Lives as long as the program: the driver has state of its own that must not go first.
+  auto* out = new Driver;
+  std::string missing;
+#define TESSERA_CUDA_TEXT(name) #name
+#define TESSERA_CUDA_FIND(name) library.find(out->name, TESSERA_CUDA_TEXT(name), missing);
+  TESSERA_CUDA_FUNCTIONS(TESSERA_CUDA_FIND)
+#undef TESSERA_CUDA_FIND
+#undef TESSERA_CUDA_TEXT
+  library.find(out->event_elapsed_time, "cuEventElapsedTime", missing);
+  if (!missing.empty()) {
+    delete out;
+    return Error(ErrorCode::unsupported, cat("the CUDA driver is too old: it lacks", missing));
+  }
+  auto done = checked(*out, out->cuInit(0), "cuInit");
+  if (done) return out;
+  delete out;
+  return std::move(done).error();
+}
+
+}  // namespace
+
+Result<const Driver*> Driver::open() {
+  static const auto& only = *new Result<const Driver*>(try_open());  // never destroyed
+  return only;
+}
+
+std::string Driver::version() const {
+  int number = 0;
+  if (cuDriverGetVersion(&number) != CUDA_SUCCESS) return "unknown";
+  return cat(number / 1000, ".", number % 1000 / 10);
+}

@@ -1,0 +1,15 @@
+#include "tessera/runtime/cuda/gate.h"
+
+#include "tessera/base/text.h"
+
+using namespace tessera;
+using namespace tessera::runtime::cuda;
+
+Error tessera::runtime::cuda::driver_error(const Driver& driver, CUresult result, std::string_view what) {
+  const char* name = nullptr;
+  const char* words = nullptr;
+  if (driver.cuGetErrorName(result, &name) != CUDA_SUCCESS || name == nullptr) name = "an unknown error";
+  if (driver.cuGetErrorString(result, &words) != CUDA_SUCCESS || words == nullptr) words = "no words for it";
+  const ErrorCode code = result == CUDA_ERROR_OUT_OF_MEMORY ? ErrorCode::memory : ErrorCode::device;
+  return {code, cat(what, ": ", name, " ", static_cast<int>(result), " (", words, ")")};
+}

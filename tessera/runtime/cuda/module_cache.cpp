@@ -1,0 +1,162 @@
+#include "tessera/runtime/cuda/module_cache.h"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <thread>
+
+#include "tessera/base/text.h"
+#include "tessera/runtime/cuda/gate.h"
+
+using namespace tessera;
+using namespace tessera::runtime::cuda;
+
+namespace {
+
+/// What a block may have without asking.
+constexpr std::uint32_t usual_shared_bytes = 48 * 1024;
+constexpr std::size_t most_threads = 16;
+
+/// Calls `work(i)` for each i below `count`, several at a time.
+template <class F>
+void for_each_in_threads(std::size_t count, const F& work) {
+  std::atomic<std::size_t> next{0};
+  const auto take = [&] {
+    for (std::size_t i = next++; i < count; i = next++) work(i);
+  };
+  const std::size_t machine = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::thread> helpers;
+  try {
+    while (helpers.size() + 1 < std::min({count, machine, most_threads})) helpers.emplace_back(take);
+  } catch (...) {  // no more threads: those that there are do it
+  }
+  take();
+  for (std::thread& helper : helpers) helper.join();
+}
+
+}  // namespace
+
+// ---- functions
+
+Result<FunctionRef> Function::load(ContextRef context, std::span<const std::byte> code,
+                                   const std::string& entry) {
+  const Driver& driver = context->driver();
+  CUmodule module = nullptr;
+  TESSERA_CUDA(driver, cuModuleLoadData, &module, code.data());
+  const std::shared_ptr<Function> out(new Function(std::move(context), module));
+  out->shared_bytes_ = usual_shared_bytes;
+  TESSERA_CUDA(driver, cuModuleGetFunction, &out->handle_, module, entry.c_str());
+  return FunctionRef(out);
+}
+
+Function::~Function() {
+  const auto current = context_->enter();
+  if (!current) return;
+  context_->driver().cuCtxSynchronize();  // it may be running
+  context_->driver().cuModuleUnload(module_);
+}
+
+Result<void> Function::allow_shared_bytes(std::uint32_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  if (bytes <= shared_bytes_) return {};
+  TESSERA_CUDA(context_->driver(), cuFuncSetAttribute, handle_,
+               CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes));
+  shared_bytes_ = bytes;
+  return {};
+}
+
+// ---- the cache
+
+std::string ModuleCache::key_of(const Source& source) const {
+  return cat("cuda sm_", context_->sm(), " ", compiler_->identity(), " ", source.entry, "\n", source.text);
+}
+
+FunctionRef ModuleCache::find(const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(hash_text(key));
+  if (found == entries_.end()) return nullptr;
+  for (const Entry& entry : found->second)
+    if (entry.key == key) return entry.function;
+  return nullptr;
+}
+
+/// Another thread may have made the same in the meantime: then that one is taken.
+FunctionRef ModuleCache::keep(std::string key, FunctionRef function) {
+  const std::lock_guard lock(mutex_);
+  if (count_ >= limit_) drop_unused();
+  std::vector<Entry>& list = entries_[hash_text(key)];
+  for (const Entry& entry : list)
+    if (entry.key == key) return entry.function;
+  list.push_back({std::move(key), function});
+  ++count_;
+  return function;
+}
+
+Result<FunctionRef> ModuleCache::make(const Source& source, const std::string& key) {
+  const Current current = TESSERA_TRY(context_->enter());
+  if (store_ != nullptr)
+    if (const auto code = store_->load(key))
+      if (auto loaded = Function::load(context_, *code, source.entry)) {
+        const std::lock_guard lock(mutex_);
+        ++figures_.from_files;
+        return loaded;
+      }
+  const auto code = TESSERA_TRY(compiler_->compile(source, context_->sm()));
+  // Without a place for files the next process compiles again.
+  if (store_ != nullptr) static_cast<void>(store_->save(key, code).ok());
+  {
+    const std::lock_guard lock(mutex_);
+    ++figures_.compiled;
+  }
+  return Function::load(context_, code, source.entry);
+}
+
+Result<std::vector<FunctionRef>> ModuleCache::get(std::span<const SourceRef> sources) {
+  std::vector<FunctionRef> out(sources.size());
+  std::unordered_map<std::string, std::vector<std::size_t>> wanted;  // by key: whose it is
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    std::string key = key_of(*sources[i]);
+    out[i] = find(key);
+    if (out[i] == nullptr) wanted[std::move(key)].push_back(i);
+  }
+  if (wanted.empty()) return out;
+
+  struct Job {
+    const std::string* key;
+    const std::vector<std::size_t>* users;
+    std::optional<Result<FunctionRef>> made;
+  };
+  std::vector<Job> jobs;
+  for (const auto& [key, users] : wanted) jobs.push_back({&key, &users, {}});
+  // The first one that fails is the error, whatever the order of the threads.
+  std::sort(jobs.begin(), jobs.end(),
+            [](const Job& a, const Job& b) { return a.users->front() < b.users->front(); });
+  for_each_in_threads(jobs.size(), [&](std::size_t i) {
+    try {
+      jobs[i].made.emplace(make(*sources[jobs[i].users->front()], *jobs[i].key));
+    } catch (const std::exception& thrown) {  // must not leave the thread
+      jobs[i].made.emplace(Error(ErrorCode::internal, thrown.what()));
+    }
+  });
+  for (Job& job : jobs) {
+    const FunctionRef made = keep(*job.key, TESSERA_TRY(*std::move(job.made)));
+    for (const std::size_t user : *job.users) out[user] = made;
+  }
+  return out;
+}
+
+std::size_t ModuleCache::size() const {
+  const std::lock_guard lock(mutex_);
+  return count_;
+}
+
+ModuleFigures ModuleCache::figures() const {
+  const std::lock_guard lock(mutex_);
+  return figures_;
+}
+
+void ModuleCache::drop_unused() {
+  for (auto& [hash, list] : entries_)
+    count_ -= std::erase_if(list, [](const Entry& entry) { return entry.function.use_count() == 1; });
+  std::erase_if(entries_, [](const auto& entry) { return entry.second.empty(); });
+}

@@ -1,0 +1,85 @@
+// From sources to functions on a device: compiled once, kept in memory and in files.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "tessera/base/hash.h"
+#include "tessera/runtime/code_store.h"
+#include "tessera/runtime/cuda/context.h"
+#include "tessera/runtime/cuda/nvrtc.h"
+
+namespace tessera::runtime::cuda {
+
+/// A loaded module with its one entry.
+class Function {
+ public:
+  [[nodiscard]] static Result<std::shared_ptr<const Function>> load(ContextRef context,
+                                                                    std::span<const std::byte> code,
+                                                                    const std::string& entry);
+  ~Function();
+  Function(const Function&) = delete;
+  Function& operator=(const Function&) = delete;
+
+  [[nodiscard]] CUfunction handle() const { return handle_; }
+  /// To be called before a launch with so much dynamic shared memory.
+  [[nodiscard]] Result<void> allow_shared_bytes(std::uint32_t bytes) const;
+
+ private:
+  Function(ContextRef context, CUmodule module) : context_(std::move(context)), module_(module) {}
+
+  ContextRef context_;
+  CUmodule module_;
+  CUfunction handle_ = nullptr;
+  mutable std::mutex mutex_;
+  mutable std::uint32_t shared_bytes_ = 0;  ///< that were allowed
+};
+using FunctionRef = std::shared_ptr<const Function>;
+
+/// How many of each kind of work were done: figures for tests and reports.
+struct ModuleFigures {
+  std::uint64_t compiled = 0;    ///< by the compiler
+  std::uint64_t from_files = 0;  ///< of earlier processes
+};
+
+/// Thread-safe. A function that is handed out lives as long as somebody holds it.
+class ModuleCache {
+ public:
+  /// `store` may be null and outlives the cache.
+  ModuleCache(ContextRef context, std::shared_ptr<const SourceCompiler> compiler, const CodeStore* store,
+              std::size_t limit = 4096)
+      : context_(std::move(context)), compiler_(std::move(compiler)), store_(store), limit_(limit) {}
+
+  /// The functions of the sources, in their order. Those that are not known are made, several at a time on
+  /// threads. If there are more than the limit, those that nobody holds are dropped.
+  [[nodiscard]] Result<std::vector<FunctionRef>> get(std::span<const SourceRef> sources);
+
+  [[nodiscard]] std::size_t size() const;
+  [[nodiscard]] ModuleFigures figures() const;
+
+ private:
+  struct Entry {
+    std::string key;
+    FunctionRef function;
+  };
+
+  [[nodiscard]] std::string key_of(const Source& source) const;
+  [[nodiscard]] FunctionRef find(const std::string& key) const;
+  [[nodiscard]] FunctionRef keep(std::string key, FunctionRef function);
+  [[nodiscard]] Result<FunctionRef> make(const Source& source, const std::string& key);
+  void drop_unused();
+
+  ContextRef context_;
+  std::shared_ptr<const SourceCompiler> compiler_;
+  const CodeStore* store_;
+  std::size_t limit_;
+  mutable std::mutex mutex_;
+  std::unordered_map<Hash128, std::vector<Entry>> entries_;
+  std::size_t count_ = 0;
+  ModuleFigures figures_;
+};
+
+}  // namespace tessera::runtime::cuda

@@ -1,0 +1,45 @@
+#include "tessera/runtime/cuda/number_value.h"
+
+#include <bit>
+#include <cstddef>
+
+#include "tessera/op/wide.h"
+
+using namespace tessera;
+using namespace tessera::runtime::cuda;
+
+namespace {
+
+double rounded(double value, ir::Dtype dtype) {
+  std::byte element[8] = {};
+  op::storer<double>(dtype)(element, 0, 1, 1, &value);
+  op::loader<double>(dtype)(element, 0, 1, 1, &value);
+  return value;
+}
+
+}  // namespace
+
+std::uint64_t tessera::runtime::cuda::argument_value(std::uint64_t bits, ir::Dtype from, ir::Dtype as) {
+  const bool is_float = ir::is_float(from);
+  const double number = is_float ? rounded(std::bit_cast<double>(bits), from)
+                                 : static_cast<double>(static_cast<std::int64_t>(bits));
+  if (as == ir::Dtype::f64) return std::bit_cast<std::uint64_t>(number);
+  if (as == ir::Dtype::f32) return std::bit_cast<std::uint32_t>(static_cast<float>(number));
+  if (!is_float) return bits;
+  std::int64_t integer = 0;
+  op::storer<double>(ir::Dtype::i64)(reinterpret_cast<std::byte*>(&integer), 0, 1, 1, &number);
+  return static_cast<std::uint64_t>(integer);
+}
+
+std::uint64_t tessera::runtime::cuda::cell_value(std::uint64_t bits, ir::Dtype dtype) {
+  std::uint64_t cell = 0;
+  auto* at = reinterpret_cast<std::byte*>(&cell);
+  if (ir::is_float(dtype)) {
+    const auto value = std::bit_cast<double>(bits);
+    op::storer<double>(dtype)(at, 0, 1, 1, &value);
+  } else {
+    const op::SignedWide value = static_cast<std::int64_t>(bits);
+    op::storer<op::SignedWide>(dtype)(at, 0, 1, 1, &value);
+  }
+  return cell;
+}

@@ -1,0 +1,111 @@
+#include "tessera/runtime/cuda/resident_graph.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "tessera/base/text.h"
+#include "tessera/runtime/cuda/gate.h"
+
+using namespace tessera;
+using namespace tessera::runtime::cuda;
+
+namespace {
+
+/// A graph that is given back unless it is taken.
+class HeldGraph {
+ public:
+  explicit HeldGraph(const Driver& driver) : driver_(driver) {}
+  ~HeldGraph() {
+    if (handle != nullptr) driver_.cuGraphDestroy(handle);
+  }
+  HeldGraph(const HeldGraph&) = delete;
+  HeldGraph& operator=(const HeldGraph&) = delete;
+
+  CUgraph handle = nullptr;
+
+ private:
+  const Driver& driver_;
+};
+
+}  // namespace
+
+ResidentGraph::~ResidentGraph() {
+  const auto current = context_->enter();
+  if (current) drop();
+}
+
+/// A launch that is under way goes on: the driver frees when it is done.
+void ResidentGraph::drop() {
+  if (executable_ != nullptr) context_->driver().cuGraphExecDestroy(executable_);
+  if (graph_ != nullptr) context_->driver().cuGraphDestroy(graph_);
+  executable_ = nullptr;
+  graph_ = nullptr;
+  nodes_.clear();
+  held_.clear();
+}
+
+bool ResidentGraph::fits(std::span<const BoundLaunch> launches,
+                         std::span<const std::vector<std::uint32_t>> after) const {
+  const auto same_kind = [](const BoundLaunch& a, const BoundLaunch& b) { return a.kind == b.kind; };
+  return executable_ != nullptr &&
+         std::equal(launches.begin(), launches.end(), held_.begin(), held_.end(), same_kind) &&
+         std::equal(after.begin(), after.end(), after_.begin(), after_.end());
+}
+
+Result<void> ResidentGraph::instantiate(std::span<const BoundLaunch> launches) {
+  const Driver& driver = context_->driver();
+  HeldGraph graph(driver);
+  TESSERA_CUDA(driver, cuGraphCreate, &graph.handle, 0);
+  std::vector<CUgraphNode> nodes, before;
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    before.clear();
+    for (const std::uint32_t node : after_[i]) before.push_back(nodes[node]);
+    auto node = add_node(*context_, graph.handle, before, launches[i]);
+    if (!node) return std::move(node).error().note(cat("adding node ", i, " of the graph"));
+    nodes.push_back(*node);
+  }
+  CUgraphExec executable = nullptr;
+  TESSERA_CUDA(driver, cuGraphInstantiate, &executable, graph.handle, 0);
+  drop();
+  graph_ = std::exchange(graph.handle, nullptr);
+  executable_ = executable;
+  nodes_ = std::move(nodes);
+  held_.assign(launches.begin(), launches.end());
+  return {};
+}
+
+Result<GraphUpdate> ResidentGraph::set(std::span<const BoundLaunch> launches,
+                                       std::span<const std::vector<std::uint32_t>> after) {
+  if (fits(launches, after)) {
+    std::vector<std::uint32_t> all(launches.size());
+    std::iota(all.begin(), all.end(), 0);
+    return patch(launches, all);
+  }
+  std::vector<std::vector<std::uint32_t>> old = std::exchange(after_, {after.begin(), after.end()});
+  if (auto done = instantiate(launches); !done) {
+    after_ = std::move(old);
+    return std::move(done).error();
+  }
+  return GraphUpdate{.is_instantiated = true};
+}
+
+Result<GraphUpdate> ResidentGraph::patch(std::span<const BoundLaunch> launches,
+                                         std::span<const std::uint32_t> changed) {
+  GraphUpdate out;
+  for (const std::uint32_t i : changed) {
+    if (launches[i] == held_[i]) continue;
+    if (!set_node(*context_, executable_, nodes_[i], launches[i])) {
+      TESSERA_TRY(instantiate(launches));
+      return GraphUpdate{.is_instantiated = true};
+    }
+    ++out.patched;
+    if (launches[i].function != held_[i].function) ++out.new_code;
+    held_[i] = launches[i];
+  }
+  return out;
+}
+
+Result<void> ResidentGraph::launch(const Stream& stream) const {
+  TESSERA_CUDA(context_->driver(), cuGraphLaunch, executable_, stream.handle());
+  return {};
+}

@@ -1,0 +1,59 @@
+// A CUDA Graph that stays on the device: made once, patched node by node when what its launches do changes,
+// made anew only when its topology does.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "tessera/runtime/cuda/bound_launch.h"
+
+namespace tessera::runtime::cuda {
+
+/// What had to be done before a launch.
+struct GraphUpdate {
+  std::uint32_t patched = 0;     ///< nodes
+  std::uint32_t new_code = 0;    ///< those of them that run another function than before
+  bool is_instantiated = false;  ///< all of it was made anew
+
+  bool operator==(const GraphUpdate&) const = default;
+};
+
+/// One thread at a time. REQUIRES, for all functions, that the context is current.
+class ResidentGraph {
+ public:
+  explicit ResidentGraph(ContextRef context) : context_(std::move(context)) {}
+  ~ResidentGraph();
+  ResidentGraph(const ResidentGraph&) = delete;
+  ResidentGraph& operator=(const ResidentGraph&) = delete;
+
+  /// Makes it do these launches from the next time on, each behind those in `after`. If the edges and kinds
+  /// are those it has, nodes that differ are patched; if the driver refuses that, all is made anew. After an
+  /// error it does what it did, or has to be set again.
+  [[nodiscard]] Result<GraphUpdate> set(std::span<const BoundLaunch> launches,
+                                        std::span<const std::vector<std::uint32_t>> after);
+  /// The same if only the launches in `changed` may differ.
+  [[nodiscard]] Result<GraphUpdate> patch(std::span<const BoundLaunch> launches,
+                                          std::span<const std::uint32_t> changed);
+
+  /// Queues it. REQUIRES that it is set.
+  [[nodiscard]] Result<void> launch(const Stream& stream) const;
+
+  [[nodiscard]] bool is_set() const { return executable_ != nullptr; }
+
+ private:
+  [[nodiscard]] bool fits(std::span<const BoundLaunch> launches,
+                          std::span<const std::vector<std::uint32_t>> after) const;
+  [[nodiscard]] Result<void> instantiate(std::span<const BoundLaunch> launches);
+  void drop();
+
+  ContextRef context_;
+  CUgraph graph_ = nullptr;
+  CUgraphExec executable_ = nullptr;
+  std::vector<CUgraphNode> nodes_;
+  std::vector<BoundLaunch> held_;                  ///< what each node does
+  std::vector<std::vector<std::uint32_t>> after_;  ///< by node
+};
+
+}  // namespace tessera::runtime::cuda

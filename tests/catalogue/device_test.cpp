@@ -1,0 +1,182 @@
+// Every op on a device, as a single call and as a plan, on its samples in several dtypes, against the
+// reference. TESSERA_DEVICE says which device; without it there is nothing to compare.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+
+#include "tessera/compile/plan_function.h"
+#include "tessera/engine/devices.h"
+#include "tessera/op/ir_builder.h"
+#include "tessera/runtime/host_access.h"
+#include "tests/support/compare.h"
+#include "tests/support/op_samples.h"
+
+using namespace tessera;
+using namespace tessera::op;
+using fixture::dtypes_of;
+using fixture::op_samples;
+using fixture::Sample;
+using runtime::Storage;
+
+namespace {
+
+class DeviceCatalogue : public testing::Test {
+ public:
+  void SetUp() override {
+    const char* name = std::getenv("TESSERA_DEVICE");
+    if (name == nullptr) GTEST_SKIP() << "TESSERA_DEVICE names no device";
+    auto found = engine::find_device(name);
+    if (!found) GTEST_SKIP() << found.error().to_text();
+    device_ = *std::move(found);
+    pool_ = runtime::MemoryPool::create({}, device_->memory_space());
+  }
+
+  [[nodiscard]] Result<std::vector<Storage>> copied_in(const std::vector<HostTensor>& tensors) {
+    std::vector<Storage> out;
+    for (const HostTensor& tensor : tensors)
+      out.push_back(TESSERA_TRY(runtime::copy_of(tensor.array(), *pool_)));
+    return out;
+  }
+
+  [[nodiscard]] static Result<HostTensor> copied_out(const Storage& storage, Dtype dtype) {
+    auto out = TESSERA_TRY(HostTensor::allocate(dtype, storage.layout.shape));
+    if (storage.buffer->is_host()) {
+      copy_elements(storage.array(dtype), out.array());
+      return out;
+    }
+    const auto bytes = TESSERA_TRY(runtime::host_elements(storage, dtype));
+    std::copy(bytes.begin(), bytes.end(), out.array().data);
+    return out;
+  }
+
+  [[nodiscard]] Result<std::vector<HostTensor>> by_call(const Sample& sample, Dtype dtype,
+                                                        const Sample::Sizes& sizes,
+                                                        const std::vector<HostTensor>& inputs) {
+    const ValueTypes types = sample.types(dtype, &sizes);
+    const Attributes attributes =
+        TESSERA_TRY(complete_attributes(*sample.card, sample.attributes_with(&sizes)));
+    const CallInfo call(*sample.card, types, attributes);
+    const auto stored = TESSERA_TRY(copied_in(inputs));
+    std::vector<Array> from, to;
+    for (std::size_t i = 0; i < stored.size(); ++i) from.push_back(stored[i].array(inputs[i].dtype()));
+    std::vector<Storage> results;
+    const auto result_types = TESSERA_TRY(infer(*sample.card, types, sample.attributes_with(&sizes)));
+    for (const ValueType& type : result_types) {
+      const Extents shape = extents_of(type.shape);
+      const auto bytes = static_cast<std::size_t>(element_count(shape)) * ir::size_of(type.dtype);
+      Storage result{TESSERA_TRY(pool_->allocate(bytes)), contiguous(shape)};
+      TESSERA_TRY(runtime::clear(*result.buffer));
+      to.push_back(result.array(type.dtype));
+      results.push_back(std::move(result));
+    }
+    TESSERA_TRY(device_->run(call, from, to));
+    std::vector<HostTensor> out;
+    for (std::size_t i = 0; i < results.size(); ++i)
+      out.push_back(TESSERA_TRY(copied_out(results[i], to[i].dtype)));
+    return out;
+  }
+
+  [[nodiscard]] Result<std::vector<HostTensor>> by_plan(const Sample& sample, Dtype dtype,
+                                                        const Sample::Sizes& sizes,
+                                                        const std::vector<HostTensor>& inputs) {
+    IrBuilder builder;
+    Values parameters;
+    const ValueTypes types = sample.types(dtype, &sizes);
+    for (std::size_t i = 0; i < types.size(); ++i)
+      parameters.push_back(builder.parameter(cat("x", i), types[i]));
+    const Values values = builder.call_all(sample.card->name, parameters, sample.attributes_with(&sizes));
+    const auto function = TESSERA_TRY(builder.function("call", values));
+    const auto planned = TESSERA_TRY(compiler::plan_function(function, device_->target()));
+    const auto executable = TESSERA_TRY(device_->load(planned.plan, pool_));
+    const auto stored = TESSERA_TRY(copied_in(inputs));
+    std::vector<Layout> layouts;
+    std::vector<std::byte*> from, to;
+    for (const Storage& input : stored) {
+      layouts.push_back(input.layout);
+      from.push_back(input.buffer->data());
+    }
+    TESSERA_TRY(executable->prepare({}, layouts));
+    std::vector<Storage> buffers;
+    for (const plan::OutputBuffer& buffer : executable->binding().buffers) {
+      buffers.push_back({TESSERA_TRY(pool_->allocate(static_cast<std::size_t>(buffer.bytes))), {}});
+      to.push_back(buffers.back().buffer->data());
+    }
+    // Twice: what is resident must not depend on what the last launch left behind.
+    for (int turn = 0; turn < 2; ++turn)
+      TESSERA_TRY(executable->run({.inputs = from, .parameters = {}, .outputs = to}));
+    std::vector<HostTensor> out;
+    for (std::size_t i = 0; i < planned.plan->outputs.size(); ++i) {
+      const plan::Place& place = executable->binding().output(*planned.plan, i);
+      const Storage& in = place.where == plan::Where::input ? stored[place.index] : buffers[place.index];
+      const Dtype result = planned.plan->values[planned.plan->outputs[i]].type.dtype;
+      out.push_back(TESSERA_TRY(copied_out({in.buffer, place.layout}, result)));
+    }
+    return out;
+  }
+
+  using Way = Result<std::vector<HostTensor>> (DeviceCatalogue::*)(const Sample&, Dtype, const Sample::Sizes&,
+                                                                   const std::vector<HostTensor>&);
+
+  void check(const Sample& sample, Dtype dtype, const Sample::Sizes& sizes, Way way) {
+    if (!infer(*sample.card, sample.types(dtype, &sizes), sample.attributes_with(&sizes))) return;
+    const auto inputs = sample.values(dtype, sizes, 1);
+    const auto expected = fixture::run(sample, inputs, sizes);
+    const auto got = (this->*way)(sample, dtype, sizes, inputs);
+    ASSERT_EQ(static_cast<bool>(expected), static_cast<bool>(got))
+        << (got ? expected.error().to_text() : got.error().to_text());
+    if (!expected) return;
+    ASSERT_EQ(got->size(), expected->size());
+    for (std::size_t k = 0; k < got->size(); ++k)
+      EXPECT_LE(fixture::largest_difference((*got)[k], (*expected)[k]),
+                10 * fixture::tolerance((*expected)[k].dtype()))
+          << "result " << k;
+  }
+
+  std::shared_ptr<runtime::Device> device_;
+  std::shared_ptr<runtime::MemoryPool> pool_;
+};
+
+/// One of each kind: a device that compiles would take minutes for all of them.
+std::vector<Dtype> few_dtypes(const Card& card) {
+  std::vector<Dtype> out;
+  for (const Dtype dtype : dtypes_of(card))
+    if (dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::i64 || dtype == Dtype::u8 ||
+        dtype == Dtype::boolean)
+      out.push_back(dtype);
+  return out.empty() ? dtypes_of(card) : out;
+}
+
+TEST_F(DeviceCatalogue, every_op_as_a_call) {
+  for (const Sample& sample : op_samples()) {
+    if (sample.card->view != nullptr) continue;  // devices are not asked
+    for (const Dtype dtype : few_dtypes(*sample.card)) {
+      SCOPED_TRACE(cat(sample.text, " in ", to_string(dtype)));
+      check(sample, dtype, sample.sizes, &DeviceCatalogue::by_call);
+    }
+  }
+}
+
+TEST_F(DeviceCatalogue, every_op_as_a_plan) {
+  for (const Sample& sample : op_samples()) {
+    if (sample.card->traits.data_dependent) continue;  // its size is not known to a plan
+    SCOPED_TRACE(sample.text);
+    check(sample, few_dtypes(*sample.card).front(), sample.sizes, &DeviceCatalogue::by_plan);
+  }
+}
+
+TEST_F(DeviceCatalogue, sizes_of_zero_one_and_many) {
+  std::set<std::string_view> seen;
+  for (const Sample& sample : op_samples()) {
+    if (sample.card->view != nullptr || !seen.insert(sample.card->name).second) continue;
+    for (const std::int64_t size : {0, 1, 67})
+      for (const auto& [name, symbol] : sample.symbols) {
+        Sample::Sizes sizes = sample.sizes;
+        sizes[name] = size;
+        SCOPED_TRACE(cat(sample.text, " with ", name, " = ", size));
+        check(sample, few_dtypes(*sample.card).front(), sizes, &DeviceCatalogue::by_call);
+      }
+  }
+}
+
+}  // namespace
