@@ -9,6 +9,7 @@
 #include "tessera/runtime/cuda/kernel_source.h"
 #include "tessera/runtime/cuda/library_product.h"
 #include "tessera/runtime/cuda/op_source.h"
+#include "tessera/runtime/cuda/parts_program.h"
 #include "tessera/runtime/cuda/program_draft.h"
 
 using namespace tessera;
@@ -58,6 +59,12 @@ Result<StepProgram> tessera::runtime::cuda::call_program(const op::CallInfo& cal
     return program_of_kernel(*kernel, inputs, results);
   if (products == Products::by_library)
     if (auto program = library_product(call, inputs, results)) return *std::move(program);
+  if (call.card().decompose != nullptr && !has_op_program(call.card()))
+    return parts_program(call, inputs, results,
+                         [products](const op::CallInfo& part, std::span<const op::Array> from,
+                                    std::span<const op::Array> to) {
+                           return call_program(part, from, to, products);
+                         });
   return op_program(call, inputs, results);
 }
 
