@@ -1,14 +1,16 @@
 // Tessera on a GPU, row by row, each checked against the reference before it is timed.
 //
 //   tessera_bench_gpu [--device NAME] [--filter TEXT] [--small] [--json FILE]
+//   tessera_bench_gpu --soak COUNT [--device NAME]     updates of mixed tiers, each result checked
 //
 // --small takes sizes that any device computes in no time: the program itself can be tried without a GPU.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
+#include <cstdlib>
 #include <functional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -29,6 +31,7 @@ struct Options {
   std::string filter = {};
   std::string json = {};
   bool small = false;
+  int soak = 0;
 };
 
 /// What one row says.
@@ -54,6 +57,7 @@ class Suite {
   explicit Suite(Options options) : options_(std::move(options)) {}
 
   void run();
+  void soak();
   [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
   [[nodiscard]] int failures() const { return failures_; }
 
@@ -350,7 +354,50 @@ void Suite::first_result() {
   });
 }
 
+/// Numbers, buffers, sizes and structures change at random; results are checked by the formula, and the
+/// memory in use must not grow.
+void Suite::soak() {
+  const Engines engine = this->engine();
+  std::mt19937 random(1);
+  const auto below = [&](std::uint32_t n) { return random() % n; };
+  constexpr std::int64_t sizes[] = {64, 257, 1024};
+  std::vector<Tensor> inputs;
+  for (const std::int64_t size : sizes)
+    for (int i = 0; i < 4; ++i)
+      inputs.push_back(from_vector(compare::numbers(size, 7 + i), {size}, {.engine = engine}));
+  std::vector<std::vector<float>> known;
+  for (const Tensor& input : inputs) known.push_back(input.to_vector<float>());
+  std::uint64_t used = 0;
+  std::size_t input = 0;
+  double a = 0.5, b = 0.25;
+  std::uint32_t length = 3;
+  for (int turn = 0; turn < options_.soak; ++turn) {
+    const std::uint32_t change = below(100);
+    if (change < 50) (change % 2 == 0 ? a : b) = below(1000) / 1000.0;
+    if (change >= 50 && change < 90) input = below(static_cast<std::uint32_t>(inputs.size()));
+    if (change >= 98) length = 1 + below(6);
+    Tensor y = inputs[input];
+    for (std::uint32_t i = 0; i < length; ++i) y = y * a + b;
+    const std::int64_t at = below(static_cast<std::uint32_t>(known[input].size()));
+    double wanted = known[input][static_cast<std::size_t>(at)];
+    for (std::uint32_t i = 0; i < length; ++i) wanted = wanted * a + b;
+    const double got = y.item<double>({at});
+    if (std::abs(got - wanted) > 1e-5)
+      throw std::runtime_error(cat("turn ", turn, ": ", got, " instead of ", wanted));
+    if (turn == options_.soak / 2) used = engine->memory().used;
+  }
+  const std::uint64_t after = engine->memory().used;
+  const auto figures = engine->statistics();
+  std::printf("%d updates, all right; memory in use %llu bytes after half of them, %llu at the end; tiers:",
+              options_.soak, static_cast<unsigned long long>(used), static_cast<unsigned long long>(after));
+  for (const std::uint64_t count : figures.tiers)
+    std::printf(" %llu", static_cast<unsigned long long>(count));
+  std::printf("\n");
+  if (after > used + (used >> 2)) throw std::runtime_error("the memory in use grew");
+}
+
 void Suite::run() {
+  if (options_.soak > 0) return soak();
   std::printf("| work | Tessera | target | note |\n| --- | --- | --- | --- |\n");
   first_result();
   chains();
@@ -384,11 +431,13 @@ Options parse(int argc, char** argv) {
                                               : nullptr;
     if (word == "--small")
       out.small = true;
+    else if (word == "--soak" && i + 1 < argc)
+      out.soak = std::atoi(argv[++i]);
     else if (value != nullptr && i + 1 < argc)
       *value = argv[++i];
     else
       throw std::runtime_error(
-          "usage: tessera_bench_gpu [--device NAME] [--filter TEXT] [--small] [--json FILE]");
+          "usage: tessera_bench_gpu [--device NAME] [--filter TEXT] [--small] [--json FILE] [--soak COUNT]");
   }
   return out;
 }

@@ -1,12 +1,16 @@
 #include "tessera/engine/devices.h"
 
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <mutex>
+#include <optional>
 
 #include "tessera/base/text.h"
 #include "tessera/compile/tiling.h"
 #include "tessera/runtime/cpu/cpu_device.h"
+#include "tessera/runtime/cuda/cuda_devices.h"
 #include "tessera/runtime/reference/reference_device.h"
 
 using namespace tessera;
@@ -44,10 +48,38 @@ std::shared_ptr<runtime::Device> make_cpu() {
   return std::make_shared<runtime::cpu::CpuDevice>(std::move(options));
 }
 
+/// The number of a GPU: "cuda" is the first. Nothing if it is no name of one.
+std::optional<int> gpu_number(std::string_view name) {
+  if (name == "cuda") return 0;
+  constexpr std::string_view prefix = "cuda:";
+  if (name.substr(0, prefix.size()) != prefix) return std::nullopt;
+  const std::string_view digits = name.substr(prefix.size());
+  int number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  const bool is_number = error == std::errc() && end == digits.data() + digits.size() && number >= 0;
+  return is_number ? std::optional(number) : std::nullopt;
+}
+
+Result<std::shared_ptr<runtime::Device>> find_gpu(int number) {
+  struct Opened {
+    std::mutex mutex;
+    std::map<int, std::shared_ptr<runtime::Device>> devices;
+  };
+  static auto* opened = new Opened;  // never destroyed, as all devices
+  const std::lock_guard lock(opened->mutex);
+  if (const auto found = opened->devices.find(number); found != opened->devices.end()) return found->second;
+  auto device = TESSERA_TRY(runtime::cuda::open_device(
+      number, {.target = {.name = "cuda", .sources = {compiler::fused_regions()}}}));
+  opened->devices.emplace(number, device);
+  return device;
+}
+
 }  // namespace
 
 std::vector<std::string> tessera::engine::device_names() {
   std::vector<std::string> out{"reference", "cpu"};
+  const auto gpus = runtime::cuda::device_count();
+  for (int i = 0; gpus && i < *gpus; ++i) out.push_back(cat("cuda:", i));
   const std::lock_guard lock(registered().mutex);
   for (const auto& device : registered().devices) out.emplace_back(device->name());
   return out;
@@ -72,6 +104,7 @@ Result<std::shared_ptr<runtime::Device>> tessera::engine::find_device(std::strin
     return *cpu;
   }
   if (auto device = find_registered(name)) return device;
+  if (const auto number = gpu_number(name)) return find_gpu(*number);
   return Error(ErrorCode::not_found,
                cat("there is no device '", printable(name), "', only ", join(device_names(), ", ")));
 }

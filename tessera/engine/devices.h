@@ -10,11 +10,11 @@
 
 namespace tessera::engine {
 
-/// "reference", "cpu", and those that were registered.
+/// "reference", "cpu", "cuda:0" and so on if the driver has GPUs, and those that were registered.
 [[nodiscard]] std::vector<std::string> device_names();
 
-/// One device per name for the whole process, so that kernels and threads are shared. An error lists the
-/// names there are.
+/// One device per name for the whole process, so that kernels and threads are shared; "cuda" is "cuda:0". An
+/// error lists the names there are, or says why there is no GPU.
 [[nodiscard]] Result<std::shared_ptr<runtime::Device>> find_device(std::string_view name);
 
 /// Makes a device of the embedding program known by its name. An error if the name is taken.

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "tessera/engine/node.h"
@@ -12,39 +13,43 @@ namespace tessera::engine {
 
 struct Operand;
 
-/// A call of few operands of low rank, without attributes given, whose operands needed no conversion and
-/// whose numbers are floats. Everything else is not kept.
+/// A call of few operands of low rank whose operands needed no conversion and whose numbers are floats.
+/// Everything else is not kept.
 struct KnownCall {
-  static constexpr std::size_t max_operands = Node::inline_inputs;
+  static constexpr std::size_t max_operands = Node::inline_inputs, max_rank = 6;
 
   struct Type {
     Dtype dtype = Dtype::f32;
     std::uint8_t rank = 0;
-    std::array<std::int64_t, Node::inline_dims> dims = {};
+    std::array<std::int64_t, max_rank> dims = {};  ///< 0 behind the rank
   };
   const op::Card* card = nullptr;
   std::uint8_t count = 0;
   std::uint8_t numbers = 0;  ///< a bit per operand that is a number
   std::array<Type, max_operands> operands;
   Type result;
-  bool tracks_gradient = false;  ///< if an operand does
-  op::Attributes attributes;     ///< complete
+  bool tracks_gradient = false;                      ///< if an operand does
+  op::Attributes given;                              ///< attributes as they were given
+  std::shared_ptr<const op::Attributes> attributes;  ///< complete; null: none
 
-  [[nodiscard]] bool serves(const op::Card& other, std::span<const Operand> given) const;
+  [[nodiscard]] bool serves(const op::Card& other, std::span<const Operand> operands,
+                            const op::Attributes& attributes) const;
 };
 
 /// Of one thread. Two calls of the same place live beside each other; a third replaces the older one.
 class KnownCalls {
  public:
   /// The call, or null.
-  [[nodiscard]] const KnownCall* find(const op::Card& card, std::span<const Operand> operands);
-  /// Remembers what was inferred, if it is simple enough.
-  void add(const op::Card& card, std::span<const Operand> operands, const op::Attributes& attributes,
-           const op::ValueType& result);
+  [[nodiscard]] const KnownCall* find(const op::Card& card, std::span<const Operand> operands,
+                                      const op::Attributes& attributes);
+  /// Remembers what was inferred, if it is simple enough: the attributes as given, and complete.
+  void add(const op::Card& card, std::span<const Operand> operands, op::Attributes given,
+           std::shared_ptr<const op::Attributes> complete, const op::ValueType& result);
 
  private:
   static constexpr std::size_t places = 256;
-  [[nodiscard]] static std::size_t place_of(const op::Card& card, std::span<const Operand> operands);
+  [[nodiscard]] static std::size_t place_of(const op::Card& card, std::span<const Operand> operands,
+                                            const op::Attributes& attributes);
   [[nodiscard]] static std::size_t beside(std::size_t place) { return place ^ 1; }
   std::array<KnownCall, places> calls_;
 };

@@ -53,7 +53,7 @@ op::ValueType Node::type() const { return {dtype, ir::shape_of(shape())}; }
 
 const op::Attributes& Node::attributes() const {
   static const auto& none = *new op::Attributes;  // never destroyed
-  return extra == nullptr ? none : extra->attributes;
+  return extra == nullptr || extra->attributes == nullptr ? none : *extra->attributes;
 }
 
 void Node::set_shape(std::span<const std::int64_t> shape) {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <bit>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -50,7 +51,8 @@ struct CustomGradient {
 
 /// What few nodes have.
 struct Extra {
-  op::Attributes attributes;            ///< complete
+  /// Complete; null: none. Calls that were recorded alike share them.
+  std::shared_ptr<const op::Attributes> attributes;
   SmallVector<Node*, 4> inputs;         ///< from the fourth on; counted
   SmallVector<ScalarBits, 2> scalars;   ///< from the second on
   Extents dims;                         ///< all of them, if there are more than four

@@ -111,7 +111,7 @@ bool PlanKey::write_step(const Needed& needed, std::uint32_t step, std::span<con
     }
   }
   if (node.extra != nullptr) {
-    write_attributes(node.extra->attributes);
+    write_attributes(node.attributes());
     words.push(static_cast<std::uint32_t>(node.extra->results.size()));
     for (std::size_t i = 1; i < node.extra->results.size(); ++i) write_type(node.extra->results[i]);
   }

@@ -92,8 +92,7 @@ Node* record_again(const KnownCall& known, std::span<const Operand> operands, Ca
   if (component == nullptr) return nullptr;
   NodeRef node = new_node(known.card, shared(component), caller);
   node->dtype = known.result.dtype;
-  node->rank = known.result.rank;
-  std::copy(known.result.dims.begin(), known.result.dims.end(), node->dims);
+  node->set_shape({known.result.dims.data(), known.result.rank});
   node->input_count = known.count;
   std::size_t scalars = 0;
   for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -107,7 +106,7 @@ Node* record_again(const KnownCall& known, std::span<const Operand> operands, Ca
       node->more().scalars.push_back(operands[i].scalar);
     }
   }
-  if (!known.attributes.empty()) node->more().attributes = known.attributes;
+  if (known.attributes != nullptr) node->more().attributes = known.attributes;
   return node.detach();
 }
 
@@ -133,13 +132,16 @@ class Recorder {
     auto component = joined(operands_, engine);
     if (!component)
       return Error(component.error().code(), cat(card_.name, ": ", component.error().message()));
-    if (attributes.empty() && results.size() == 1 && is_as_given() && !asked_)
-      known_calls.add(card_, operands_, complete, results[0]);
-    return nodes(*std::move(component), std::move(complete), results);
+    AttributesRef shared_attributes;
+    if (!complete.empty()) shared_attributes = std::make_shared<const op::Attributes>(std::move(complete));
+    if (results.size() == 1 && is_as_given() && !asked_)
+      known_calls.add(card_, operands_, std::move(attributes), shared_attributes, results[0]);
+    return nodes(*std::move(component), std::move(shared_attributes), results);
   }
 
   /// One node per result. Takes over a reference to `component`.
-  SmallVector<Node*, 2> nodes(ComponentRef component, op::Attributes attributes,
+  using AttributesRef = std::shared_ptr<const op::Attributes>;
+  SmallVector<Node*, 2> nodes(ComponentRef component, AttributesRef attributes,
                               const op::ValueTypes& results);
 
  private:
@@ -285,14 +287,14 @@ class Recorder {
   std::vector<NodeRef> converted_;  ///< until the call holds them
 };
 
-SmallVector<Node*, 2> Recorder::nodes(ComponentRef component, op::Attributes attributes,
+SmallVector<Node*, 2> Recorder::nodes(ComponentRef component, AttributesRef attributes,
                                       const op::ValueTypes& results) {
   NodeRef call = new_node(&card_, std::move(component), caller_);
   call->dtype = results[0].dtype;
   call->set_shape(*ir::constant_shape(results[0].shape));
   add_operands(*call, std::any_of(results.begin(), results.end(),
                                   [](const op::ValueType& type) { return ir::is_float(type.dtype); }));
-  if (!attributes.empty()) call->more().attributes = std::move(attributes);
+  if (attributes != nullptr) call->more().attributes = std::move(attributes);
   if (results.size() > 1) call->more().results = results;
   SmallVector<NodeRef, 2> made;
   for (std::size_t k = 1; k < results.size(); ++k)
@@ -322,15 +324,16 @@ Result<SmallVector<Node*, 2>> tessera::engine::record(const op::Card& card, std:
                                                       op::Attributes attributes, Caller caller,
                                                       const std::shared_ptr<Engine>& engine,
                                                       std::optional<Dtype> dtype) {
-  if (attributes.empty() && !dtype)
-    if (Node* node = record_known(card, operands, caller)) return SmallVector<Node*, 2>{node};
+  if (!dtype)
+    if (Node* node = record_known(card, operands, attributes, caller)) return SmallVector<Node*, 2>{node};
   auto result = Recorder(card, operands, caller, dtype).run(std::move(attributes), engine);
   if (!result) return std::move(result).error().at(span_of(caller));
   return result;
 }
 
-Node* tessera::engine::record_known(const op::Card& card, std::span<const Operand> operands, Caller caller) {
-  const KnownCall* known = known_calls.find(card, operands);
+Node* tessera::engine::record_known(const op::Card& card, std::span<const Operand> operands,
+                                    const op::Attributes& attributes, Caller caller) {
+  const KnownCall* known = known_calls.find(card, operands, attributes);
   return known == nullptr ? nullptr : record_again(*known, operands, caller);
 }
 

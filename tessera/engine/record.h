@@ -45,8 +45,9 @@ struct Operand {
                                                    const std::shared_ptr<Engine>& engine = nullptr,
                                                    std::optional<Dtype> dtype = {});
 
-/// The same without attributes, if such a call was recorded before; else null.
-[[nodiscard]] Node* record_known(const op::Card& card, std::span<const Operand> operands, Caller caller);
+/// The same if such a call was recorded before; else null.
+[[nodiscard]] Node* record_known(const op::Card& card, std::span<const Operand> operands,
+                                 const op::Attributes& attributes, Caller caller);
 
 /// The dtype of the scalar at operand `i` of a call.
 [[nodiscard]] Dtype scalar_dtype_of(const Node& call, std::size_t i);

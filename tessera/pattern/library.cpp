@@ -78,7 +78,10 @@ class VariantLister {
       const bool is_chain = node.repeat.most != 1;
       const std::size_t count = is_chain ? payload[0] : 1;
       if (is_chain) payload = payload.subspan(1);
-      tile.images.push_back({node.id, SmallVector<NodeId, 2>(payload.first(count)), is_chain});
+      NodeImage& image = tile.images.emplace_back();
+      image.id = node.id;
+      for (NodeId covered : payload.first(count)) image.nodes.push_back(covered);
+      image.is_chain = is_chain;
       images.push_back(payload[count - 1]);
       payload = payload.subspan(count);
     }

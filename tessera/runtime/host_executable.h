@@ -54,8 +54,8 @@ class HostExecutable : public Executable {
     time.end = TimedStep::Clock::now();
     return done;
   }
-  /// Copies the input of a copy.
-  static void copy(const HostWork& work) { op::copy_elements(work.inputs[0], work.results[0]); }
+  /// Copies the input of a copy, on all threads if a device has some.
+  virtual void copy(const HostWork& work) { op::copy_elements(work.inputs[0], work.results[0]); }
 
   /// Runs the ops that a function or a kernel stands for by the reference.
   [[nodiscard]] Result<void> run_by_ops(const HostWork& work) const;

@@ -90,7 +90,7 @@ bool is_plain(const Operand& operand) {
 Tensor tessera::detail::unary(const op::Card& card, const Operand& x) {
   if (is_plain(x)) {
     const engine::Operand operands[] = {plain(x)};
-    if (engine::Node* node = engine::record_known(card, operands, caller_of(x.here())))
+    if (engine::Node* node = engine::record_known(card, operands, {}, caller_of(x.here())))
       return Tensor::adopt(node);
   }
   return call(card, CallOperands().add(x));
@@ -99,7 +99,7 @@ Tensor tessera::detail::unary(const op::Card& card, const Operand& x) {
 Tensor tessera::detail::binary(const op::Card& card, const Operand& a, const Operand& b) {
   if (is_plain(a) && is_plain(b)) {
     const engine::Operand operands[] = {plain(a), plain(b)};
-    if (engine::Node* node = engine::record_known(card, operands, caller_of(a.here())))
+    if (engine::Node* node = engine::record_known(card, operands, {}, caller_of(a.here())))
       return Tensor::adopt(node);
   }
   return call(card, CallOperands().add(a).add(b));

@@ -408,3 +408,22 @@ TEST(Tensor, blocks_name_what_is_recorded_in_them) {
 }
 
 }  // namespace
+
+// Calls are remembered by the types of their operands: attributes tell them apart.
+TEST(Recording, CallsThatDifferInAttributesAlone) {
+  const Tensor x = from_vector(std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7}, {2, 2, 2, 1, 1});
+  const Tensor rows = from_vector(std::vector<float>{1, 3}, {1, 2});
+  const Tensor one = from_vector(std::vector<float>{1, 1}, {2}),
+               zero = from_vector(std::vector<float>{0, 0}, {2});
+  for (int turn = 0; turn < 3; ++turn) {
+    EXPECT_EQ(x[0].to_vector<float>(), (std::vector<float>{0, 1, 2, 3}));
+    EXPECT_EQ(x[1].to_vector<float>(), (std::vector<float>{4, 5, 6, 7}));
+    EXPECT_EQ(x.transpose({1, 0, 2, 3, 4}).to_vector<float>(), (std::vector<float>{0, 1, 4, 5, 2, 3, 6, 7}));
+    EXPECT_EQ(x.transpose({2, 1, 0, 3, 4}).to_vector<float>(), (std::vector<float>{0, 4, 2, 6, 1, 5, 3, 7}));
+    EXPECT_EQ(x.reshape({8}).shape(), (Shape{8}));
+    EXPECT_EQ(x.reshape({1, 2, 1, 2, 1, 2}).shape(), (Shape{1, 2, 1, 2, 1, 2}));
+    EXPECT_NEAR(layer_norm(rows, one, zero, {.epsilon = 0}).to_vector<float>()[1], 1.0, 1e-6);
+    EXPECT_NEAR(layer_norm(rows, one, zero, {.epsilon = 3}).to_vector<float>()[1], 0.5, 1e-6);
+    EXPECT_THROW((void)x.reshape({7}), Exception);
+  }
+}

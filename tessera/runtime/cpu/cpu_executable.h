@@ -22,6 +22,7 @@ class CpuExecutable final : public HostExecutable {
   [[nodiscard]] Result<void> run_works() override;
   [[nodiscard]] Result<plan::Running> running_for(std::span<const std::int64_t> sizes) override;
   void sizes_changed() override;
+  void copy(const HostWork& work) override;
 
  private:
   /// A step with what was prepared for it; a kernel stays as it is while no address changes.

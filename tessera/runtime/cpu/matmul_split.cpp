@@ -20,7 +20,7 @@ constexpr std::int64_t least_panel_size = 65536;
 constexpr std::int64_t least_panel_depth = 128;
 /// Results that stay in the second cache until they are copied.
 constexpr std::int64_t most_tile_size = 65536;
-constexpr double good_seconds = 50e-6, least_seconds = 20e-6;
+constexpr double good_seconds = 50e-6, least_seconds = 20e-6, call_seconds = 10e-6;
 
 std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t rounded_up(std::int64_t a, std::int64_t step) { return divided_up(a, step) * step; }
@@ -131,7 +131,7 @@ MatmulSplit split_in_width(const MatmulSpec& spec, std::int64_t width) {
   // Many small products are run by one call.
   if (spec.batch > 1 && whole < least_seconds && out.panels == 1) {
     const auto batch = static_cast<double>(spec.batch);
-    const std::int64_t blocks = evened(std::llround(std::min(whole * batch / least_seconds, batch)));
+    const std::int64_t blocks = evened(std::llround(std::min(whole * batch / call_seconds, batch)));
     out.batch = divided_up(spec.batch, std::clamp<std::int64_t>(blocks, 1, spec.batch));
   }
   out.batch_blocks = divided_up(spec.batch, out.batch);

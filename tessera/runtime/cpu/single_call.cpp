@@ -7,6 +7,7 @@
 #include "tessera/op/work.h"
 #include "tessera/runtime/call_function.h"
 #include "tessera/runtime/cpu/convolution_gradient.h"
+#include "tessera/runtime/cpu/shared_copy.h"
 
 using namespace tessera;
 using namespace tessera::runtime;
@@ -66,7 +67,7 @@ Result<bool> runtime::cpu::run_single_call(const op::CallInfo& call, std::span<c
   // A card of the caller's own may have the name of another.
   if (!op::is_in_catalogue(call.card()) || op::work_of(call, types) < least_work) return false;
   if (const auto to = copied_in_order(call, inputs, results)) {
-    op::copy_elements(inputs[0], *to);
+    copy_shared(inputs[0], *to, context.threads);
     return true;
   }
   if (TESSERA_TRY(run_by_library(call, inputs, results, context))) return true;

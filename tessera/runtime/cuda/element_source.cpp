@@ -17,36 +17,25 @@ class ElementText : KernelText {
         axes_(binding_.outer.size()),
         last_(axes_ == 0 ? 0 : axes_ - 1),
         width_(choose_width()),
-        unroll_(choose_unroll()),
-        has_tail_(axes_ == 1 && width_ > 1) {}
+        unroll_(choose_unroll()) {}
 
   Result<StepProgram> generate() {
     TESSERA_TRY(write_all(passes_.uniforms));
-    const std::int64_t points = binding_.outer_points();
-    const std::int64_t vectors = divided_up(points, width_);
     const Pass& pass = passes_.passes[0];
-    add_index("count", vectors);
-    if (has_tail_) add_index("elements", points);
-    if (unroll_ > 1) add_int("vectors", vectors_per_thread(vectors));
     const std::vector<std::uint32_t> loads = loaded_operands(pass.elements);
-    for (const std::uint32_t i : loads)
-      line("Vector<", element_type(i), ", ", lanes_of(i), "> a", i, unroll_ > 1 ? cat("[", unroll_, "]") : "",
-           ";");
+    write_reciprocals(pass.elements);
+    const std::int64_t points = binding_.outer_points(), vectors = points / width_;
+    add_index("count", vectors);
+    if (unroll_ > 1) add_int("vectors", vectors_per_thread(vectors));
     line("const index first = (index)blockIdx.x * (index)(",
          unroll_ > 1 ? "blockDim.x * vectors" : "blockDim.x", ") + (index)threadIdx.x;");
-    open_vectors();
-    for (const std::uint32_t i : loads)
-      line("load(", vector_of(i), ", p", i, " + (", operand_offset(i), "), ", left(i), ");");
-    if (unroll_ > 1) {
-      line("}\n}");
-      open_vectors();
-    }
+    write_loads(loads);
     TESSERA_TRY(write_body(pass, loads));
-    line(unroll_ > 1 ? "}\n}" : "}");
+    if (axes_ == 1 && width_ > 1) TESSERA_TRY(write_tail(pass, loads, points % width_));
     const std::int64_t per_block =
         std::int64_t{usual_threads} * (unroll_ > 1 ? vectors_per_thread(vectors) : 1);
-    const auto blocks = static_cast<std::uint32_t>(divided_up(vectors, per_block));
-    return StepProgram{{launch("elements", {blocks, 1, 1}, {usual_threads, 1, 1}, usual_threads)}, {}};
+    const auto blocks = static_cast<std::uint32_t>(std::max<std::int64_t>(1, divided_up(vectors, per_block)));
+    return StepProgram{{launch("elements", {blocks, 1, 1}, {usual_threads, 1, 1}, usual_threads)}, {}, {}};
   }
 
  private:
@@ -71,11 +60,6 @@ class ElementText : KernelText {
     return unroll_ > 1 ? cat("a", operand, "[k]") : cat("a", operand);
   }
   [[nodiscard]] std::string operand_offset(std::size_t operand) { return offset(operand, 0, axes_, width_); }
-  /// How many elements are left at the vector.
-  [[nodiscard]] std::string left(std::size_t operand) const {
-    return has_tail_ && lanes_of(operand) > 1 ? cat("elements - i * ", width_) : cat(lanes_of(operand));
-  }
-
   void open_vectors() {
     if (unroll_ > 1) {
       line("#pragma unroll\nfor (int k = 0; k < ", unroll_, "; ++k) {");
@@ -87,7 +71,27 @@ class ElementText : KernelText {
     split_index("i", 0, axes_, width_);
   }
 
+  void close_vectors() { line(unroll_ > 1 ? "}\n}" : "}"); }
+
+  void write_loads(std::span<const std::uint32_t> loads) {
+    for (const std::uint32_t i : loads)
+      line("Vector<", element_type(i), ", ", lanes_of(i), "> a", i, unroll_ > 1 ? cat("[", unroll_, "]") : "",
+           ";");
+    if (unroll_ == 1) return;
+    open_vectors();
+    for (const std::uint32_t i : loads) write_load(i);
+    close_vectors();
+  }
+  void write_load(std::uint32_t operand) {
+    line("load(", vector_of(operand), ", p", operand, " + (", operand_offset(operand), "));");
+  }
+
   Result<void> write_body(const Pass& pass, std::span<const std::uint32_t> loads) {
+    open_vectors();
+    for (const std::uint32_t i : loads) {
+      if (unroll_ == 1) write_load(i);
+      elements_[i] = cat(vector_of(i), ".at[", lanes_of(i) > 1 ? "j" : "0", "]");
+    }
     for (const std::uint32_t number : pass.stores) {
       const std::size_t operand = kernel_.stores[number].operand;
       line("Vector<", element_type(operand), ", ", lanes_of(operand), "> b", operand, ";");
@@ -96,8 +100,6 @@ class ElementText : KernelText {
       line("#pragma unroll\nfor (int j = 0; j < ", width_, "; ++j) {");
       set_place(last_, cat(coordinate(last_), " * ", width_, " + j"));
     }
-    for (const std::uint32_t i : loads)
-      elements_[i] = cat(vector_of(i), ".at[", lanes_of(i) > 1 ? "j" : "0", "]");
     TESSERA_TRY(write_all(pass.elements));
     for (const std::uint32_t number : pass.stores) {
       const Store& store = kernel_.stores[number];
@@ -106,14 +108,30 @@ class ElementText : KernelText {
     if (width_ > 1) line("}");
     for (const std::uint32_t number : pass.stores) {
       const std::size_t i = kernel_.stores[number].operand;
-      line("store(p", i, " + (", operand_offset(i), "), b", i, ", ", left(i), ");");
+      line("store(p", i, " + (", operand_offset(i), "), b", i, ");");
     }
+    close_vectors();
+    return {};
+  }
+
+  /// The elements behind the last whole vector, one by one.
+  Result<void> write_tail(const Pass& pass, std::span<const std::uint32_t> loads, std::int64_t size) {
+    add_int("tail", size);
+    line("if (blockIdx.x == 0 && threadIdx.x < tail) {");
+    line("const index i = count * ", width_, " + (index)threadIdx.x;");
+    set_place(last_, "i");
+    for (const std::uint32_t i : loads) elements_[i] = cat("p", i, lanes_of(i) > 1 ? "[i]" : "[0]");
+    TESSERA_TRY(write_all(pass.elements));
+    for (const std::uint32_t number : pass.stores) {
+      const Store& store = kernel_.stores[number];
+      line("p", store.operand, lanes_of(store.operand) > 1 ? "[i]" : "[0]", " = ", narrowed(store), ";");
+    }
+    line("}");
     return {};
   }
 
   const std::size_t axes_, last_;
   const unsigned width_, unroll_;
-  const bool has_tail_;
 };
 
 }  // namespace

@@ -11,31 +11,20 @@ using namespace tessera::runtime::cuda;
 const std::string_view tessera::runtime::cuda::kernel_prelude = R"(
 template <class T, int N>
 struct __align__(sizeof(T) * N) Vector { T at[N]; };
-// `left` elements are there: all, or those of the last vector of an axis.
 template <class T, int N>
-static __device__ __forceinline__ void load(Vector<T, N>& out, const T* from, long long left) {
-  if (left >= N) {
-    out = *(const Vector<T, N>*)from;
-    return;
-  }
-#pragma unroll
-  for (int j = 0; j < N; ++j) out.at[j] = j < left ? from[j] : (T)0;
-}
+static __device__ __forceinline__ void load(Vector<T, N>& out, const T* from) { out = *(const Vector<T, N>*)from; }
 template <class T, int N>
-static __device__ __forceinline__ void store(T* to, const Vector<T, N>& in, long long left) {
-  if (left >= N) {
-    *(Vector<T, N>*)to = in;
-    return;
-  }
-#pragma unroll
-  for (int j = 0; j < N; ++j)
-    if (j < left) to[j] = in.at[j];
-}
+static __device__ __forceinline__ void store(T* to, const Vector<T, N>& in) { *(Vector<T, N>*)to = in; }
 // n / d by a multiplication where the indices are small.
 static __device__ __forceinline__ int quotient(int n, int, unsigned magic, unsigned shift) {
   return (int)((__umulhi((unsigned)n, magic) + (unsigned)n) >> shift);
 }
 static __device__ __forceinline__ long long quotient(long long n, long long d, unsigned, unsigned) { return n / d; }
+template <class T>
+static __device__ __forceinline__ T shuffled(T x, unsigned by) { return __shfl_xor_sync(0xffffffffu, x, by); }
+static __device__ __forceinline__ bool shuffled(bool x, unsigned by) {
+  return __shfl_xor_sync(0xffffffffu, (int)x, by) != 0;
+}
 // What runs before may still run when this one starts: from here on it is done. What comes after may start.
 static __device__ __forceinline__ void begin_kernel() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -50,6 +39,7 @@ namespace {
 /// What stands for a division by `d` of numbers below 2^31.
 struct Division {
   explicit Division(std::int64_t d) {
+    if (d < 1) d = 1;  // of no elements
     while ((std::int64_t{1} << shift) < d) ++shift;
     const auto divisor = static_cast<std::uint64_t>(d);
     magic = ((std::uint64_t{1} << 32) * ((std::uint64_t{1} << shift) - divisor)) / divisor + 1;
@@ -57,6 +47,23 @@ struct Division {
   std::uint64_t magic = 0;
   unsigned shift = 0;
 };
+
+/// Whether some value jumps where another moves by a rounding.
+bool has_jumps(const Kernel& kernel) {
+  return std::any_of(kernel.body.begin(), kernel.body.end(), [](const Instruction& instruction) {
+    if (instruction.kind != InstructionKind::operation) return false;
+    switch (instruction.opcode) {
+      case ScalarOpcode::floor:
+      case ScalarOpcode::ceil:
+      case ScalarOpcode::round:
+      case ScalarOpcode::trunc:
+      case ScalarOpcode::fmod:
+        return true;
+      default:
+        return instruction.opcode == ScalarOpcode::cast && ir::is_integer(instruction.dtype);
+    }
+  });
+}
 
 }  // namespace
 
@@ -132,6 +139,8 @@ KernelText::KernelText(const BoundKernel& bound)
       values_(bound.kernel.body.size()),
       elements_(bound.kernel.operands.size()),
       places_(bound.binding.axis_count()),
+      has_reciprocal_(bound.kernel.body.size(), false),
+      has_jumps_(has_jumps(bound.kernel)),
       has_small_indices_(bound.has_small_indices()) {
   for (std::size_t i = 0; i < kernel_.operands.size(); ++i) {
     const std::uint32_t argument = kernel_.operands[i].argument;
@@ -215,6 +224,44 @@ std::string KernelText::offset(std::size_t operand, std::size_t first, std::size
       out += cat(coordinate(axis), " * ", stride(operand, axis));
   }
   return out.empty() ? "0" : out;
+}
+
+void KernelText::move_to_outer_point() {
+  for (std::size_t i = 0; i < kernel_.operands.size(); ++i) {
+    const bool is_input = kernel_.operands[i].argument < kernel_.input_count;
+    line(is_input ? "const " : "", element_type(i), "* const r", i, " = p", i, " + (",
+         offset(i, 0, bound_.outer_count(), 1), ");");
+    elements_[i] = cat("r", i, "[0]");
+  }
+}
+
+// ---- reductions
+
+Dtype KernelText::part_dtype(ValueId reduction) const {
+  // Products leave the range of f32 long before the result does.
+  const ValueId of = body_[reduction].operands[0];
+  return body_[reduction].opcode == ScalarOpcode::mul ? wide(reduction) : wide(of);
+}
+
+void KernelText::declare_part(ValueId reduction) {
+  const Dtype dtype = part_dtype(reduction);
+  line(wide_type(dtype), " s", reduction, " = ", scalar_.neutral(body_[reduction].opcode, dtype), ";");
+}
+
+Result<void> KernelText::join_element(ValueId reduction) {
+  const ValueId of = body_[reduction].operands[0];
+  const Dtype dtype = part_dtype(reduction);
+  const std::string part = cat("s", reduction);
+  const std::string element = wide(of) == dtype ? values_[of] : scalar_.cast(values_[of], wide(of), dtype);
+  line(part, " = ", TESSERA_TRY(joined(body_[reduction].opcode, dtype, part, element)), ";");
+  return {};
+}
+
+Result<void> KernelText::join_lanes(ValueId reduction, const std::string& name, const std::string& from) {
+  const std::string next = TESSERA_TRY(joined(body_[reduction].opcode, wide(reduction), name, "other"));
+  line("for (unsigned by = ", from, "; by > 0; by >>= 1) {\nconst ", wide_type(wide(reduction)),
+       " other = shuffled(", name, ", by);\n", name, " = ", next, ";\n}");
+  return {};
 }
 
 // ---- values
@@ -304,8 +351,34 @@ std::string KernelText::gelu(const Instruction& instruction) const {
   return cat(values_[x], " * normcdff(", values_[x], ")");
 }
 
+/// Whether an element is divided by what is the same for all of a row: it is multiplied by the reciprocal,
+/// unless that is too large or too small. Not where a rounding could make a value jump.
+bool KernelText::is_by_reciprocal(const Instruction& instruction) const {
+  return instruction.kind == InstructionKind::operation && instruction.opcode == ScalarOpcode::div &&
+         wide_dtype(instruction.dtype) == Dtype::f32 && !has_jumps_ &&
+         passes_.levels[instruction.operands[0]] == Level::element &&
+         passes_.levels[instruction.operands[1]] != Level::element;
+}
+
+void KernelText::write_reciprocals(std::span<const ValueId> elements) {
+  for (const ValueId value : elements) {
+    if (!is_by_reciprocal(body_[value])) continue;
+    const ValueId divisor = body_[value].operands[1];
+    if (has_reciprocal_[divisor]) continue;
+    has_reciprocal_[divisor] = true;
+    line("const float q", divisor, " = 1.0f / ", values_[divisor], ";");
+    line("const bool g", divisor, " = fabsf(", values_[divisor], ") > 7.888609e-31f && fabsf(",
+         values_[divisor], ") < 1.2676506e30f;");
+  }
+}
+
 Result<std::string> KernelText::operation(const Instruction& instruction) {
   if (std::string text = gelu(instruction); !text.empty()) return text;
+  if (is_by_reciprocal(instruction) && has_reciprocal_[instruction.operands[1]]) {
+    const std::string &x = values_[instruction.operands[0]], &y = values_[instruction.operands[1]];
+    const ValueId divisor = instruction.operands[1];
+    return cat("(g", divisor, " ? ", x, " * q", divisor, " : ", x, " / ", y, ")");
+  }
   std::vector<std::string> operands;
   for (std::size_t k = 0; k < operand_count(instruction); ++k)
     operands.push_back(values_[instruction.operands[k]]);
@@ -352,6 +425,8 @@ std::vector<std::uint32_t> KernelText::loaded_operands(std::span<const ValueId> 
 Result<std::string> KernelText::joined(ScalarOpcode opcode, Dtype dtype, const std::string& a,
                                        const std::string& b) {
   const std::string operands[] = {a, b};
+  const bool is_extreme = opcode == ScalarOpcode::min || opcode == ScalarOpcode::max;
+  if (is_extreme && dtype == Dtype::f32) return scalar_.extreme(opcode, a, b);
   return scalar_.operation(opcode, dtype, operands);
 }
 
@@ -361,6 +436,7 @@ Launch KernelText::launch(std::string entry, Extent3 grid, Extent3 block, unsign
                     scalar_.functions(), "extern \"C\" __global__ void __launch_bounds__(", most_threads,
                     ") ", entry, "(", parameters_, ") {\nbegin_kernel();\n", text_, "}\n");
   source.entry = std::move(entry);
+  source.waits = true;
   return {.source = std::make_shared<const Source>(std::move(source)),
           .grid = grid,
           .block = block,

@@ -35,7 +35,8 @@ struct BoundKernel {
   /// Operands that are loaded or stored at every point, and not once per outer point.
   [[nodiscard]] const std::vector<bool>& is_at_points() const { return at_points; }
   /// The most elements that all of them can be accessed with at once along `axis`, 16 bytes of the widest; 1
-  /// if one of them is not contiguous there. `may_have_tail`: the last vector of the axis need not be whole.
+  /// if one of them is not contiguous there. `may_have_tail`: the last vector of the axis need not be
+  /// whole.
   [[nodiscard]] unsigned vector_width(std::size_t axis, bool may_have_tail) const;
   /// Whether indices and offsets fit into 32 bits.
   [[nodiscard]] bool has_small_indices() const;
@@ -80,6 +81,10 @@ class KernelText {
   /// The same, if `axis` counts elements by the expression `element`.
   void set_place(std::size_t axis, const std::string& text) { places_[axis] = text; }
 
+  /// Declares "r<operand>", the operand at an outer point, and sets the elements of those that are the same
+  /// for all of its points.
+  void move_to_outer_point();
+
   // ---- values
 
   [[nodiscard]] Dtype wide(ValueId value) const { return kernel::wide_dtype(body_[value].dtype); }
@@ -87,6 +92,9 @@ class KernelText {
   [[nodiscard]] Result<void> write(ValueId value);
   [[nodiscard]] Result<void> write_all(std::span<const ValueId> values);
   [[nodiscard]] Result<std::string> expression(ValueId value);
+  /// Declares the reciprocals of what these elements are divided by, where that is the same for many: ahead
+  /// of the loop over them.
+  void write_reciprocals(std::span<const ValueId> elements);
   [[nodiscard]] std::string narrowed(const kernel::Store& store);
   /// Everything that must be computed at every point for these reductions and stores, without `known` values.
   [[nodiscard]] std::vector<ValueId> elements_for(std::span<const ValueId> reductions,
@@ -97,6 +105,16 @@ class KernelText {
   /// `a` and `b` joined as a reduction does, in `dtype`.
   [[nodiscard]] Result<std::string> joined(ScalarOpcode opcode, Dtype dtype, const std::string& a,
                                            const std::string& b);
+
+  // ---- reductions
+
+  /// What elements are joined in by one thread before they go to the total.
+  [[nodiscard]] Dtype part_dtype(ValueId reduction) const;
+  /// Declares "s<value>", where a thread joins elements.
+  void declare_part(ValueId reduction);
+  [[nodiscard]] Result<void> join_element(ValueId reduction);
+  /// "name = name joined with that of other lanes", for distances from `from` down to 1.
+  [[nodiscard]] Result<void> join_lanes(ValueId reduction, const std::string& name, const std::string& from);
 
   [[nodiscard]] std::string_view element_type(std::size_t operand) const {
     return memory_type(kernel_.operands[operand].dtype);
@@ -121,6 +139,7 @@ class KernelText {
 
  private:
   [[nodiscard]] Result<std::string> operation(const Instruction& instruction);
+  [[nodiscard]] bool is_by_reciprocal(const Instruction& instruction) const;
   [[nodiscard]] std::string parameter(const Instruction& instruction);
   [[nodiscard]] std::string place(std::uint32_t number) const;
   [[nodiscard]] const Instruction* operation_at(ValueId value, ScalarOpcode opcode) const;
@@ -130,8 +149,10 @@ class KernelText {
 
   std::string parameters_;  ///< of the function
   std::vector<Argument> arguments_;
-  std::vector<std::string> names_;   ///< of the arguments
-  std::vector<std::string> places_;  ///< by joined axis: the element's index there
+  std::vector<std::string> names_;    ///< of the arguments
+  std::vector<std::string> places_;   ///< by joined axis: the element's index there
+  std::vector<bool> has_reciprocal_;  ///< by value
+  const bool has_jumps_;
   const bool has_small_indices_;
 };
 

@@ -68,6 +68,24 @@ template <class T>
 static __device__ __forceinline__ T float_min(T a, T b) { return a != a || a < b ? a : b; }
 template <class T>
 static __device__ __forceinline__ T float_max(T a, T b) { return a != a || a > b ? a : b; }
+static __device__ __forceinline__ float extreme_min(float a, float b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  float out;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(out) : "f"(a), "f"(b));
+  return out;
+#else
+  return float_min(a, b);
+#endif
+}
+static __device__ __forceinline__ float extreme_max(float a, float b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  float out;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(out) : "f"(a), "f"(b));
+  return out;
+#else
+  return float_max(a, b);
+#endif
+}
 template <class T>
 static __device__ __forceinline__ T float_sign(T a) { return a != a ? a : (T)((a > 0) - (a < 0)); }
 static __device__ __forceinline__ bool float_is_inf(float a) { return (__float_as_uint(a) & 0x7fffffffu) == 0x7f800000u; }

@@ -268,6 +268,11 @@ Result<std::string> ScalarText::of_boolean(ScalarOpcode opcode, std::span<const 
   }
 }
 
+std::string ScalarText::extreme(ScalarOpcode opcode, const std::string& a, const std::string& b) {
+  uses_floats_ = true;
+  return cat("extreme_", ir::to_string(opcode), "(", a, ", ", b, ")");
+}
+
 std::string ScalarText::functions() const {
   return cat(uses_half_ ? half_functions : "", uses_saturation_ ? saturation_functions : "",
              uses_floats_ ? float_functions : "", uses_integers_ ? integer_functions : "");

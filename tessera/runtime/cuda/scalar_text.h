@@ -35,6 +35,9 @@ class ScalarText {
   [[nodiscard]] Result<std::string> operation(ScalarOpcode opcode, Dtype wide,
                                               std::span<const std::string> x);
 
+  /// The smaller or larger of two f32 in a reduction: NaN if either is. Of two zeros it may be either.
+  [[nodiscard]] std::string extreme(ScalarOpcode opcode, const std::string& a, const std::string& b);
+
   /// The functions that were used, for the begin of the source.
   [[nodiscard]] std::string functions() const;
 

@@ -148,10 +148,20 @@ struct Emulator::Run {
   }
 };
 
-Result<void> Emulator::launch(const Launch& step, Run& run) {
-  const auto found = codes_.find(key_of(*step.source));
+Result<void> Emulator::run_kernel(const Source& source, Extent3 grid, Extent3 block, void** values,
+                                  ThreadOrder order) {
+  const auto found = codes_.find(key_of(source));
   if (found == codes_.end())
-    return Error(ErrorCode::invalid_argument, cat("'", step.source->entry, "' was not compiled"));
+    return Error(ErrorCode::invalid_argument, cat("'", source.entry, "' was not compiled"));
+  const unsigned extents[] = {grid.x, grid.y, grid.z, block.x, block.y, block.z};
+  const Code& code = found->second;
+  const char* failure =
+      code.launch(code.call, values, extents, code.uses_barriers, order == ThreadOrder::backward);
+  if (failure != nullptr) return Error(ErrorCode::invalid_argument, cat("'", source.entry, "': ", failure));
+  return {};
+}
+
+Result<void> Emulator::launch(const Launch& step, Run& run) {
   std::vector<std::uint64_t> values;
   values.reserve(step.arguments.size());
   std::vector<void*> pointers;
@@ -164,14 +174,7 @@ Result<void> Emulator::launch(const Launch& step, Run& run) {
     values.push_back(bits);
     pointers.push_back(&values.back());
   }
-  const unsigned extents[] = {step.grid.x,  step.grid.y,  step.grid.z,
-                              step.block.x, step.block.y, step.block.z};
-  const Code& code = found->second;
-  const char* failure = code.launch(code.call, pointers.data(), extents, code.uses_barriers,
-                                    run.order == ThreadOrder::backward);
-  if (failure != nullptr)
-    return Error(ErrorCode::invalid_argument, cat("'", step.source->entry, "': ", failure));
-  return {};
+  return run_kernel(*step.source, step.grid, step.block, pointers.data(), run.order);
 }
 
 Result<void> Emulator::run(const StepProgram& program, std::span<const op::Array> inputs,
@@ -192,6 +195,8 @@ Result<void> Emulator::run(const StepProgram& program, std::span<const op::Array
       case Launch::Kind::copy:
         std::memcpy(run.address(step.to), run.address(step.from), static_cast<std::size_t>(step.bytes));
         break;
+      case Launch::Kind::product:
+        return Error(ErrorCode::unsupported, "the emulator has no library for matrix products");
     }
   for (const GuardedArray& scratch : run.scratch) TESSERA_TRY(scratch.check());
   for (std::size_t i = 0; i < run.statuses.size(); ++i)

@@ -34,6 +34,9 @@ class Emulator {
   [[nodiscard]] Result<void> run(const StepProgram& program, std::span<const op::Array> inputs,
                                  std::span<const op::Array> results, std::span<const double> numbers = {},
                                  ThreadOrder order = ThreadOrder::forward);
+  /// Runs one kernel that was compiled; each of `values` points to an argument.
+  [[nodiscard]] Result<void> run_kernel(const Source& source, Extent3 grid, Extent3 block, void** values,
+                                        ThreadOrder order = ThreadOrder::forward);
 
  private:
   using Call = void (*)(void**);

@@ -1,0 +1,122 @@
+#include "tessera/runtime/cuda/cuda_device.h"
+
+#include <gtest/gtest.h>
+
+#include "tessera/op/catalogue.h"
+#include "tessera/runtime/cuda/emulator/test_devices.h"
+
+using namespace tessera;
+using namespace tessera::runtime;
+using namespace tessera::runtime::cuda;
+
+namespace {
+
+class CudaMemory : public OnTestDevice {};
+
+}  // namespace
+
+TEST_P(CudaMemory, ComesBackAndIsUsedAgain) {
+  DeviceMemory& memory = device_->memory();
+  std::byte* first = value_or_throw(memory.allocate(1000));
+  memory.free(first, 1000);
+  EXPECT_EQ(memory.kept_bytes(), 1024u);
+  std::byte* second = value_or_throw(memory.allocate(1020));
+  EXPECT_EQ(second, first);
+  memory.free(second, 1020);
+  memory.trim();
+  EXPECT_EQ(memory.kept_bytes(), 0u);
+}
+
+TEST_P(CudaMemory, IsThereForNoBytes) {
+  std::byte* none = value_or_throw(device_->memory().allocate(0));
+  EXPECT_NE(none, nullptr);
+  device_->memory().free(none, 0);
+}
+
+TEST_P(CudaMemory, HoldsWhatIsCopied) {
+  const auto pool = MemoryPool::create({}, device_->memory_space());
+  const auto buffer = value_or_throw(pool->allocate(100));
+  std::vector<std::byte> in(100, std::byte{7}), out(100);
+  value_or_throw(buffer->space()->copy_in(buffer->data(), in));
+  value_or_throw(buffer->space()->clear(buffer->data() + 10, 20));
+  std::fill_n(in.begin() + 10, 20, std::byte{0});
+  value_or_throw(buffer->space()->copy_out(buffer->data(), out));
+  EXPECT_EQ(in, out);
+}
+
+TEST_P(CudaMemory, ThatIsNotThereIsAnErrorWithBothFigures) {
+  DeviceMemory& memory = device_->memory();
+  std::byte* kept = value_or_throw(memory.allocate(5000));
+  memory.free(kept, 5000);
+  const auto refused = memory.allocate(std::size_t{1} << 45);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::memory);
+  EXPECT_NE(refused.error().message().find("35184372088832"), std::string::npos) << refused.error().message();
+  EXPECT_NE(refused.error().message().find("bytes are free"), std::string::npos);
+  EXPECT_EQ(memory.kept_bytes(), 0u) << "what nobody used was given up for it";
+  std::byte* after = value_or_throw(memory.allocate(5000));
+  memory.free(after, 5000);
+}
+
+TEST(CudaMemoryClass, WastesAnEighthAtMost) {
+  for (std::size_t bytes = 1; bytes < 100'000'000; bytes += 1 + bytes / 7) {
+    const std::size_t size = DeviceMemory::class_of(bytes);
+    EXPECT_GE(size, bytes);
+    EXPECT_LE(size, std::max<std::size_t>(bytes + 511, bytes + bytes / 8)) << bytes;
+    EXPECT_EQ(DeviceMemory::class_of(size), size);
+  }
+  EXPECT_EQ(DeviceMemory::class_of(~std::size_t{0}), ~std::size_t{0});
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, CudaMemory, all_test_devices(), test_device_name);
+
+// ---- code
+
+namespace {
+
+SourceRef source(std::string entry, std::string body) {
+  return std::make_shared<Source>(
+      Source{cat("extern \"C\" __global__ void ", entry, "(float* y) {\n  ", body, "\n}\n"), entry});
+}
+
+class CudaModules : public OnTestDevice {};
+
+}  // namespace
+
+TEST_P(CudaModules, AreMadeOncePerSource) {
+  const SourceRef sources[] = {source("one", "y[0] = 1;"), source("two", "y[0] = 2;"),
+                               source("one", "y[0] = 1;"), source("one", "y[0] = 3;")};
+  const auto functions = value_or_throw(device_->modules().get(sources));
+  EXPECT_EQ(functions[0], functions[2]);
+  EXPECT_NE(functions[0], functions[3]) << "the text is the identity";
+  EXPECT_EQ(device_->modules().size(), 3u);
+  EXPECT_EQ(value_or_throw(device_->modules().get({sources, 1}))[0], functions[0]);
+  EXPECT_EQ(device_->modules().figures().compiled, 3u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, CudaModules, all_test_devices(), test_device_name);
+
+TEST(Nvrtc, Trap_G15_SaysWhatIsWrongAndWhere) {
+  const auto nvrtc = Nvrtc::open();
+  if (!nvrtc) GTEST_SKIP() << nvrtc.error().to_text();
+  const auto good = (*nvrtc)->compile(*source("good", "y[threadIdx.x] = 1;"), 90);
+  ASSERT_TRUE(good) << good.error().to_text();
+  EXPECT_GT(good->size(), 100u);
+  const auto newer = (*nvrtc)->compile(*source("good", "y[threadIdx.x] = 1;"), 999);
+  ASSERT_TRUE(newer) << newer.error().to_text();
+  const auto bad = (*nvrtc)->compile(*source("bad", "y[0] = unknown_name;"), 90);
+  ASSERT_FALSE(bad);
+  EXPECT_NE(bad.error().message().find("unknown_name"), std::string::npos) << bad.error().message();
+  EXPECT_NE(bad.error().message().find("kernel.cu(2)"), std::string::npos) << bad.error().message();
+}
+
+TEST(CudaDevices, AreOpenedOrSayWhyNot) {
+  const auto count = device_count();
+  const auto opened = open_device(0);
+  EXPECT_EQ(opened.ok(), count && *count > 0 && Nvrtc::open());
+  if (!count) {
+    EXPECT_NE(count.error().message().find("CUDA"), std::string::npos) << count.error().message();
+  }
+  EXPECT_FALSE(open_device(-1));
+  EXPECT_FALSE(open_device(1000));
+}

@@ -1,0 +1,350 @@
+#include "tessera/runtime/cuda/cuda_executable.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+
+#include "tessera/kernel/build.h"
+#include "tessera/op/catalogue.h"
+#include "tessera/op/ir_builder.h"
+#include "tessera/runtime/cuda/emulator/test_devices.h"
+#include "tessera/runtime/host_access.h"
+#include "tessera/runtime/reference/reference_device.h"
+
+using namespace tessera;
+using namespace tessera::runtime;
+using namespace tessera::runtime::cuda;
+using op::Dtype;
+using op::HostTensor;
+using plan::ValueId;
+
+namespace {
+
+/// Writes plans by hand: every size is the one symbol, or a number.
+class PlanMaker {
+ public:
+  PlanMaker() { plan_->dims = {symbol_}; }
+
+  [[nodiscard]] op::Dim n() const { return op::Dim(ir::ExprRef(symbol_)); }
+
+  ValueId input(op::Shape shape, Dtype dtype = Dtype::f32) {
+    const auto index = static_cast<std::uint32_t>(plan_->inputs.size());
+    plan_->inputs.push_back(add({.kind = plan::ValueKind::input, .type = {dtype, shape}, .index = index}));
+    return plan_->inputs.back();
+  }
+  ValueId parameter(Dtype dtype = Dtype::f32) {
+    const auto slot = static_cast<std::uint32_t>(plan_->parameters.size());
+    plan_->parameters.push_back(dtype);
+    return add({.kind = plan::ValueKind::parameter, .type = {dtype, {}}, .index = slot});
+  }
+  ValueId constant(HostTensor tensor) {
+    const auto index = static_cast<std::uint32_t>(plan_->constants.size());
+    const op::ValueType type{tensor.dtype(), ir::shape_of(std::span<const std::int64_t>(tensor.shape()))};
+    plan_->constants.push_back(std::move(tensor));
+    return add({.kind = plan::ValueKind::constant, .type = type, .index = index});
+  }
+  ValueId call(std::string_view name, std::vector<ValueId> inputs, const op::Attributes& given = {}) {
+    plan::Step step{.kind = plan::StepKind::call, .card = op::find_card(name)};
+    step.attributes = value_or_throw(op::complete_attributes(*step.card, given));
+    op::ValueTypes types;
+    for (const ValueId value : inputs) types.push_back(plan_->values[value].type);
+    step.inputs = std::move(inputs);
+    op::Assumptions assumptions;
+    return finish(std::move(step),
+                  value_or_throw(op::infer(*step.card, types, step.attributes, &assumptions)));
+  }
+  /// x * p + y as one kernel, where p is the parameter of `slot`.
+  ValueId scaled_sum(ValueId x, ValueId y, std::uint32_t slot) {
+    op::IrBuilder builder;
+    builder.adopt_size(symbol_);
+    op::Value p;
+    for (std::uint32_t i = 0; i <= slot; ++i) p = builder.scalar_parameter(plan_->parameters[i]);
+    const op::ValueType type = plan_->values[x].type;
+    const op::Value a = builder.parameter("x", type), b = builder.parameter("y", type);
+    const op::Value product = builder.call("mul", {a, p});
+    const op::Value results[] = {builder.call("add", {product, b})};
+    plan::Step step{.kind = plan::StepKind::kernel,
+                    .function = value_or_throw(builder.function("f", results))};
+    step.kernel = std::make_shared<kernel::Kernel>(value_or_throw(kernel::build(*step.function)));
+    step.inputs = {x, y};
+    return finish(std::move(step), {type});
+  }
+
+  plan::PlanRef finish(std::vector<ValueId> outputs) {
+    plan_->outputs = std::move(outputs);
+    return plan_;
+  }
+
+ private:
+  ValueId add(plan::Value value) {
+    plan_->values.push_back(std::move(value));
+    return static_cast<ValueId>(plan_->values.size() - 1);
+  }
+  ValueId finish(plan::Step step, const op::ValueTypes& types) {
+    for (const op::ValueType& type : types)
+      step.results.push_back(add({.type = type, .index = static_cast<std::uint32_t>(plan_->steps.size())}));
+    const ValueId first = step.results[0];
+    plan_->steps.push_back(std::move(step));
+    return first;
+  }
+
+  Ref<ir::Var> symbol_ = ir::variable("n", ir::scalar_type(Dtype::i64));
+  std::shared_ptr<plan::Plan> plan_ = std::make_shared<plan::Plan>();
+};
+
+HostTensor numbers(op::Extents shape, float first, float step = 0.5f) {
+  HostTensor out = value_or_throw(HostTensor::allocate(Dtype::f32, std::move(shape)));
+  float next = first;
+  for (float& value : out.values<float>()) value = std::exchange(next, next + step);
+  return out;
+}
+
+HostTensor indices(std::vector<std::int64_t> values) {
+  return HostTensor::of<std::int64_t>(Dtype::i64, {static_cast<std::int64_t>(values.size())}, values);
+}
+
+std::uint64_t bits(double number) { return std::bit_cast<std::uint64_t>(number); }
+
+/// A plan on the device, beside the same on the reference.
+class PlanOnDevice {
+ public:
+  PlanOnDevice(CudaDevice& device, const plan::PlanRef& plan)
+      : plan_(plan),
+        pool_(MemoryPool::create({}, device.memory_space())),
+        loaded_(value_or_throw(device.load(plan, pool_))),
+        reference_(value_or_throw(ReferenceDevice().load(plan, MemoryPool::create()))) {}
+
+  [[nodiscard]] CudaExecutable& executable() { return static_cast<CudaExecutable&>(*loaded_); }
+
+  /// Runs both; the outputs must be equal to the last bit.
+  void run(std::int64_t size, const std::vector<HostTensor>& inputs,
+           const std::vector<std::uint64_t>& parameters = {}, std::size_t misalignment = 0) {
+    const auto done = try_run(size, inputs, parameters, misalignment);
+    ASSERT_TRUE(done) << done.error().to_text();
+    const auto& expected = reference_outputs(size, inputs, parameters);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      std::vector<std::byte> got(expected[i].byte_size());
+      const auto read = outputs_[i]->space()->copy_out(outputs_[i]->data(), got);
+      ASSERT_TRUE(read) << read.error().to_text();
+      ASSERT_EQ(std::memcmp(got.data(), expected[i].array().data, got.size()), 0) << "output " << i;
+    }
+  }
+
+  Result<void> try_run(std::int64_t size, const std::vector<HostTensor>& inputs,
+                       const std::vector<std::uint64_t>& parameters = {}, std::size_t misalignment = 0) {
+    if (size != size_) TESSERA_TRY(prepare(*loaded_, size, inputs));
+    size_ = size;
+    std::vector<std::byte*> from, to;
+    inputs_.resize(inputs.size());
+    for (const HostTensor& input : inputs) {
+      Ref<Buffer>& buffer = inputs_[from.size()];
+      const std::size_t bytes = input.byte_size() + misalignment;
+      if (buffer == nullptr || buffer->size() != bytes) buffer = TESSERA_TRY(pool_->allocate(bytes));
+      from.push_back(buffer->data() + misalignment);
+      TESSERA_TRY(pool_->space()->copy_in(from.back(), {input.array().data, input.byte_size()}));
+    }
+    if (outputs_.size() != loaded_->binding().buffers.size() || moves_outputs) outputs_.clear();
+    for (const plan::OutputBuffer& buffer : loaded_->binding().buffers) {
+      const std::size_t i = to.size();
+      if (i == outputs_.size() || outputs_[i]->size() < static_cast<std::size_t>(buffer.bytes)) {
+        outputs_.resize(std::max(outputs_.size(), i + 1));
+        outputs_[i] = TESSERA_TRY(pool_->allocate(static_cast<std::size_t>(buffer.bytes)));
+      }
+      to.push_back(outputs_[i]->data());
+    }
+    return loaded_->run({.inputs = from, .parameters = parameters, .outputs = to, .times = times});
+  }
+
+  bool moves_outputs = false;
+  std::vector<TimedStep>* times = nullptr;
+
+ private:
+  static Result<void> prepare(Executable& executable, std::int64_t size,
+                              const std::vector<HostTensor>& inputs) {
+    std::vector<op::Layout> layouts;
+    for (const HostTensor& input : inputs) layouts.push_back(input.array().layout);
+    return executable.prepare({&size, 1}, layouts);
+  }
+
+  std::vector<HostTensor> reference_outputs(std::int64_t size, const std::vector<HostTensor>& inputs,
+                                            const std::vector<std::uint64_t>& parameters) {
+    value_or_throw(prepare(*reference_, size, inputs));
+    std::vector<std::byte*> from, to;
+    std::vector<HostTensor> out;
+    for (const HostTensor& input : inputs) from.push_back(input.array().data);
+    for (const plan::OutputBuffer& buffer : reference_->binding().buffers) {
+      out.push_back(value_or_throw(HostTensor::allocate(Dtype::u8, {buffer.bytes})));
+      to.push_back(out.back().array().data);
+    }
+    value_or_throw(reference_->run({.inputs = from, .parameters = parameters, .outputs = to}));
+    return out;
+  }
+
+  plan::PlanRef plan_;
+  std::shared_ptr<MemoryPool> pool_;
+  std::unique_ptr<Executable> loaded_, reference_;
+  std::int64_t size_ = -1;
+  std::vector<Ref<Buffer>> inputs_, outputs_;
+};
+
+class CudaPlans : public OnTestDevice {};
+
+/// Two sums of products with parameters, their difference and a view between.
+plan::PlanRef two_branches() {
+  PlanMaker make;
+  const ValueId x = make.input({make.n(), 4}), y = make.input({make.n(), 4});
+  static_cast<void>(make.parameter());
+  static_cast<void>(make.parameter());
+  const ValueId a = make.scaled_sum(x, y, 0), b = make.scaled_sum(y, x, 1);
+  const ValueId c = make.call("sub", {a, b}), d = make.call("maximum", {a, y});
+  return make.finish({c, make.call("add", {d, b})});
+}
+
+}  // namespace
+
+TEST_P(CudaPlans, AreRightInEveryLaunch) {
+  PlanOnDevice plan(*device_, two_branches());
+  for (int i = 0; i < 6; ++i) {
+    const auto x = numbers({3, 4}, static_cast<float>(i)), y = numbers({3, 4}, -1.0f);
+    ASSERT_NO_FATAL_FAILURE(plan.run(3, {x, y}, {bits(2.5), bits(i)}));
+  }
+}
+
+TEST_P(CudaPlans, PatchOnlyWhatChanged) {
+  PlanOnDevice plan(*device_, two_branches());
+  const auto x = numbers({8, 4}, 1.0f), y = numbers({8, 4}, -3.0f);
+  ASSERT_NO_FATAL_FAILURE(plan.run(8, {x, y}, {bits(2), bits(3)}));
+  EXPECT_EQ(plan.executable().last_update(), (GraphUpdate{.is_instantiated = true}));
+  ASSERT_NO_FATAL_FAILURE(plan.run(8, {x, y}, {bits(2), bits(3)}));
+  EXPECT_EQ(plan.executable().last_update(), GraphUpdate());
+  ASSERT_NO_FATAL_FAILURE(plan.run(8, {x, y}, {bits(2), bits(4)}));
+  EXPECT_EQ(plan.executable().last_update(), (GraphUpdate{.patched = 1}));
+  plan.moves_outputs = true;
+  ASSERT_NO_FATAL_FAILURE(plan.run(8, {x, y}, {bits(5), bits(4)}));
+  EXPECT_FALSE(plan.executable().last_update().is_instantiated);
+}
+
+TEST_P(CudaPlans, FollowSizesWithoutANewGraph) {
+  PlanOnDevice plan(*device_, two_branches());
+  for (const std::int64_t n : {4, 1, 300, 4}) {
+    const auto x = numbers({n, 4}, 1.0f), y = numbers({n, 4}, -3.0f);
+    ASSERT_NO_FATAL_FAILURE(plan.run(n, {x, y}, {bits(2), bits(3)}));
+  }
+  EXPECT_FALSE(plan.executable().last_update().is_instantiated);
+}
+
+TEST_P(CudaPlans, HaveNothingToDoForNoElements) {
+  PlanOnDevice plan(*device_, two_branches());
+  const auto x = numbers({0, 4}, 1.0f), y = numbers({0, 4}, -3.0f);
+  ASSERT_NO_FATAL_FAILURE(plan.run(0, {x, y}, {bits(2), bits(3)}));
+  const auto more = numbers({2, 4}, 1.0f);
+  ASSERT_NO_FATAL_FAILURE(plan.run(2, {more, more}, {bits(2), bits(3)}));
+}
+
+TEST_P(CudaPlans, ReadInputsThatAreNotAligned) {
+  PlanOnDevice plan(*device_, two_branches());
+  const auto x = numbers({64, 4}, 1.0f), y = numbers({64, 4}, -3.0f);
+  for (const std::size_t misalignment : {0, 4, 8, 12, 0})
+    ASSERT_NO_FATAL_FAILURE(plan.run(64, {x, y}, {bits(2), bits(3)}, misalignment));
+}
+
+/// Twelve values that live for different times, in memory that is used again; the emulated device runs what
+/// is not ordered in any order.
+TEST_P(CudaPlans, Trap_G3_ReuseMemoryOnlyBehindItsReaders) {
+  PlanMaker make;
+  const ValueId x = make.input({make.n()});
+  std::vector<ValueId> values{x};
+  for (int i = 0; i < 12; ++i) {
+    const ValueId left = values[static_cast<std::size_t>(i) / 2];
+    values.push_back(make.call(i % 3 == 0 ? "sub" : "add", {values.back(), left}));
+  }
+  PlanOnDevice plan(*device_, make.finish({values.back(), values[5]}));
+  for (int i = 0; i < 10; ++i)
+    ASSERT_NO_FATAL_FAILURE(plan.run(100, {numbers({100}, static_cast<float>(i))}));
+}
+
+TEST_P(CudaPlans, HaveConstantsViewsAndNumbersAsArrays) {
+  PlanMaker make;
+  const ValueId x = make.input({make.n(), 4});
+  const ValueId p = make.parameter(), c = make.constant(numbers({4}, 2.0f));
+  const ValueId turned = make.call("transpose", {x}, {{"permutation", std::vector<std::int64_t>{1, 0}}});
+  const ValueId flat = make.call("reshape", {turned}, {{"shape", op::Shape{make.n() * 4}}});
+  const ValueId sum = make.call("add", {x, c}), product = make.call("mul", {sum, p});
+  PlanOnDevice plan(*device_, make.finish({flat, product, turned}));
+  for (int i = 0; i < 3; ++i) ASSERT_NO_FATAL_FAILURE(plan.run(5, {numbers({5, 4}, 1.0f)}, {bits(i + 0.5)}));
+}
+
+TEST_P(CudaPlans, ReportIndicesThatAreOutside) {
+  PlanMaker make;
+  const ValueId x = make.input({make.n(), 4}), i = make.input({3}, Dtype::i64);
+  PlanOnDevice plan(*device_, make.finish({make.call("gather", {x, i})}));
+  ASSERT_NO_FATAL_FAILURE(plan.run(5, {numbers({5, 4}, 1.0f), indices({0, 4, -1})}));
+  const auto wrong = plan.try_run(5, {numbers({5, 4}, 1.0f), indices({0, 5, 1})});
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.error().message().find("gather"), std::string::npos) << wrong.error().message();
+  ASSERT_NO_FATAL_FAILURE(plan.run(5, {numbers({5, 4}, 1.0f), indices({1, 2, 3})}));
+}
+
+TEST_P(CudaPlans, Trap_G18_AreRefusedIfTheyNeedMoreMemoryThanThereIs) {
+  PlanMaker make;
+  const ValueId x = make.input({make.n()});
+  const ValueId y = make.call("add", {x, x}), z = make.call("sub", {y, x});
+  PlanOnDevice plan(*device_, make.finish({make.call("mul", {z, y})}));
+  ASSERT_NO_FATAL_FAILURE(plan.run(10, {numbers({10}, 1.0f)}));
+  const std::int64_t large = std::int64_t{1} << 42;
+  const op::Layout layout = op::contiguous({large});
+  const auto refused = plan.executable().prepare({&large, 1}, {&layout, 1});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::memory);
+  EXPECT_NE(refused.error().message().find(std::to_string(device_->context()->memory_bytes())),
+            std::string::npos);
+  ASSERT_NO_FATAL_FAILURE(plan.run(10, {numbers({10}, 2.0f)}));
+}
+
+TEST_P(CudaPlans, OfThousandsOfStepsRunInTurn) {
+  PlanMaker make;
+  const ValueId x = make.input({make.n()});
+  ValueId y = x;
+  for (int i = 0; i < 4200; ++i) y = make.call(i % 2 == 0 ? "neg" : "relu", {y});
+  PlanOnDevice plan(*device_, make.finish({y}));
+  ASSERT_NO_FATAL_FAILURE(plan.run(3, {numbers({3}, -1.0f)}));
+}
+
+TEST_P(CudaPlans, TimeTheirSteps) {
+  PlanOnDevice plan(*device_, two_branches());
+  std::vector<TimedStep> times;
+  plan.times = &times;
+  const auto x = numbers({8, 4}, 1.0f);
+  ASSERT_NO_FATAL_FAILURE(plan.run(8, {x, x}, {bits(2), bits(3)}));
+  ASSERT_EQ(times.size(), 5u);
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    EXPECT_EQ(times[i].step, i);
+    EXPECT_GE(times[i].end, times[i].begin);
+  }
+}
+
+TEST_P(CudaPlans, AreMadeAnewIfTheDriverRefusesAPatch) {
+  if (!is_emulated()) GTEST_SKIP() << "a real driver does not refuse on demand";
+  PlanOnDevice plan(*device_, two_branches());
+  const auto x = numbers({8, 4}, 1.0f);
+  ASSERT_NO_FATAL_FAILURE(plan.run(8, {x, x}, {bits(2), bits(3)}));
+  emulated_state().refuses_updates = true;
+  ASSERT_NO_FATAL_FAILURE(plan.run(8, {x, x}, {bits(2), bits(7)}));
+  emulated_state().refuses_updates = false;
+  EXPECT_TRUE(plan.executable().last_update().is_instantiated);
+}
+
+TEST_P(CudaPlans, GiveEverythingBack) {
+  if (!is_emulated()) GTEST_SKIP() << "only the emulated driver counts";
+  const std::uint64_t graphs = emulated_state().live_graphs;
+  {
+    PlanOnDevice plan(*device_, two_branches());
+    const auto x = numbers({8, 4}, 1.0f);
+    for (int i = 0; i < 3; ++i) ASSERT_NO_FATAL_FAILURE(plan.run(8, {x, x}, {bits(2), bits(i)}));
+  }
+  EXPECT_EQ(emulated_state().live_graphs, graphs);
+  device_->memory().trim();
+  EXPECT_EQ(device_->memory().kept_bytes(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, CudaPlans, all_test_devices(), test_device_name);

@@ -1,0 +1,413 @@
+#include "tessera/runtime/cuda/emulator/emulated_driver.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "tessera/runtime/cuda/emulator/emulator.h"
+
+using namespace tessera;
+using namespace tessera::runtime::cuda;
+
+namespace {
+
+struct EmulatedFunction {
+  SourceRef source;
+  std::size_t parameters = 0;
+};
+
+struct EmulatedNode {
+  enum class Kind : std::uint8_t { kernel, clear, copy, join };
+  Kind kind = Kind::join;
+  const EmulatedFunction* function = nullptr;
+  Extent3 grid = {}, block = {};
+  std::vector<std::uint64_t> values = {};
+  std::size_t bytes = 0;
+  std::vector<std::size_t> after = {};
+};
+
+struct EmulatedGraph {
+  std::vector<EmulatedNode> nodes;
+  std::vector<std::unique_ptr<std::size_t>> handles;  ///< a node's handle points to its number
+};
+
+struct EmulatedExecutable {
+  std::vector<EmulatedNode> nodes;
+  const EmulatedGraph* from = nullptr;
+};
+
+struct Everything {
+  EmulatedState state;
+  Emulator emulator;
+  std::map<CUdeviceptr, std::size_t> memory;
+  std::mt19937 random{1};
+};
+
+Everything& all() {
+  static auto& only = *new Everything;
+  return only;
+}
+
+template <class T, class Handle>
+T* as(Handle handle) {
+  return reinterpret_cast<T*>(handle);
+}
+
+CUresult fail(std::string why) {
+  if (all().state.failure.empty()) all().state.failure = std::move(why);
+  return CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
+/// Whether all of it lies in one block that is in use.
+bool is_memory(CUdeviceptr at, std::size_t bytes) {
+  const auto above = all().memory.upper_bound(at);
+  if (above == all().memory.begin()) return false;
+  const auto& [begin, size] = *std::prev(above);
+  return at + bytes <= begin + size;
+}
+
+void* host(CUdeviceptr at) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)); }
+
+// ---- modules
+
+std::size_t parameter_count(const Source& source) {
+  const std::size_t name = source.text.find(source.entry + "(");
+  if (name == std::string::npos) return 0;
+  const std::size_t begin = name + source.entry.size() + 1, end = source.text.find(')', begin);
+  const std::string list = source.text.substr(begin, end - begin);
+  const bool is_empty = list.find_first_not_of(" \n") == std::string::npos;
+  return is_empty ? 0 : 1 + static_cast<std::size_t>(std::count(list.begin(), list.end(), ','));
+}
+
+class EmulatedCompiler final : public SourceCompiler {
+ public:
+  Result<std::vector<std::byte>> compile(const Source& source, int) const override {
+    std::vector<std::byte> out;
+    const auto append = [&](const std::string& text) {
+      const auto bytes = std::as_bytes(std::span(text.c_str(), text.size() + 1));
+      out.insert(out.end(), bytes.begin(), bytes.end());
+    };
+    append(source.entry);
+    append(source.text);
+    return out;
+  }
+  const std::string& identity() const override { return identity_; }
+
+ private:
+  std::string identity_ = "emulator";
+};
+
+// ---- running
+
+CUresult run(const EmulatedNode& node) {
+  std::vector<std::uint64_t> values = node.values;
+  std::vector<void*> pointers;
+  switch (node.kind) {
+    case EmulatedNode::Kind::kernel: {
+      for (std::uint64_t& value : values) pointers.push_back(&value);
+      const auto order = all().random() % 2 == 0 ? ThreadOrder::forward : ThreadOrder::backward;
+      const auto done =
+          all().emulator.run_kernel(*node.function->source, node.grid, node.block, pointers.data(), order);
+      if (!done) return fail(done.error().message());
+      break;
+    }
+    case EmulatedNode::Kind::clear:
+      if (!is_memory(values[0], node.bytes)) return fail("a clear outside memory");
+      std::memset(host(values[0]), 0, node.bytes);
+      break;
+    case EmulatedNode::Kind::copy:
+      if (!is_memory(values[0], node.bytes) || !is_memory(values[1], node.bytes))
+        return fail("a copy outside memory");
+      std::memcpy(host(values[0]), host(values[1]), node.bytes);
+      break;
+    case EmulatedNode::Kind::join:
+      break;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult compile(const std::vector<EmulatedNode>& nodes) {
+  StepProgram program;
+  for (const EmulatedNode& node : nodes)
+    if (node.kind == EmulatedNode::Kind::kernel)
+      program.launches.push_back({.source = node.function->source});
+  const auto done = all().emulator.compile({&program, 1});
+  return done ? CUDA_SUCCESS : fail(done.error().message());
+}
+
+/// Any node whose predecessors are done may be next.
+CUresult run_all(const std::vector<EmulatedNode>& nodes) {
+  if (!all().state.failure.empty()) return CUDA_ERROR_ILLEGAL_ADDRESS;
+  if (const CUresult result = compile(nodes); result != CUDA_SUCCESS) return result;
+  std::vector<std::size_t> waits(nodes.size());
+  std::vector<std::vector<std::size_t>> users(nodes.size());
+  std::vector<std::size_t> ready;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    waits[i] = nodes[i].after.size();
+    for (const std::size_t before : nodes[i].after) users[before].push_back(i);
+    if (waits[i] == 0) ready.push_back(i);
+  }
+  while (!ready.empty()) {
+    std::swap(ready[all().random() % ready.size()], ready.back());
+    const std::size_t next = ready.back();
+    ready.pop_back();
+    if (const CUresult result = run(nodes[next]); result != CUDA_SUCCESS) return result;
+    for (const std::size_t user : users[next])
+      if (--waits[user] == 0) ready.push_back(user);
+  }
+  return CUDA_SUCCESS;
+}
+
+// ---- nodes
+
+EmulatedNode kernel_node(const CUDA_KERNEL_NODE_PARAMS& params) {
+  EmulatedNode out{.kind = EmulatedNode::Kind::kernel, .function = as<EmulatedFunction>(params.func)};
+  out.grid = {params.gridDimX, params.gridDimY, params.gridDimZ};
+  out.block = {params.blockDimX, params.blockDimY, params.blockDimZ};
+  for (std::size_t i = 0; i < out.function->parameters; ++i)
+    out.values.push_back(*static_cast<const std::uint64_t*>(params.kernelParams[i]));
+  return out;
+}
+
+EmulatedNode clear_node(const CUDA_MEMSET_NODE_PARAMS& params) {
+  return {.kind = EmulatedNode::Kind::clear,
+          .values = {params.dst},
+          .bytes = params.width * params.elementSize * params.height};
+}
+
+EmulatedNode copy_node(const CUDA_MEMCPY3D& params) {
+  return {.kind = EmulatedNode::Kind::copy,
+          .values = {params.dstDevice, params.srcDevice},
+          .bytes = params.WidthInBytes * params.Height * params.Depth};
+}
+
+/// As the driver: predecessors are of the same graph and named once.
+CUresult add(CUgraphNode* out, CUgraph graph, const CUgraphNode* after, std::size_t count,
+             EmulatedNode node) {
+  auto& to = *as<EmulatedGraph>(graph);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t before = *as<std::size_t>(after[i]);
+    if (before >= to.nodes.size() || as<std::size_t>(after[i]) != to.handles[before].get())
+      return CUDA_ERROR_INVALID_VALUE;
+    if (std::find(node.after.begin(), node.after.end(), before) != node.after.end())
+      return CUDA_ERROR_INVALID_VALUE;
+    node.after.push_back(before);
+  }
+  const bool is_empty = node.kind == EmulatedNode::Kind::kernel
+                            ? node.grid.x == 0 || node.grid.y == 0 || node.grid.z == 0 || node.block.x == 0
+                            : node.kind != EmulatedNode::Kind::join && node.bytes == 0;
+  if (is_empty) return CUDA_ERROR_INVALID_VALUE;
+  to.handles.push_back(std::make_unique<std::size_t>(to.nodes.size()));
+  to.nodes.push_back(std::move(node));
+  *out = reinterpret_cast<CUgraphNode>(to.handles.back().get());
+  return CUDA_SUCCESS;
+}
+
+CUresult set(CUgraphExec executable, CUgraphNode node, EmulatedNode by) {
+  auto& of = *as<EmulatedExecutable>(executable);
+  const std::size_t number = *as<std::size_t>(node);
+  if (number >= of.nodes.size() || of.from->handles[number].get() != as<std::size_t>(node))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (all().state.refuses_updates || of.nodes[number].kind != by.kind)
+    return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+  by.after = of.nodes[number].after;
+  of.nodes[number] = std::move(by);
+  ++all().state.patched;
+  return CUDA_SUCCESS;
+}
+
+// ---- the table
+
+void add_device_functions(Driver& d) {
+  d.cuInit = [](unsigned) { return CUDA_SUCCESS; };
+  d.cuDriverGetVersion = [](int* version) { return *version = 13000, CUDA_SUCCESS; };
+  d.cuGetErrorName = [](CUresult, const char** out) { return *out = "EMULATED_ERROR", CUDA_SUCCESS; };
+  d.cuGetErrorString = [](CUresult, const char** out) {
+    return *out = all().state.failure.c_str(), CUDA_SUCCESS;
+  };
+  d.cuDeviceGetCount = [](int* count) { return *count = 1, CUDA_SUCCESS; };
+  d.cuDeviceGet = [](CUdevice* device, int) { return *device = 0, CUDA_SUCCESS; };
+  d.cuDeviceGetName = [](char* name, int length, CUdevice) {
+    return std::strncpy(name, "emulated device", static_cast<std::size_t>(length)), CUDA_SUCCESS;
+  };
+  d.cuDeviceGetAttribute = [](int* value, CUdevice_attribute attribute, CUdevice) {
+    if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) return *value = 9, CUDA_SUCCESS;
+    if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) return *value = 0, CUDA_SUCCESS;
+    return *value = 227 * 1024, CUDA_SUCCESS;
+  };
+  d.cuDeviceTotalMem = [](std::size_t* bytes, CUdevice) {
+    return *bytes = all().state.memory_bytes, CUDA_SUCCESS;
+  };
+  d.cuDevicePrimaryCtxRetain = [](CUcontext* out, CUdevice) {
+    return *out = reinterpret_cast<CUcontext>(&all()), CUDA_SUCCESS;
+  };
+  d.cuDevicePrimaryCtxRelease = [](CUdevice) { return CUDA_SUCCESS; };
+  d.cuCtxPushCurrent = [](CUcontext) { return CUDA_SUCCESS; };
+  d.cuCtxPopCurrent = [](CUcontext*) { return CUDA_SUCCESS; };
+  d.cuCtxSynchronize = [] { return CUDA_SUCCESS; };
+}
+
+CUresult allocate(CUdeviceptr* out, std::size_t bytes) {
+  if (all().state.used_bytes + bytes > all().state.memory_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  std::memset(memory, 0xa5, bytes);
+  *out = reinterpret_cast<std::uintptr_t>(memory);
+  all().memory[*out] = bytes;
+  all().state.used_bytes += bytes;
+  ++all().state.allocations;
+  return CUDA_SUCCESS;
+}
+
+CUresult release(CUdeviceptr memory) {
+  const auto found = all().memory.find(memory);
+  if (found == all().memory.end()) return CUDA_ERROR_INVALID_VALUE;
+  all().state.used_bytes -= found->second;
+  all().memory.erase(found);
+  std::free(host(memory));
+  return CUDA_SUCCESS;
+}
+
+void add_memory_functions(Driver& d) {
+  d.cuMemGetInfo = [](std::size_t* free, std::size_t* total) {
+    *free = all().state.memory_bytes - all().state.used_bytes;
+    return *total = all().state.memory_bytes, CUDA_SUCCESS;
+  };
+  d.cuMemAlloc = &allocate;
+  d.cuMemFree = &release;
+  d.cuMemcpyHtoDAsync = [](CUdeviceptr to, const void* from, std::size_t bytes, CUstream) {
+    if (!is_memory(to, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    return std::memcpy(host(to), from, bytes), CUDA_SUCCESS;
+  };
+  d.cuMemcpyDtoHAsync = [](void* to, CUdeviceptr from, std::size_t bytes, CUstream) {
+    if (!is_memory(from, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    return std::memcpy(to, host(from), bytes), CUDA_SUCCESS;
+  };
+  d.cuMemcpyDtoDAsync = [](CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream) {
+    return run({.kind = EmulatedNode::Kind::copy, .values = {to, from}, .bytes = bytes});
+  };
+  d.cuMemsetD8Async = [](CUdeviceptr to, unsigned char value, std::size_t bytes, CUstream) {
+    if (!is_memory(to, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    return std::memset(host(to), value, bytes), CUDA_SUCCESS;
+  };
+}
+
+void add_stream_functions(Driver& d) {
+  d.cuStreamCreate = [](CUstream* out, unsigned) {
+    return *out = reinterpret_cast<CUstream>(&all()), CUDA_SUCCESS;
+  };
+  d.cuStreamDestroy = [](CUstream) { return CUDA_SUCCESS; };
+  d.cuStreamSynchronize = [](CUstream) {
+    return all().state.failure.empty() ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
+  };
+  d.cuEventCreate = [](CUevent* out, unsigned) {
+    return *out = reinterpret_cast<CUevent>(&all()), CUDA_SUCCESS;
+  };
+  d.cuEventDestroy = [](CUevent) { return CUDA_SUCCESS; };
+  d.cuEventRecord = [](CUevent, CUstream) { return CUDA_SUCCESS; };
+  d.cuEventSynchronize = [](CUevent) { return CUDA_SUCCESS; };
+  d.event_elapsed_time = [](float* out, CUevent, CUevent) { return *out = 0.001f, CUDA_SUCCESS; };
+}
+
+CUresult load_module(CUmodule* out, const void* image) {
+  const auto* entry = static_cast<const char*>(image);
+  auto source = std::make_shared<Source>();
+  source->entry = entry;
+  source->text = entry + source->entry.size() + 1;
+  *out = reinterpret_cast<CUmodule>(new EmulatedFunction{source, parameter_count(*source)});
+  return CUDA_SUCCESS;
+}
+
+void add_module_functions(Driver& d) {
+  d.cuModuleLoadData = &load_module;
+  d.cuModuleUnload = [](CUmodule module) { return delete as<EmulatedFunction>(module), CUDA_SUCCESS; };
+  d.cuModuleGetFunction = [](CUfunction* out, CUmodule module, const char* entry) {
+    if (as<EmulatedFunction>(module)->source->entry != entry) return CUDA_ERROR_NOT_FOUND;
+    return *out = reinterpret_cast<CUfunction>(module), CUDA_SUCCESS;
+  };
+  d.cuFuncSetAttribute = [](CUfunction, CUfunction_attribute, int) { return CUDA_SUCCESS; };
+  d.cuLaunchKernel = [](CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                        unsigned bz, unsigned shared, CUstream, void** values, void**) {
+    CUDA_KERNEL_NODE_PARAMS params = {};
+    params.func = f;
+    params.gridDimX = gx, params.gridDimY = gy, params.gridDimZ = gz;
+    params.blockDimX = bx, params.blockDimY = by, params.blockDimZ = bz;
+    params.sharedMemBytes = shared;
+    params.kernelParams = values;
+    return run_all({kernel_node(params)});
+  };
+}
+
+void add_graph_functions(Driver& d) {
+  d.cuGraphCreate = [](CUgraph* out, unsigned) {
+    ++all().state.live_graphs;
+    return *out = reinterpret_cast<CUgraph>(new EmulatedGraph), CUDA_SUCCESS;
+  };
+  d.cuGraphDestroy = [](CUgraph graph) {
+    --all().state.live_graphs;
+    return delete as<EmulatedGraph>(graph), CUDA_SUCCESS;
+  };
+  d.cuGraphAddKernelNode = [](CUgraphNode* out, CUgraph graph, const CUgraphNode* after, std::size_t count,
+                              const CUDA_KERNEL_NODE_PARAMS* params) {
+    return add(out, graph, after, count, kernel_node(*params));
+  };
+  d.cuGraphAddMemcpyNode = [](CUgraphNode* out, CUgraph graph, const CUgraphNode* after, std::size_t count,
+                              const CUDA_MEMCPY3D* params,
+                              CUcontext) { return add(out, graph, after, count, copy_node(*params)); };
+  d.cuGraphAddMemsetNode = [](CUgraphNode* out, CUgraph graph, const CUgraphNode* after, std::size_t count,
+                              const CUDA_MEMSET_NODE_PARAMS* params,
+                              CUcontext) { return add(out, graph, after, count, clear_node(*params)); };
+  d.cuGraphAddEmptyNode = [](CUgraphNode* out, CUgraph graph, const CUgraphNode* after, std::size_t count) {
+    return add(out, graph, after, count, {});
+  };
+}
+
+void add_executable_functions(Driver& d) {
+  d.cuGraphInstantiate = [](CUgraphExec* out, CUgraph graph, unsigned long long) {
+    const auto* from = as<EmulatedGraph>(graph);
+    ++all().state.instantiated;
+    ++all().state.live_graphs;
+    return *out = reinterpret_cast<CUgraphExec>(new EmulatedExecutable{from->nodes, from}), CUDA_SUCCESS;
+  };
+  d.cuGraphExecDestroy = [](CUgraphExec executable) {
+    --all().state.live_graphs;
+    return delete as<EmulatedExecutable>(executable), CUDA_SUCCESS;
+  };
+  d.cuGraphExecKernelNodeSetParams = [](CUgraphExec executable, CUgraphNode node,
+                                        const CUDA_KERNEL_NODE_PARAMS* params) {
+    return set(executable, node, kernel_node(*params));
+  };
+  d.cuGraphExecMemcpyNodeSetParams = [](CUgraphExec executable, CUgraphNode node, const CUDA_MEMCPY3D* params,
+                                        CUcontext) { return set(executable, node, copy_node(*params)); };
+  d.cuGraphExecMemsetNodeSetParams = [](CUgraphExec executable, CUgraphNode node,
+                                        const CUDA_MEMSET_NODE_PARAMS* params,
+                                        CUcontext) { return set(executable, node, clear_node(*params)); };
+  d.cuGraphLaunch = [](CUgraphExec executable, CUstream) {
+    ++all().state.launched;
+    return run_all(as<EmulatedExecutable>(executable)->nodes);
+  };
+}
+
+}  // namespace
+
+const Driver& tessera::runtime::cuda::emulated_driver() {
+  static const Driver& only = *[] {
+    auto* out = new Driver;
+    add_device_functions(*out);
+    add_memory_functions(*out);
+    add_stream_functions(*out);
+    add_module_functions(*out);
+    add_graph_functions(*out);
+    add_executable_functions(*out);
+    return out;
+  }();
+  return only;
+}
+
+std::shared_ptr<const SourceCompiler> tessera::runtime::cuda::emulated_compiler() {
+  return std::make_shared<EmulatedCompiler>();
+}
+
+EmulatedState& tessera::runtime::cuda::emulated_state() { return all().state; }

@@ -1,0 +1,35 @@
+// A driver for tests on machines without a GPU: its device is the emulator, its memory is the host's. Graphs
+// run their nodes in an order that differs from launch to launch and respects the edges alone, so that a
+// missing edge shows. Fresh memory is full of garbage.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "tessera/runtime/cuda/driver.h"
+#include "tessera/runtime/cuda/nvrtc.h"
+
+namespace tessera::runtime::cuda {
+
+/// One for the whole process; one thread at a time uses it.
+[[nodiscard]] const Driver& emulated_driver();
+
+/// "Modules" for the emulated driver: the sources themselves, compiled when they first run.
+[[nodiscard]] std::shared_ptr<const SourceCompiler> emulated_compiler();
+
+/// What tests want to see, and to change.
+struct EmulatedState {
+  std::uint64_t memory_bytes = std::uint64_t{1} << 30;  ///< of the device
+  std::uint64_t used_bytes = 0;
+  std::uint64_t allocations = 0;
+  std::uint64_t instantiated = 0;  ///< graphs
+  std::uint64_t launched = 0;      ///< graphs
+  std::uint64_t patched = 0;       ///< nodes
+  std::uint64_t live_graphs = 0;   ///< and executables
+  bool refuses_updates = false;
+  std::string failure;  ///< what a kernel or a copy did wrong; launches fail from then on
+};
+[[nodiscard]] EmulatedState& emulated_state();
+
+}  // namespace tessera::runtime::cuda

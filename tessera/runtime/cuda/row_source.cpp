@@ -1,0 +1,235 @@
+#include <algorithm>
+#include <bit>
+#include <optional>
+
+#include "tessera/runtime/cuda/kernel_text.h"
+
+using namespace tessera;
+using namespace tessera::kernel;
+using namespace tessera::runtime::cuda;
+
+namespace {
+
+/// How threads share a row: a team of lanes of a warp, or a block.
+struct RowShape {
+  unsigned width = 1;    ///< elements of a vector
+  unsigned vectors = 1;  ///< that a thread holds
+  unsigned team = 1;     ///< threads of a row
+  bool is_block = false;
+};
+
+std::int64_t points_of_row(const BoundKernel& bound) { return bound.binding.reduced_points(); }
+
+/// Registers that an element takes: as it lies in memory, and what is kept of it.
+std::size_t words_of_element(const BoundKernel& bound) {
+  std::size_t bytes = 0;
+  for (const Instruction& instruction : bound.kernel.body)
+    if (instruction.kind == InstructionKind::load && bound.at_points[instruction.index])
+      bytes += ir::size_of(bound.kernel.operands[instruction.index].dtype);
+  for (const ValueId value : bound.passes.kept)
+    bytes += ir::size_of(wide_dtype(bound.kernel.body[value].dtype));
+  return (bytes + 3) / 4;
+}
+
+std::optional<RowShape> row_shape(const BoundKernel& bound) {
+  RowShape out;
+  const std::size_t axes = bound.binding.axis_count();
+  if (!bound.binding.reduced.empty()) out.width = bound.vector_width(axes - 1, false);
+  const std::int64_t vectors = std::max<std::int64_t>(1, points_of_row(bound) / out.width);
+  constexpr std::int64_t most_lanes = 32, most_threads = 1024;
+  if (vectors <= 4 * most_lanes) {
+    out.team = std::min<unsigned>(most_lanes, std::bit_ceil(static_cast<unsigned>(vectors)));
+    out.vectors = std::bit_ceil(static_cast<unsigned>(divided_up(vectors, out.team)));
+  } else {
+    out.is_block = true;
+    out.vectors = out.width >= 4 ? 4 : 8;
+    if (vectors > most_threads * out.vectors) out.vectors *= 2;
+    if (vectors > most_threads * out.vectors) return std::nullopt;
+    out.team = static_cast<unsigned>(divided_up(divided_up(vectors, out.vectors), most_lanes) * most_lanes);
+  }
+  const std::size_t registers = out.vectors * out.width * words_of_element(bound);
+  if (registers > (out.is_block && out.team > usual_threads ? 40 : 80)) return std::nullopt;
+  return out;
+}
+
+/// A row is read once and stays in the registers of its team through all passes.
+class RowText : KernelText {
+ public:
+  RowText(const BoundKernel& bound, const RowShape& shape)
+      : KernelText(bound),
+        shape_(shape),
+        first_(bound.outer_count()),
+        axes_(binding_.reduced.size()),
+        last_(axes_ == 0 ? 0 : first_ + axes_ - 1),
+        known_(body_.size(), false),
+        is_loaded_(kernel_.operands.size(), false) {}
+
+  Result<StepProgram> generate() {
+    const std::int64_t rows = binding_.outer_points();
+    TESSERA_TRY(write_all(passes_.uniforms));
+    add_index("count", points_of_row(bound_) / shape_.width);
+    begin_row(rows);
+    for (std::size_t p = 0; p < passes_.passes.size(); ++p) TESSERA_TRY(write_pass(p));
+    TESSERA_TRY(write_all(passes_.last_rows));
+    if (!passes_.row_stores.empty())
+      line(shape_.is_block ? "if (rank == 0) {" : "if (is_row && rank == 0) {");
+    for (const std::uint32_t number : passes_.row_stores)
+      line("r", kernel_.stores[number].operand, "[0] = ", narrowed(kernel_.stores[number]), ";");
+    if (!passes_.row_stores.empty()) line("}");
+    const unsigned threads = shape_.is_block ? shape_.team : usual_threads;
+    const auto blocks =
+        static_cast<std::uint32_t>(shape_.is_block ? rows : divided_up(rows, usual_threads / shape_.team));
+    return StepProgram{
+        {launch("rows", {blocks, 1, 1}, {threads, 1, 1}, threads > usual_threads ? 1024 : usual_threads)},
+        {},
+        {}};
+  }
+
+ private:
+  void begin_row(std::int64_t rows) {
+    if (shape_.is_block) {
+      line("const unsigned rank = threadIdx.x, team = blockDim.x;\nconst index row = (index)blockIdx.x;");
+    } else {
+      add_index("rows", rows);
+      add_int("team_bits", std::countr_zero(shape_.team));
+      line("const unsigned team = 1u << team_bits, rank = threadIdx.x & (team - 1);");
+      line(
+          "const unsigned long long team_number = "
+          "((unsigned long long)blockIdx.x * blockDim.x + threadIdx.x) >> team_bits;");
+      // Lanes without a row take part in the shuffles.
+      line("const bool is_row = team_number < (unsigned long long)rows;");
+      line("const index row = is_row ? (index)team_number : 0;");
+    }
+    split_index("row", 0, first_, 1);
+    move_to_outer_point();
+  }
+
+  [[nodiscard]] unsigned lanes_of(std::size_t operand) const {
+    return axes_ == 0 ? 1 : width_of(operand, last_, shape_.width);
+  }
+
+  void open_vectors() {
+    line("#pragma unroll\nfor (int u = 0; u < ", shape_.vectors, "; ++u) {");
+    line("const index i = (index)rank + u * (index)team;");
+    line(shape_.is_block ? "if (i < count) {" : "if (is_row && i < count) {");
+    split_index("i", first_, axes_, shape_.width);
+  }
+  void open_lanes() {
+    line("#pragma unroll\nfor (int j = 0; j < ", shape_.width, "; ++j) {");
+    if (axes_ > 0 && shape_.width > 1) set_place(last_, cat(coordinate(last_), " * ", shape_.width, " + j"));
+  }
+
+  /// Results may stand in place of inputs, so that all are stored at the end.
+  [[nodiscard]] std::vector<std::uint32_t> stores_of(std::size_t p) const {
+    std::vector<std::uint32_t> out;
+    if (p + 1 == passes_.passes.size())
+      for (const Pass& pass : passes_.passes) out.insert(out.end(), pass.stores.begin(), pass.stores.end());
+    return out;
+  }
+
+  Result<void> write_pass(std::size_t p) {
+    const Pass& pass = passes_.passes[p];
+    TESSERA_TRY(write_all(pass.rows));
+    const std::vector<std::uint32_t> stores = stores_of(p);
+    if (pass.reductions.empty() && stores.empty()) return {};
+    const std::vector<ValueId> elements = elements_for(pass.reductions, stores, known_);
+    load_vectors(elements);
+    write_reciprocals(elements);
+    for (const ValueId value : elements)
+      if (is_kept(value))
+        line(wide_type(wide(value)), " k", value, "[", shape_.vectors, "][", shape_.width, "];");
+    for (const ValueId value : pass.reductions) declare_part(value);
+    open_vectors();
+    for (const std::uint32_t number : stores) {
+      const std::size_t operand = kernel_.stores[number].operand;
+      line("Vector<", element_type(operand), ", ", lanes_of(operand), "> b", operand, ";");
+    }
+    open_lanes();
+    TESSERA_TRY(write_elements(elements));
+    for (const ValueId value : pass.reductions) TESSERA_TRY(join_element(value));
+    for (const std::uint32_t number : stores) {
+      const Store& store = kernel_.stores[number];
+      line("b", store.operand, ".at[", lanes_of(store.operand) > 1 ? "j" : "0", "] = ", narrowed(store), ";");
+    }
+    line("}");
+    for (const std::uint32_t number : stores) {
+      const std::size_t i = kernel_.stores[number].operand;
+      line("store(r", i, " + (", offset(i, first_, axes_, shape_.width), "), b", i, ");");
+    }
+    line("}\n}");
+    for (const ValueId value : elements)
+      if (is_kept(value)) {
+        known_[value] = true;
+        values_[value] = cat("k", value, "[u][j]");
+      }
+    return join_team(pass);
+  }
+
+  [[nodiscard]] bool is_kept(ValueId value) const {
+    return passes_.passes.size() > 1 && std::binary_search(passes_.kept.begin(), passes_.kept.end(), value);
+  }
+
+  void load_vectors(std::span<const ValueId> elements) {
+    std::vector<std::uint32_t> loads;
+    for (const std::uint32_t i : loaded_operands(elements))
+      if (!is_loaded_[i]) loads.push_back(i);
+    if (loads.empty()) return;
+    for (const std::uint32_t i : loads)
+      line("Vector<", element_type(i), ", ", lanes_of(i), "> a", i, "[", shape_.vectors, "];");
+    open_vectors();
+    for (const std::uint32_t i : loads) {
+      line("load(a", i, "[u], r", i, " + (", offset(i, first_, axes_, shape_.width), "));");
+      elements_[i] = cat("a", i, "[u].at[", lanes_of(i) > 1 ? "j" : "0", "]");
+      is_loaded_[i] = true;
+    }
+    line("}\n}");
+  }
+
+  Result<void> write_elements(std::span<const ValueId> elements) {
+    for (const ValueId value : elements) {
+      TESSERA_TRY(write(value));
+      if (is_kept(value)) line("k", value, "[u][j] = v", value, ";");
+    }
+    return {};
+  }
+
+  /// The parts of all threads of the team; each of them has the total then.
+  Result<void> join_team(const Pass& pass) {
+    for (const ValueId value : pass.reductions) {
+      const std::string name = cat("v", value);
+      line(wide_type(wide(value)), " ", name, " = (", wide_type(wide(value)), ")s", value, ";");
+      TESSERA_TRY(join_lanes(value, name, shape_.is_block ? "16" : "team >> 1"));
+      values_[value] = name;
+      if (!shape_.is_block) continue;
+      line("__shared__ ", wide_type(wide(value)), " parts", value, "[32];");
+      line("if ((rank & 31) == 0) parts", value, "[rank >> 5] = ", name, ";");
+    }
+    if (!shape_.is_block || pass.reductions.empty()) return {};
+    line("__syncthreads();");
+    for (const ValueId value : pass.reductions) {
+      const std::string name = cat("v", value);
+      line(name, " = (rank & 31) < team >> 5 ? parts", value,
+           "[rank & 31] : ", scalar_.neutral(body_[value].opcode, wide(value)), ";");
+      TESSERA_TRY(join_lanes(value, name, "16"));
+    }
+    return {};
+  }
+
+  const RowShape shape_;
+  const std::size_t first_, axes_, last_;
+  std::vector<bool> known_;      ///< by value: kept in registers
+  std::vector<bool> is_loaded_;  ///< by operand
+};
+
+}  // namespace
+
+bool tessera::runtime::cuda::fits_registers(const BoundKernel& bound) {
+  const auto reductions =
+      std::count_if(bound.kernel.body.begin(), bound.kernel.body.end(),
+                    [](const Instruction& i) { return i.kind == InstructionKind::reduction; });
+  return reductions <= 64 && bound.kernel.body.size() <= 400 && row_shape(bound).has_value();
+}
+
+Result<StepProgram> tessera::runtime::cuda::row_program(const BoundKernel& bound) {
+  return RowText(bound, *row_shape(bound)).generate();
+}
