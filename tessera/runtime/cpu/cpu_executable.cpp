@@ -21,9 +21,6 @@ constexpr std::int64_t pieces_per_thread = 4;
 /// Memory that may be used at the same time cannot be shared, and finding out which takes the square of it.
 constexpr std::size_t most_scheduled_steps = 4096;
 
-/// Nanoseconds on one thread: to begin a step, and for a multiply-add or an element.
-constexpr double begin_ns = 300, product_ns = 0.02, element_ns = 0.2, reference_ns = 5;
-
 constexpr std::uint32_t no_work = 0xffffffff;
 
 /// The first error of several threads.
@@ -69,16 +66,17 @@ void CpuExecutable::sizes_changed() {
 
 /// Functions of the caller may not be ready for several threads.
 StepTime CpuExecutable::time_of(const plan::Step& step, double work) const {
+  const MachineCosts& costs = device_->costs();
   switch (step.kind) {
     case plan::StepKind::kernel:
-      return {begin_ns + element_ns * work, true};
+      return {costs.begin_ns + costs.element_ns * work, true};
     case plan::StepKind::library:
-      return {begin_ns + product_ns * work, true};
+      return {costs.begin_ns + costs.product_ns * work, true};
     case plan::StepKind::copy:
-      return {begin_ns, true};
+      return {costs.begin_ns, true};
     case plan::StepKind::call:
-      return {step.card->view != nullptr ? 0 : begin_ns + reference_ns * work,
-              op::find_card(step.card->name) == step.card};
+      return {step.card->view != nullptr ? 0 : costs.begin_ns + costs.reference_ns * work,
+              op::is_in_catalogue(*step.card)};
     case plan::StepKind::function:
       break;
   }

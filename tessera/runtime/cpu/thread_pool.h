@@ -13,10 +13,13 @@
 
 namespace tessera::runtime::cpu {
 
+/// How many threads a pool has: `asked`, or if 0: TESSERA_THREADS, or as many as the machine has.
+[[nodiscard]] unsigned thread_count(unsigned asked = 0);
+
 /// Thread-safe: while one caller's work is running, others do theirs alone.
 class ThreadPool {
  public:
-  /// `threads` with the caller; 0: TESSERA_THREADS, or as many as the machine has.
+  /// `threads` (thread_count) with the caller.
   explicit ThreadPool(unsigned threads = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
