@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "tessera/op/catalogue.h"
 #include "tessera/plan/work.h"
@@ -54,6 +55,7 @@ CpuExecutable::CpuExecutable(std::shared_ptr<CpuDevice> device, plan::PlanRef pl
 void CpuExecutable::sizes_changed() {
   runs_.clear();
   runs_.resize(works().size());
+  plain_.assign(works().size(), {});
   work_of_.assign(plan().steps.size(), no_work);
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     const HostWork& work = works()[i];
@@ -61,6 +63,8 @@ void CpuExecutable::sizes_changed() {
     if (const auto& kernel = step_of(work).kernel) runs_[i].parameters.resize(kernel->slots.size());
   }
 }
+
+void CpuExecutable::addresses_changed() { plain_.assign(works().size(), {}); }
 
 // ---- which steps run side by side
 
@@ -98,8 +102,20 @@ Result<plan::Running> CpuExecutable::running_for(std::span<const std::int64_t> s
 }
 
 Result<void> CpuExecutable::run_works() {
-  if (waves_.empty()) return HostExecutable::run_works();
+  if (waves_.empty()) return is_timed() ? HostExecutable::run_works() : run_in_turn();
   for (const Wave& wave : waves_) TESSERA_TRY(run_wave(wave));
+  return {};
+}
+
+Result<void> CpuExecutable::run_in_turn() {
+  for (std::size_t i = 0; i < plain_.size(); ++i) {
+    const PlainRun& plain = plain_[i];
+    if (plain.code != nullptr) {
+      plain.code(&plain.frame);
+      if (std::exchange(plain_failed_, std::uint8_t{0}) == 0) continue;
+    }
+    TESSERA_TRY(run_any(i));
+  }
   return {};
 }
 
@@ -202,6 +218,9 @@ Result<void> CpuExecutable::run_kernel(CompiledKernel& kernel, StepRun& run, con
   const auto threads = static_cast<std::int64_t>(device_->threads().size());
   if (place.is_one_thread || run.job.points < points_for_threads || threads == 1) {
     kernel.run(run.job, run.parameters, {0, job.items}, scratch_[place.thread]);
+    if (run.job.is_plain && run.copies.empty() && waves_.empty())
+      plain_[static_cast<std::size_t>(&run - runs_.data())] = {run.job.code,
+                                                               plain_frame(run.job, plain_failed_)};
     return {};
   }
   const std::int64_t piece = std::max<std::int64_t>(1, job.items / (threads * pieces_per_thread));

@@ -61,8 +61,9 @@ class ThreadPool {
   std::mutex busy_;
   // The job at hand. It is written while no piece of it can be taken, and read before one is taken: taking
   // succeeds only if the job is still the same.
+  // What threads look at all the time has a cache line of its own.
   alignas(64) std::atomic<std::uint32_t> wake_{0};  ///< the number of the job
-  std::atomic<std::uint32_t> sleeping_{0};
+  alignas(64) std::atomic<std::uint32_t> sleeping_{0};
   std::atomic<Function> function_{nullptr};
   std::atomic<void*> context_{nullptr};
   std::atomic<std::int64_t> items_{0};
