@@ -95,11 +95,11 @@ struct Custom::Card : op::Card {
       op::copy_elements(array, copies.back().array());
       array = copies.back().array();
     }
-    SmallVector<Elements, 4> arguments, results;
-    for (const op::Array& array : dense) arguments.push_back(Elements(array));
-    for (const op::Array& array : to) results.push_back(Elements(array));
+    SmallVector<Elements, 4> read, written;
+    for (const op::Array& array : dense) read.push_back(Elements(array));
+    for (const op::Array& array : to) written.push_back(Elements(array));
     const RunningScope scope;
-    return guarded(name, [&] { options.run(arguments, results); });
+    return guarded(name, [&] { options.run(read, written); });
   }
 
   const CustomOptions options;
