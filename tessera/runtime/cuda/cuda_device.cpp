@@ -69,10 +69,10 @@ class SingleCall {
     for (const cuda::Launch& launch : program.launches) {
       const bool is_kernel = launch.kind == cuda::Launch::Kind::kernel;
       const FunctionRef function = is_kernel ? functions[kernels++] : nullptr;
-      const bool is_empty =
-          is_kernel ? launch.grid.x == 0 || launch.grid.y == 0 || launch.grid.z == 0 : launch.bytes == 0;
-      if (is_empty) continue;
-      TESSERA_TRY(queue(*device_.context(), bound(launch, function), device_.stream()));
+      if (is_empty(launch)) continue;
+      BoundLaunch ready = bound(launch, function);
+      if (launch.product != nullptr) ready.product = TESSERA_TRY(device_.blas()->get(*launch.product));
+      TESSERA_TRY(queue(*device_.context(), ready, device_.stream()));
     }
     return {};
   }
