@@ -11,6 +11,7 @@
 #include "tessera/nn/training_state.h"
 #include "tessera/tensor/compiled.h"
 #include "tessera/tensor/create.h"
+#include "tessera/tensor/custom.h"
 #include "tessera/tensor/dlpack.h"
 #include "tessera/tensor/gradient.h"
 #include "tessera/tensor/graph.h"

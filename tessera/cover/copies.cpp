@@ -15,18 +15,17 @@ using namespace tessera::cover;
 
 namespace {
 
-constexpr std::uint32_t none = 0xffffffff;
-
 std::uint64_t pair_of(std::uint64_t a, std::uint64_t b) { return a << 32 | b; }
 
 /// Numbers from 0 up to `count`, by the group that `group_of` gives each.
 template <class F>
 Grouped grouped(std::size_t count, std::uint32_t groups, F&& group_of) {
-  Grouped out{std::vector<std::uint32_t>(groups + std::size_t{1}, 0), std::vector<std::uint32_t>(count)};
-  for (std::uint32_t i = 0; i < count; ++i) ++out.begin[group_of(i) + 1];
+  // begin[g + 1] first counts group g - 1, then is where the next of group g goes, at last where it ends.
+  Grouped out{std::vector<std::uint32_t>(groups + std::size_t{2}, 0), std::vector<std::uint32_t>(count)};
+  for (std::uint32_t i = 0; i < count; ++i) ++out.begin[group_of(i) + 2];
   std::partial_sum(out.begin.begin(), out.begin.end(), out.begin.begin());
-  std::vector<std::uint32_t> cursor(out.begin.begin(), out.begin.end() - 1);
-  for (std::uint32_t i = 0; i < count; ++i) out.items[cursor[group_of(i)]++] = i;
+  for (std::uint32_t i = 0; i < count; ++i) out.items[out.begin[group_of(i) + 1]++] = i;
+  out.begin.pop_back();
   return out;
 }
 
@@ -35,9 +34,10 @@ std::vector<std::uint32_t> parts_of(const Problem& problem, std::uint32_t& parts
   DisjointSets sets(problem.node_count);
   std::uint32_t left = problem.node_count;
   for (const Edge& edge : problem.edges) left -= sets.join(edge.producer, edge.consumer) ? 1 : 0;
-  for (std::size_t i = 0; i < problem.candidates.size() && left > 1; ++i)
-    for (std::uint32_t node : problem.candidates[i].nodes)
-      left -= sets.join(problem.candidates[i].nodes[0], node) ? 1 : 0;
+  for (std::size_t i = 0; i < problem.candidates.size() && left > 1; ++i) {
+    const auto& nodes = problem.candidates[i].nodes;
+    for (std::size_t k = 1; k < nodes.size(); ++k) left -= sets.join(nodes[0], nodes[k]) ? 1 : 0;
+  }
   std::vector<std::uint32_t> part(problem.node_count);
   parts = 0;
   for (std::uint32_t node = 0; node < problem.node_count; ++node) {
@@ -68,19 +68,22 @@ bool Copies::split() {
   edges_ = grouped(problem_.edges.size(), parts,
                    [&](std::uint32_t i) { return part[problem_.edges[i].producer]; });
   local_.resize(part.size());
-  for (std::uint32_t p = 0; p < parts; ++p)
-    for (std::uint32_t i = 0; i < nodes_[p].size(); ++i) local_[nodes_[p][i]] = i;
+  for (std::uint32_t i = 0; i < nodes_.items.size(); ++i)
+    local_[nodes_.items[i]] = i - nodes_.begin[part[nodes_.items[i]]];
   return true;
 }
 
 void Copies::find_kinds() {
   SequenceTable kinds;
   std::vector<std::uint64_t> words;
+  std::vector<std::uint64_t> last;
   for (std::uint32_t p = 0; p < nodes_.size(); ++p) {
     encode(p, words);
-    const std::uint32_t kind = kinds.intern(words);
+    // Copies mostly come one after the other: equality finds them faster than a hash.
+    const std::uint32_t kind = words == last ? kind_of_.back() : kinds.intern(words);
     if (kind == first_of_.size()) first_of_.push_back(p);
     kind_of_.push_back(kind);
+    words.swap(last);
   }
 }
 

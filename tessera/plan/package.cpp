@@ -107,7 +107,8 @@ Result<void> check_header(const Header& header, std::string_view file) {
 /// The first call of something that only this process knows.
 Result<void> check_calls(const Plan& plan) {
   const auto check = [](std::string_view name, const op::Card* card, const ir::Span& at) -> Result<void> {
-    if (op::find_card(name) != nullptr && (card == nullptr || op::find_card(name) == card)) return {};
+    if (card == nullptr) card = op::find_card(name);
+    if (card != nullptr && op::is_in_catalogue(*card)) return {};
     return Error(ErrorCode::unsupported,
                  cat("the plan cannot be saved: '", printable(name),
                      "' is a function of this process and not an op of the catalogue"),

@@ -123,7 +123,8 @@ class Cases {
       std::memset(garbage.array().data, 0x5a, garbage.byte_size());
       c.results.emplace_back(garbage.array(), misalignment);
     }
-    auto program = runtime::cuda::call_program(call, Case::arrays(c.inputs), Case::arrays(c.results));
+    auto program = runtime::cuda::call_program(call, Case::arrays(c.inputs), Case::arrays(c.results),
+                                               runtime::cuda::Products::by_kernels);
     EXPECT_TRUE(program) << c.text << ": " << program.error().to_text();
     if (program) c.program = *std::move(program);
   }

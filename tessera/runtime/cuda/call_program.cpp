@@ -59,12 +59,13 @@ Result<StepProgram> tessera::runtime::cuda::call_program(const op::CallInfo& cal
     return program_of_kernel(*kernel, inputs, results);
   if (products == Products::by_library)
     if (auto program = library_product(call, inputs, results)) return *std::move(program);
-  if (call.card().decompose != nullptr && !has_op_program(call.card()))
-    return parts_program(call, inputs, results,
-                         [products](const op::CallInfo& part, std::span<const op::Array> from,
-                                    std::span<const op::Array> to) {
-                           return call_program(part, from, to, products);
-                         });
+  if (call.card().decompose != nullptr && !has_op_program(call.card())) {
+    const auto of_part = [products](const op::CallInfo& part, std::span<const op::Array> in,
+                                    std::span<const op::Array> out) {
+      return call_program(part, in, out, products);
+    };
+    return parts_program(call, inputs, results, of_part);
+  }
   return op_program(call, inputs, results);
 }
 

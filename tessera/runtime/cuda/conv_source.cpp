@@ -142,17 +142,17 @@ Result<void> runtime::cuda::write_conv(const op::CallInfo& call, ProgramWriter& 
   }
   const Operand x = program.dense(program.input(0)), w = program.dense(program.input(1));
   const Convolution c = TESSERA_TRY(convolution_of(call, x, y, w, op::spatial(call.input(1).shape)));
-  Product product{.name = "conv",
-                  .dtype = y.dtype,
-                  .width = c.width(),
-                  .batches = c.groups,
-                  .rows = c.small_channels(),
-                  .columns = c.images() * c.window.positions,
-                  .depth = c.large_channels() * c.window.taps,
-                  .prepare = nothing,
-                  .load_a = conv_load_a,
-                  .load_b = conv_load_b,
-                  .store = call.has_input(2) ? conv_store_with_bias : conv_store};
+  TiledProduct product{.name = "conv",
+                       .dtype = y.dtype,
+                       .width = c.width(),
+                       .batches = c.groups,
+                       .rows = c.small_channels(),
+                       .columns = c.images() * c.window.positions,
+                       .depth = c.large_channels() * c.window.taps,
+                       .prepare = nothing,
+                       .load_a = conv_load_a,
+                       .load_b = conv_load_b,
+                       .store = call.has_input(2) ? conv_store_with_bias : conv_store};
   product.describe = [&](KernelWriter& kernel) {
     kernel.prelude(seen_text).pointer("const T", "x", x.memory).pointer("const T", "w", w.memory);
     kernel.pointer("T", "y", y.memory);
@@ -172,18 +172,18 @@ Result<void> runtime::cuda::write_conv_weight_gradient(const op::CallInfo& call,
   }
   const Operand x = program.dense(program.input(0)), dy = program.dense(program.input(1));
   const Convolution c = TESSERA_TRY(convolution_of(call, x, dy, dw, call.shape("kernel")));
-  Product product{.name = "conv_weight_gradient",
-                  .dtype = dw.dtype,
-                  .width = c.width(),
-                  .batches = c.groups,
-                  .rows = c.small_channels(),
-                  .columns = c.large_channels() * c.window.taps,
-                  .depth = c.images() * c.window.positions,
-                  .prepare = nothing,
-                  .load_a = weights_load_a,
-                  .load_b = weights_load_b,
-                  .store = weights_store,
-                  .b_by_depth = true};
+  TiledProduct product{.name = "conv_weight_gradient",
+                       .dtype = dw.dtype,
+                       .width = c.width(),
+                       .batches = c.groups,
+                       .rows = c.small_channels(),
+                       .columns = c.large_channels() * c.window.taps,
+                       .depth = c.images() * c.window.positions,
+                       .prepare = nothing,
+                       .load_a = weights_load_a,
+                       .load_b = weights_load_b,
+                       .store = weights_store,
+                       .b_by_depth = true};
   product.describe = [&](KernelWriter& kernel) {
     kernel.prelude(seen_text).pointer("const T", "x", x.memory).pointer("const T", "dy", dy.memory);
     kernel.pointer("T", "dw", dw.memory);

@@ -70,9 +70,10 @@ class SingleCall {
       const bool is_kernel = launch.kind == cuda::Launch::Kind::kernel;
       const FunctionRef function = is_kernel ? functions[kernels++] : nullptr;
       if (is_empty(launch)) continue;
-      BoundLaunch ready = bound(launch, function);
-      if (launch.product != nullptr) ready.product = TESSERA_TRY(device_.blas()->get(*launch.product));
-      TESSERA_TRY(queue(*device_.context(), ready, device_.stream()));
+      BoundLaunch next = bound(launch, function);
+      if (next.kind == BoundLaunch::Kind::product)
+        next.product = TESSERA_TRY(device_.blas()->get(*launch.product));
+      TESSERA_TRY(queue(*device_.context(), next, device_.stream()));
     }
     return {};
   }

@@ -53,18 +53,18 @@ Result<void> runtime::cuda::write_matmul(const op::CallInfo&, ProgramWriter& pro
   const Walk walk = joined_walk(
       batch, {op::broadcast_layout(a_batch, batch).strides, op::broadcast_layout(b_batch, batch).strides});
   const std::size_t a_last = a.rank() - 1, b_last = b.rank() - 1;
-  Product product{.name = "matmul",
-                  .dtype = y.dtype,
-                  .batches = walk.points(),
-                  .rows = a.shape[a_last - 1],
-                  .columns = b.shape[b_last],
-                  .depth = a.shape[a_last],
-                  .prepare = prepare,
-                  .load_a = load_a,
-                  .load_b = load_b,
-                  .store = store,
-                  .a_by_depth = a.strides[a_last] == 1,
-                  .b_by_depth = b.strides[b_last] != 1};
+  TiledProduct product{.name = "matmul",
+                       .dtype = y.dtype,
+                       .batches = walk.points(),
+                       .rows = a.shape[a_last - 1],
+                       .columns = b.shape[b_last],
+                       .depth = a.shape[a_last],
+                       .prepare = prepare,
+                       .load_a = load_a,
+                       .load_b = load_b,
+                       .store = store,
+                       .a_by_depth = a.strides[a_last] == 1,
+                       .b_by_depth = b.strides[b_last] != 1};
   const bool fits = is_small(a) && is_small(b) && Walk{{y.size()}, {}}.is_small();
   product.width = fits ? IndexWidth::narrow : IndexWidth::wide;
   product.describe = [&](KernelWriter& kernel) {

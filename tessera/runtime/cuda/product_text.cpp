@@ -120,7 +120,7 @@ constexpr std::string_view join_begin = R"(
     for (I part = 0; part < parts; ++part) sum = add(sum, part_sums[part * items + at]);
 )";
 
-KernelWriter kernel_of(const Product& product, std::string_view suffix, const Parts& parts,
+KernelWriter kernel_of(const TiledProduct& product, std::string_view suffix, const Parts& parts,
                        const Memory& part_sums) {
   KernelWriter kernel(cat("tessera_", product.name, suffix), product.width,
                       element_text(product.dtype, Precision::narrow));
@@ -140,7 +140,7 @@ std::int64_t sum_bytes(ir::Dtype dtype) { return ir::size_of(dtype) == 8 ? 8 : 4
 
 }  // namespace
 
-void runtime::cuda::write_product(ProgramWriter& program, const Product& product) {
+void runtime::cuda::write_product(ProgramWriter& program, const TiledProduct& product) {
   const std::int64_t sums = product.batches * product.rows * product.columns;
   const bool by_tiles = product.rows >= narrow_side && product.columns >= narrow_side;
   const std::int64_t row_tiles = (product.rows + tile - 1) / tile,

@@ -12,7 +12,7 @@ namespace tessera::runtime::cuda {
 
 /// sum over k of a[m, k] * b[k, n], for each batch. The texts are statements that see `batch`, `rows`,
 /// `columns`, `depth` and what `describe` lists.
-struct Product {
+struct TiledProduct {
   std::string name;  ///< of the op
   ir::Dtype dtype = ir::Dtype::f32;
   IndexWidth width = IndexWidth::narrow;
@@ -27,6 +27,6 @@ struct Product {
 };
 
 /// Sums of f16, bf16 and f32 are of f32; a depth that is cut into parts is cut by the sizes alone.
-void write_product(ProgramWriter& program, const Product& product);
+void write_product(ProgramWriter& program, const TiledProduct& product);
 
 }  // namespace tessera::runtime::cuda

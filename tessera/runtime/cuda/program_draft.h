@@ -34,6 +34,7 @@ class ProgramDraft {
 
   /// Appends a launch over the memory of this program.
   void append(Launch launch) { out_.launches.push_back(std::move(launch)); }
+
   /// Whether scratch memory could take the place of result `i`: it is a whole array and lies as the result
   /// does, and the result lies in no input.
   [[nodiscard]] bool can_become_result(const ProgramArray& from, std::size_t i) const;
