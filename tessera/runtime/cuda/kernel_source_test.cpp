@@ -1,7 +1,7 @@
 #include "tessera/runtime/cuda/kernel_source.h"
 
-#include <chrono>
 #include <deque>
+#include <limits>
 #include <set>
 
 #include "tessera/base/text.h"
@@ -67,7 +67,8 @@ class KernelSourceTest : public ::testing::Test {
         misalignment);
   }
 
-  void run_all() {
+  /// NVRTC sees every `shown`th source: where they differ by one operation, some tell enough.
+  void run_all(std::size_t shown = 1) {
     std::vector<StepProgram> programs;
     for (const Case& one : cases_) programs.push_back(one.program);
     Emulator emulator;
@@ -75,7 +76,7 @@ class KernelSourceTest : public ::testing::Test {
     ASSERT_TRUE(compiled) << compiled.error().to_text();
     for (const Case& one : cases_)
       for (const ThreadOrder order : {ThreadOrder::forward, ThreadOrder::backward}) run(emulator, one, order);
-    show_to_nvrtc(programs);
+    show_to_nvrtc(programs, shown);
   }
 
   std::deque<Case> cases_;
@@ -97,13 +98,13 @@ class KernelSourceTest : public ::testing::Test {
     }
   }
 
-  static void show_to_nvrtc(const std::vector<StepProgram>& programs) {
+  static void show_to_nvrtc(const std::vector<StepProgram>& programs, std::size_t shown) {
     if (!why_no_nvrtc().empty()) return;
     std::set<std::string> seen;
     std::size_t number = 0;
     for (const StepProgram& program : programs)
       for (const Launch& launch : program.launches) {
-        if (!seen.insert(launch.source->text).second) continue;
+        if (!seen.insert(launch.source->text).second || seen.size() % shown != 0) continue;
         const auto taken = check_by_nvrtc(*launch.source, ++number % 2 == 0 ? "sm_80" : "sm_90");
         ASSERT_TRUE(taken) << taken.error().to_text();
       }
@@ -303,6 +304,203 @@ TEST_F(KernelSourceTest, NumbersAreRoundedAsTheHostRoundsThem) {
         0, parameters);
   }
   run_all();
+}
+
+// ---- every operation on numbers at the edges
+
+std::vector<double> edges(Dtype dtype) {
+  constexpr double infinity = std::numeric_limits<double>::infinity(),
+                   nan = std::numeric_limits<double>::quiet_NaN();
+  if (ir::is_float(dtype))
+    return {0.0,  -0.0,   1.0,   -1.0, 0.5,  -0.5,  1.5,      2.5,       -2.5,
+            7.25, 100.75, 1e-40, 6e4,  3e38, -1e10, infinity, -infinity, nan};
+  return {0,      1,      -1, 2, -2, 7, -7, 63, 64, 100, 127, -128, 32767, 2147483647.0, -2147483648.0,
+          9.2e18, -9.2e18};
+}
+
+/// All pairs of edges as two arrays.
+std::vector<op::HostTensor> pairs_of_edges(Dtype dtype) {
+  const std::vector<double> numbers = edges(dtype);
+  std::vector<double> first, second;
+  for (const double a : numbers)
+    for (const double b : numbers) {
+      first.push_back(a);
+      second.push_back(b);
+    }
+  const auto count = static_cast<std::int64_t>(first.size());
+  std::vector<op::HostTensor> out;
+  for (const auto& side : {first, second}) {
+    const auto wide = op::HostTensor::of<double>(Dtype::f64, {count}, side);
+    out.push_back(value_or_throw(op::HostTensor::allocate(dtype, {count})));
+    op::copy_elements(wide.array(), out.back().array());
+  }
+  return out;
+}
+
+/// A kernel of one operation of as many arrays of `from` as it has operands.
+Kernel kernel_of(ScalarOpcode opcode, Dtype from, Dtype to) {
+  Kernel out;
+  const std::size_t count = ir::info(opcode).arity;
+  out.input_count = 2;
+  out.output_count = 1;
+  out.outer_axes = 1;
+  out.fixed_sizes = {-1};
+  for (std::uint32_t i = 0; i < 3; ++i)
+    out.operands.push_back({i < 2 ? from : to, i, {Start()}, {{0, 0, 1}}, {}, false});
+  out.body.push_back({InstructionKind::load, {}, from, 0, {}, 0});
+  out.body.push_back({InstructionKind::load, {}, from, 1, {}, 0});
+  Instruction operation{
+      InstructionKind::operation, opcode, to, 0, {0, count > 1 ? 1u : no_value, no_value}, 0};
+  if (count == 3) operation.operands = {0, 1, 1};
+  if (opcode == ScalarOpcode::select) {
+    out.body.push_back(
+        {InstructionKind::operation, ScalarOpcode::ne, Dtype::boolean, 0, {0, 1, no_value}, 0});
+    operation.operands = {2, 0, 1};
+  }
+  if (opcode != ScalarOpcode::cast && opcode != ScalarOpcode::bitcast && to != Dtype::boolean)
+    operation.dtype = wide_dtype(from);
+  out.body.push_back(operation);
+  auto last = static_cast<ValueId>(out.body.size() - 1);
+  if (operation.dtype != to) {
+    out.body.push_back(
+        {InstructionKind::operation, ScalarOpcode::cast, to, 0, {last, no_value, no_value}, 0});
+    ++last;
+  }
+  out.stores.push_back({2, last});
+  return out;
+}
+
+bool is_for(ScalarOpcode opcode, Dtype dtype) {
+  using enum ScalarOpcode;
+  const bool is_bits = opcode == bit_and || opcode == bit_or || opcode == bit_xor || opcode == bit_not;
+  if (dtype == Dtype::boolean) return is_bits || opcode == eq || opcode == ne || opcode == select;
+  if (is_bits || opcode == shl || opcode == shr || opcode == popcount) return !ir::is_float(dtype);
+  const bool is_any = opcode <= max || opcode == neg || opcode == abs || opcode == sign || opcode == select ||
+                      opcode == fma || opcode == fmod || opcode == pow;
+  return is_any || ir::is_float(dtype);
+}
+
+class EdgesTest : public KernelSourceTest {
+ protected:
+  void add_edges(ScalarOpcode opcode, Dtype from, Dtype to, double tolerance) {
+    const Kernel kernel = kernel_of(opcode, from, to);
+    const auto inputs = pairs_of_edges(from);
+    const std::vector<op::HostTensor> expected{
+        value_or_throw(op::HostTensor::allocate(to, inputs[0].shape()))};
+    Scratch scratch;
+    ASSERT_TRUE(kernel::run(Interpreter(kernel), arrays_of(inputs), arrays_of(expected), {}, scratch));
+    add(cat(ir::to_string(opcode), " of ", from, " to ", to), kernel, arrays_of(inputs), expected, tolerance);
+  }
+};
+
+TEST_F(EdgesTest, EveryOperationHasTheReferencesValues) {
+  for (std::size_t i = 0; i < ir::scalar_opcode_count; ++i) {
+    const auto opcode = static_cast<ScalarOpcode>(i);
+    if (opcode == ScalarOpcode::cast || opcode == ScalarOpcode::bitcast) continue;
+    for (const Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::i64, Dtype::u64, Dtype::i8, Dtype::boolean})
+      if (is_for(opcode, dtype))
+        add_edges(opcode, dtype, ir::info(opcode).makes_boolean ? Dtype::boolean : dtype,
+                  dtype == Dtype::f32   ? 1e-6
+                  : dtype == Dtype::f64 ? 1e-14
+                                        : 0);
+  }
+  run_all(3);
+}
+
+TEST_F(EdgesTest, EveryConversionHasTheReferencesValues) {
+  for (const Dtype from : ir::all_dtypes())
+    for (const Dtype to : ir::all_dtypes())
+      if (from != to) add_edges(ScalarOpcode::cast, from, to, 0);
+  const std::pair<Dtype, Dtype> same_bits[] = {
+      {Dtype::f32, Dtype::i32}, {Dtype::f32, Dtype::u32}, {Dtype::i32, Dtype::f32}, {Dtype::u32, Dtype::f32},
+      {Dtype::f64, Dtype::i64}, {Dtype::i64, Dtype::f64}, {Dtype::u64, Dtype::f64}, {Dtype::f64, Dtype::u64},
+      {Dtype::i32, Dtype::u32}, {Dtype::i64, Dtype::u64}};
+  for (const auto& [from, to] : same_bits) add_edges(ScalarOpcode::bitcast, from, to, 0);
+  run_all(3);
+}
+
+// ---- what runs cannot show here
+
+TEST_F(KernelSourceTest, AResultMayStandInPlaceOfAnInput) {
+  for (const char* shape : {"40, 500", "3, 70001", "30000, 4"}) {
+    const std::string t = tensor("f32", shape);
+    for (const char* axis : {"0", "1"}) {
+      const auto function = parsed(cat("func f(x: ", t, ") {\n  s: ", t, " = softmax(x) {axis = ", axis,
+                                       "}\n  y: ", t, " = sin(s)\n  return y\n}"));
+      const auto inputs = random_inputs(*function, 2);
+      const auto expected = value_or_throw(op::interpret(*function, inputs));
+      const GuardedArray both(inputs[0].array());
+      const std::vector<op::Array> arrays{both.array()};
+      const StepProgram program =
+          value_or_throw(kernel_program(value_or_throw(build(*function)), arrays, arrays));
+      Emulator emulator;
+      ASSERT_TRUE(emulator.compile({&program, 1}));
+      ASSERT_TRUE(emulator.run(program, arrays, arrays));
+      op::HostTensor got = value_or_throw(op::HostTensor::allocate(Dtype::f32, expected[0].shape()));
+      op::copy_elements(both.array(), got.array());
+      EXPECT_LE(difference(got, expected[0]), 3e-6) << t << " along " << axis;
+    }
+  }
+}
+
+op::Array imagined(Dtype dtype, const op::Extents& shape, std::uintptr_t address) {
+  return {dtype, op::contiguous(shape), reinterpret_cast<std::byte*>(address)};
+}
+
+TEST(KernelSource, SourcesDoNotDependOnSizes) {
+  const auto text_at = [](const char* body, std::int64_t rows, std::int64_t columns) {
+    const Kernel kernel =
+        built(cat("func f[N, M](x: f32[N, M]) {\n  y: f32[N, M] = ", body, "(x)\n  return y\n}"));
+    const std::vector<op::Array> in{imagined(Dtype::f32, {rows, columns}, 1 << 20)};
+    const std::vector<op::Array> out{imagined(Dtype::f32, {rows, columns}, 1 << 30)};
+    return value_or_throw(kernel_program(kernel, in, out)).launches.at(0).source->text;
+  };
+  EXPECT_EQ(text_at("tanh", 3, 5), text_at("tanh", 1000, 70001));
+  EXPECT_EQ(text_at("softmax", 3, 4096), text_at("softmax", 100, 2048));
+  EXPECT_EQ(text_at("softmax", 3, 16), text_at("softmax", 100000, 128));
+}
+
+TEST(KernelSource, ArraysOfMoreThanTwoBillionElementsHaveWideIndices) {
+  if (const std::string why = why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  for (const char* body : {"tanh(x)", "softmax(x)", "softmax(x) {axis = 0}"}) {
+    const Kernel kernel =
+        built(cat("func f[N, M](x: f32[N, M]) {\n  y: f32[N, M] = ", body, "\n  return y\n}"));
+    const op::Extents shape{3'000'000, 4096};
+    const StepProgram program =
+        value_or_throw(kernel_program(kernel, std::vector{imagined(Dtype::f32, shape, 1 << 20)},
+                                      std::vector{imagined(Dtype::f32, shape, 1ULL << 40)}));
+    const Source& source = *program.launches.at(0).source;
+    EXPECT_NE(source.text.find("typedef long long index"), std::string::npos);
+    const auto taken = check_by_nvrtc(source, "sm_90");
+    EXPECT_TRUE(taken) << taken.error().to_text();
+  }
+}
+
+TEST(KernelSource, AThousandInstructionsAreOneShortSource) {
+  if (const std::string why = why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  std::string text = "func f(x: f32[1024]) {\n  a0: f32[1024] = add(x, $0:f32)\n";
+  for (int i = 1; i < 1000; ++i) text += cat("  a", i, ": f32[1024] = add(a", i - 1, ", $", i, ":f32)\n");
+  const Kernel kernel = built(text + "  return a999\n}");
+  const StepProgram program =
+      value_or_throw(kernel_program(kernel, std::vector{imagined(Dtype::f32, {1024}, 1 << 20)},
+                                    std::vector{imagined(Dtype::f32, {1024}, 1 << 30)}));
+  ASSERT_EQ(program.launches.size(), 1u);
+  EXPECT_LT(program.launches[0].source->text.size(), 120'000u);
+  const auto taken = check_by_nvrtc(*program.launches[0].source, "sm_90");
+  EXPECT_TRUE(taken) << taken.error().to_text();
+}
+
+TEST(KernelSource, MoreArgumentsThanALaunchTakesAreAnError) {
+  std::string params, text;
+  for (int i = 0; i < 5000; ++i) {
+    params += cat(i == 0 ? "" : ", ", "x", i, ": f32[8]");
+    text += cat("  a", i, ": f32[8] = add(", i == 0 ? "x0" : cat("a", i - 1), ", x", i, ")\n");
+  }
+  const Kernel kernel = built(cat("func f(", params, ") {\n", text, "  return a4999\n}"));
+  std::vector<op::Array> inputs(5000, imagined(Dtype::f32, {8}, 1 << 20));
+  const auto program = kernel_program(kernel, inputs, std::vector{imagined(Dtype::f32, {8}, 1 << 30)});
+  ASSERT_FALSE(program);
+  EXPECT_NE(program.error().to_text().find("bytes of arguments"), std::string::npos);
 }
 
 }  // namespace
