@@ -18,7 +18,7 @@ void tessera::cli::add_print(Commands& commands) {
   };
   auto options = std::make_shared<Options>();
   const auto run = [options]() -> Result<Answer> {
-    const std::string text = TESSERA_TRY(read_text(options->file));
+    const std::string text = TESSERA_TRY(read_ir_text(options->file));
     const auto node = TESSERA_TRY(ir::parse(text, {.file = shown(options->file)}));
     if (options->verify) {
       const auto errors = op::validate(*node);

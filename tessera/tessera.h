@@ -18,5 +18,6 @@
 #include "tessera/tensor/io.h"
 #include "tessera/tensor/ops.h"
 #include "tessera/tensor/region.h"
+#include "tessera/tensor/saved_plan.h"
 #include "tessera/tensor/scope.h"
 #include "tessera/tensor/tensor.h"
