@@ -7,6 +7,7 @@
 #include "tessera/op/catalogue.h"
 #include "tessera/runtime/call_function.h"
 #include "tessera/runtime/cuda/kernel_source.h"
+#include "tessera/runtime/cuda/loop_source.h"
 #include "tessera/runtime/cuda/op_source.h"
 #include "tessera/runtime/cuda/program_draft.h"
 
@@ -62,6 +63,7 @@ Result<StepProgram> tessera::runtime::cuda::step_program(const plan::Step& step,
                                                          std::span<const op::Array> results) {
   if (step.kind == plan::StepKind::copy) return copy_program(inputs[0], results[0]);
   if (call != nullptr) return call_program(*call, inputs, results);
+  if (step.kind == plan::StepKind::function) return loop_program(*step.function, inputs, results);
   if (step.kernel == nullptr)
     return Error(ErrorCode::unsupported, cat("'", step.name(), "' does not run on this device yet"));
   StepProgram out = TESSERA_TRY(program_of_kernel(*step.kernel, inputs, results));
