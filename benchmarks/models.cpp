@@ -13,10 +13,8 @@ class NoTiles final : public pattern::TileSource {
   [[nodiscard]] Result<void> list(const pattern::Graph&, pattern::CandidateList&) const override {
     return {};
   }
-  [[nodiscard]] pattern::Tile describe(const pattern::Graph&, const pattern::CandidateList&,
-                                       std::size_t) const override {
-    return {};
-  }
+  void describe(const pattern::Graph&, const pattern::CandidateList&, std::size_t,
+                pattern::Tile&) const override {}
   [[nodiscard]] std::string name_of(const pattern::CandidateList&, std::size_t) const override { return ""; }
 };
 

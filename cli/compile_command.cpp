@@ -8,7 +8,7 @@
 #include "cli/pass_report.h"
 #include "cli/program_file.h"
 #include "tessera/compile/package.h"
-#include "tessera/compile/plan_function.h"
+#include "tessera/compile/plan_program.h"
 #include "tessera/engine/devices.h"
 #include "tessera/ir/print.h"
 
@@ -25,48 +25,53 @@ struct Options : CompileOptions {
 
 using Dumps = std::vector<std::pair<std::string, std::string>>;
 
-/// Each once: some passes run twice.
-std::string pass_names() {
-  std::vector<std::string_view> names;
-  for (const compiler::Pass& pass : compiler::all_passes())
-    if (std::find(names.begin(), names.end(), pass.name) == names.end()) names.push_back(pass.name);
-  return join(names, ", ");
-}
-
-Result<void> check_passes(const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    bool is_known = false;
-    for (const compiler::Pass& pass : compiler::all_passes()) is_known = is_known || pass.name == name;
-    if (!is_known)
-      return Error(ErrorCode::not_found, cat("--dump-after: there is no pass '", printable(name),
-                                             "'; the passes are ", pass_names()));
-  }
-  return {};
+void write_dumps(JsonWriter& json, const Dumps& dumps) {
+  json.key("dumps").begin_array();
+  for (const auto& [name, text] : dumps)
+    json.begin_object().member("after", name).member("function", text).end_object();
+  json.end_array();
 }
 
 void print_dumps(const Dumps& dumps) {
   for (const auto& [name, text] : dumps) std::printf("# after %s\n%s\n", name.c_str(), text.c_str());
 }
 
-Result<void> write_plan(const NamedProgram& program, compiler::PipelineOptions pipeline,
-                        const Options& options) {
+/// What was written, part by part.
+void print_written(const compiler::PlannedProgram& planned, const Options& options, const Dumps& dumps) {
+  JsonWriter json(JsonWriter::Style::indented);
+  json.begin_object().member("file", options.output).member("device", options.device);
+  json.member("data_dependent_sizes", plan::data_dependent_sizes(planned.program)).key("parts").begin_array();
+  for (const compiler::Planned& part : planned.parts) {
+    json.begin_object().member("steps", part.plan->steps.size());
+    write_passes(json, {part.function, part.passes});
+    json.end_object();
+  }
+  json.end_array();
+  write_dumps(json, dumps);
+  std::printf("%s\n", json.end_object().text().c_str());
+}
+
+Result<compiler::PlannedProgram> write_plan(const NamedProgram& program, compiler::PipelineOptions pipeline,
+                                            const Options& options) {
   const auto device = TESSERA_TRY(engine::find_device(options.device));
   auto planned = TESSERA_TRY(
-      compiler::plan_function(program.function, device->target(), {.pipeline = std::move(pipeline)}));
-  return plan::save(
-      compiler::package(*program.function, std::move(planned.plan), options.device, program.outputs),
-      options.output);
+      compiler::plan_program(program.function, device->target(), {.pipeline = std::move(pipeline)}));
+  TESSERA_TRY(
+      plan::save(compiler::package(*program.function, planned.program, options.device, program.outputs),
+                 options.output));
+  return planned;
 }
 
 Result<Answer> run_compile(const Options& options) {
   TESSERA_TRY(engine::find_device(options.device));
-  if (is_description(options.file)) {
-    if (!options.output.empty())
-      return Error(ErrorCode::unsupported, "-o: a graph description is not saved as a plan");
+  if (is_description(options.file) && options.output.empty())
     return compile_description(options, options.device);
+  for (const std::string& name : options.dump_after) {
+    const auto known = compiler::check_pass_name(name);
+    if (!known) return Error(known.error().code(), cat("--dump-after: ", known.error().message()));
   }
-  TESSERA_TRY(check_passes(options.dump_after));
-  const NamedProgram program = TESSERA_TRY(read_program(options.file));
+  const NamedProgram program =
+      TESSERA_TRY(read_program(options.file, {.name = options.function, .last_of_several = true}));
   compiler::PipelineOptions pipeline = pipeline_options(options);
   Dumps dumps;
   pipeline.after = [&](const compiler::Pass& pass, const ir::Function& after) {
@@ -74,9 +79,14 @@ Result<Answer> run_compile(const Options& options) {
     if (std::find(wanted.begin(), wanted.end(), pass.name) != wanted.end())
       dumps.emplace_back(pass.name, ir::print(after));
   };
+  pipeline.after_plan = [&](std::string_view pass, const plan::Plan& after) {
+    const auto& wanted = options.dump_after;
+    if (std::find(wanted.begin(), wanted.end(), pass == "lower" ? "tile" : pass) != wanted.end())
+      dumps.emplace_back(pass, plan::to_text(after));
+  };
   if (!options.output.empty()) {
-    TESSERA_TRY(write_plan(program, std::move(pipeline), options));
-    print_dumps(dumps);
+    const auto planned = TESSERA_TRY(write_plan(program, std::move(pipeline), options));
+    options.json ? print_written(planned, options, dumps) : print_dumps(dumps);
     return Answer::yes;
   }
   const auto outcome = TESSERA_TRY(compiler::run_passes(program.function, pipeline));
@@ -87,10 +97,8 @@ Result<Answer> run_compile(const Options& options) {
   JsonWriter json(JsonWriter::Style::indented);
   json.begin_object();
   write_passes(json, outcome);
-  json.key("dumps").begin_array();
-  for (const auto& [name, text] : dumps)
-    json.begin_object().member("after", name).member("function", text).end_object();
-  json.end_array().member("function", ir::print(*outcome.function)).end_object();
+  write_dumps(json, dumps);
+  json.member("function", ir::print(*outcome.function)).end_object();
   std::printf("%s\n", json.text().c_str());
   return Answer::yes;
 }
@@ -100,7 +108,10 @@ Result<Answer> run_compile(const Options& options) {
 void tessera::cli::add_options(CLI::App& command, CompileOptions& options) {
   command.add_option("FILE", options.file, "a function as IR text (- for standard input), or a model.onnx")
       ->required();
-  command.add_option("--disable", options.disabled, cat("leave a pass out: ", pass_names()))
+  command.add_option("--function", options.function, "which function of a module; the last if not given");
+  command
+      .add_option("--disable", options.disabled,
+                  cat("leave a pass out: ", join(compiler::pass_names(), ", ")))
       ->allow_extra_args(false);
   command
       .add_option("--floats", options.floats,

@@ -19,6 +19,22 @@ using description::Unit;
 
 namespace {
 
+struct Checked {
+  description::Report problems;
+  std::shared_ptr<const Program> program;  ///< null if it is not valid
+};
+
+Result<Checked> read_checked(const std::string& path) {
+  std::string text = TESSERA_TRY(read_text(path));
+  auto reading = TESSERA_TRY(description::read_description(shown(path), std::move(text)));
+  auto validation = description::validate(
+      std::make_shared<const description::Description>(std::move(reading.description)), nullptr);
+  Checked out{std::move(reading.problems), std::move(validation.program)};
+  out.problems.add(std::move(validation.report));
+  if (!out.problems.ok()) out.program = nullptr;
+  return out;
+}
+
 /// A description that is valid, and what each group of it becomes.
 struct Compiled {
   std::shared_ptr<const Program> program;
@@ -118,6 +134,19 @@ void print_json(const Compiled& compiled) {
 
 }  // namespace
 
+Result<NamedProgram> tessera::cli::read_description_program(const std::string& path) {
+  Checked checked = TESSERA_TRY(read_checked(path));
+  if (checked.program == nullptr)
+    return Error(ErrorCode::invalid_argument,
+                 cat("the description is not valid\n", checked.problems.to_text()), {shown(path), 0, 0});
+  auto launch = description::whole_launch(*checked.program);
+  if (!launch) return std::move(launch).error().at({shown(path), 0, 0});
+  NamedProgram out{.function = launch->function};
+  for (const std::uint32_t buffer : launch->results)
+    out.outputs.push_back(checked.program->graph.buffers[buffer].name);
+  return out;
+}
+
 bool tessera::cli::is_description(const std::string& path) {
   constexpr std::string_view ending = ".json";
   return path.size() > ending.size() && path.ends_with(ending);
@@ -125,16 +154,12 @@ bool tessera::cli::is_description(const std::string& path) {
 
 Result<Answer> tessera::cli::compile_description(const CompileOptions& options, const std::string& device) {
   const auto target = TESSERA_TRY(engine::find_device(device));
-  std::string text = TESSERA_TRY(read_text(options.file));
-  auto reading = TESSERA_TRY(description::read_description(shown(options.file), std::move(text)));
-  auto validation = description::validate(
-      std::make_shared<const description::Description>(std::move(reading.description)), nullptr);
-  reading.problems.add(std::move(validation.report));
-  if (!reading.problems.ok() || validation.program == nullptr) {
-    std::fprintf(stderr, "%s", reading.problems.to_text().c_str());
+  Checked checked = TESSERA_TRY(read_checked(options.file));
+  if (checked.program == nullptr) {
+    std::fprintf(stderr, "%s", checked.problems.to_text().c_str());
     return Answer::no;
   }
-  const Compiled compiled = TESSERA_TRY(compile(std::move(validation.program), options, target->target()));
+  const Compiled compiled = TESSERA_TRY(compile(std::move(checked.program), options, target->target()));
   options.json ? print_json(compiled) : print_text(compiled);
   return Answer::yes;
 }

@@ -5,11 +5,16 @@
 
 #include "cli/command.h"
 #include "cli/compile_options.h"
+#include "cli/program_file.h"
 
 namespace tessera::cli {
 
 /// Whether a file is taken for a description: its name ends in .json.
 [[nodiscard]] bool is_description(const std::string& path);
+
+/// A description that is op nodes alone, as a function of its buffers. An error says what is not valid, or
+/// what it has beside ops.
+[[nodiscard]] Result<NamedProgram> read_description_program(const std::string& path);
 
 /// Prints what runs at each level: groups of op nodes with the plans a device would run, and all other steps.
 /// The answer is no if the description is not valid.

@@ -11,6 +11,7 @@ namespace tessera::cli {
 
 struct CompileOptions {
   std::string file;
+  std::string function;  ///< of a module; empty: the last
   std::vector<std::string> disabled;
   std::string floats = "rounding";
   bool decompose = false;

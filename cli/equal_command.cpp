@@ -32,7 +32,7 @@ Result<Answer> compare(const Options& options) {
     return Error(ErrorCode::invalid_argument, "only one of A and B can be standard input (-)");
   ir::FreeVariables free;
   const auto read = [&](const std::string& path) -> Result<ir::NodeRef> {
-    const std::string text = TESSERA_TRY(read_text(path));
+    const std::string text = TESSERA_TRY(read_ir_text(path));
     return ir::parse(text, {.file = shown(path), .free_variables = &free});
   };
   const ir::NodeRef a = TESSERA_TRY(read(options.a));

@@ -1,5 +1,6 @@
 #include <chrono>
 #include <cstdio>
+#include <set>
 
 #include "cli/command.h"
 #include "cli/compile_options.h"
@@ -8,7 +9,7 @@
 #include "cli/program_file.h"
 #include "cli/tensor_sources.h"
 #include "tessera/base/text.h"
-#include "tessera/compile/plan_function.h"
+#include "tessera/compile/plan_program.h"
 #include "tessera/engine/devices.h"
 
 using namespace tessera;
@@ -22,61 +23,130 @@ struct Options : CompileOptions {
 };
 
 /// What each symbol is for the memory plan: as --dim says, else 64.
-Result<std::vector<std::int64_t>> sizes_of(const ir::Function& function, const Options& options) {
-  constexpr std::int64_t usual = 64;
-  std::vector<std::int64_t> out(function.dims.size(), usual);
-  for (const auto& [name, size] : TESSERA_TRY(sizes_from(options.dims))) {
-    bool is_known = false;
-    for (std::size_t d = 0; d < out.size(); ++d)
-      if (function.dims[d]->name == name) {
-        out[d] = size;
-        is_known = true;
-      }
-    if (!is_known)
-      return Error(ErrorCode::invalid_argument, cat("--dim: the program has no size ", in_quotes(name)));
+class GivenNumbers {
+ public:
+  static Result<GivenNumbers> read(const Options& options) {
+    GivenNumbers out;
+    out.given_ = TESSERA_TRY(sizes_from(options.dims));
+    return out;
   }
-  return out;
-}
+
+  [[nodiscard]] std::vector<std::int64_t> of(std::span<const Ref<ir::Var>> dims) {
+    constexpr std::int64_t usual = 64;
+    std::vector<std::int64_t> out;
+    for (const auto& dim : dims) {
+      const auto at = given_.find(dim->name);
+      out.push_back(at == given_.end() ? usual : at->second);
+      if (at != given_.end()) used_.insert(at->first);
+    }
+    return out;
+  }
+
+  [[nodiscard]] Result<void> check_all_used() const {
+    for (const auto& [name, size] : given_)
+      if (used_.count(name) == 0)
+        return Error(ErrorCode::invalid_argument, cat("--dim: the program has no size ", in_quotes(name)));
+    return {};
+  }
+
+ private:
+  GivenSizes given_;
+  std::set<std::string> used_;
+};
+
+struct ExplainedPart {
+  compiler::Outcome passes;
+  std::optional<PlanReport> plan;
+};
 
 /// A program that no plan can express is still explained as far as it goes.
 struct Explained {
-  compiler::Outcome passes;
-  std::optional<PlanReport> plan;
+  std::vector<ExplainedPart> parts;
+  std::vector<std::string> data_dependent_sizes;
   std::string why_no_plan;
   double compile_ms = 0;  ///< passes, tiling and lowering
 };
 
-Result<Explained> explain(const Options& options) {
-  const NamedProgram program = TESSERA_TRY(read_program(options.file));
-  const auto sizes = TESSERA_TRY(sizes_of(*program.function, options));
-  const auto device = TESSERA_TRY(engine::find_device(options.device));
+std::string sizes_text(const plan::Plan& plan, std::span<const std::int64_t> sizes) {
+  std::string out;
+  for (std::size_t d = 0; d < sizes.size(); ++d)
+    out += cat(out.empty() ? "for " : ", ", printable(plan.dims[d]->name), " = ", sizes[d]);
+  return out.empty() ? "all sizes are numbers" : out + "; --dim NAME=SIZE gives others";
+}
+
+Result<Explained> explain_without_plan(const ir::FunctionRef& function, const Options& options,
+                                       const Error& why) {
   Explained out;
+  out.why_no_plan = why.to_text();
+  ExplainedPart part;
+  part.passes = TESSERA_TRY(compiler::run_passes(function, pipeline_options(options)));
+  out.parts.push_back(std::move(part));
+  return out;
+}
+
+Result<Explained> explain(const Options& options) {
+  const NamedProgram program =
+      TESSERA_TRY(read_program(options.file, {.name = options.function, .last_of_several = true}));
+  GivenNumbers numbers = TESSERA_TRY(GivenNumbers::read(options));
+  const auto device = TESSERA_TRY(engine::find_device(options.device));
   const auto begin = std::chrono::steady_clock::now();
   auto planned =
-      compiler::plan_function(program.function, device->target(), {.pipeline = pipeline_options(options)});
+      compiler::plan_program(program.function, device->target(), {.pipeline = pipeline_options(options)});
   const std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - begin;
+  if (!planned && planned.error().code() == ErrorCode::unsupported)
+    return explain_without_plan(program.function, options, planned.error());
+  if (!planned) return std::move(planned).error();
+  Explained out;
   out.compile_ms = passed.count();
-  if (!planned) {
-    if (planned.error().code() != ErrorCode::unsupported) return std::move(planned).error();
-    out.why_no_plan = planned.error().to_text();
-    out.passes = TESSERA_TRY(compiler::run_passes(program.function, pipeline_options(options)));
-    return out;
+  out.data_dependent_sizes = plan::data_dependent_sizes(planned->program);
+  for (compiler::Planned& part : planned->parts) {
+    const auto sizes = numbers.of(part.plan->dims);
+    ExplainedPart one{.passes = {part.function, std::move(part.passes)}, .plan = std::nullopt};
+    auto report = report_on(*part.function, part.plan, device->target(), sizes);
+    if (!report) return std::move(report).error().note(sizes_text(*part.plan, sizes));
+    one.plan = *std::move(report);
+    out.parts.push_back(std::move(one));
   }
-  out.passes = {planned->function, std::move(planned->passes)};
-  out.plan = TESSERA_TRY(report_on(*planned->function, planned->plan, device->target(), sizes));
+  TESSERA_TRY(numbers.check_all_used());
   return out;
+}
+
+void write_part(JsonWriter& json, const ExplainedPart& part) {
+  write_passes(json, part.passes);
+  if (part.plan) write_plan_report(json, *part.plan);
 }
 
 void print_json(const Explained& explained) {
   JsonWriter json(JsonWriter::Style::indented);
   json.begin_object();
   json.member("compile_ms", explained.compile_ms);
-  write_passes(json, explained.passes);
-  if (explained.plan)
-    write_plan_report(json, *explained.plan);
-  else
-    json.member("no_plan", explained.why_no_plan);
+  json.member("data_dependent_sizes", explained.data_dependent_sizes);
+  if (!explained.why_no_plan.empty()) json.member("no_plan", explained.why_no_plan);
+  if (explained.parts.size() == 1) {
+    write_part(json, explained.parts[0]);
+  } else {
+    json.key("parts").begin_array();
+    for (const ExplainedPart& part : explained.parts) {
+      json.begin_object();
+      write_part(json, part);
+      json.end_object();
+    }
+    json.end_array();
+  }
   std::printf("%s\n", json.end_object().text().c_str());
+}
+
+std::string text_of(const Explained& explained) {
+  std::string out;
+  for (const std::string& line : explained.data_dependent_sizes) out += line + "\n";
+  for (std::size_t p = 0; p < explained.parts.size(); ++p) {
+    const ExplainedPart& part = explained.parts[p];
+    if (explained.parts.size() > 1) out += cat("part ", p + 1, " of ", explained.parts.size(), "\n");
+    out += pass_text(part.passes);
+    if (part.plan) out += plan_text(*part.plan);
+  }
+  if (!explained.why_no_plan.empty()) out += cat("no plan: ", explained.why_no_plan, "\n");
+  return out;
 }
 
 Result<Answer> run_explain(const Options& options) {
@@ -85,9 +155,7 @@ Result<Answer> run_explain(const Options& options) {
     print_json(explained);
     return Answer::yes;
   }
-  const std::string text =
-      cat(pass_text(explained.passes),
-          explained.plan ? plan_text(*explained.plan) : cat("no plan: ", explained.why_no_plan, "\n"));
+  const std::string text = text_of(explained);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return Answer::yes;
 }

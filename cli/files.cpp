@@ -16,6 +16,17 @@ namespace {
 constexpr std::size_t largest_file = std::size_t{4} << 30;
 constexpr std::size_t largest_stream = std::size_t{256} << 20;  // a pipe or a device may have no end
 
+/// What a file is that is no text of the IR, and what to do with it; empty if nothing speaks against it.
+std::string_view other_kind(std::string_view content) {
+  if (content.starts_with("TSRPLAN\n")) return "a compiled plan: 'tessera run' runs it";
+  const std::size_t first = content.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos && content[first] == '{')
+    return "JSON: graph descriptions are for 'tessera validate', 'compile' and 'explain'";
+  if (content.substr(0, 4096).find('\0') != std::string_view::npos)
+    return "no text: 'tessera inspect' and 'run' take ONNX models by names that end in .onnx";
+  return {};
+}
+
 }  // namespace
 
 std::string tessera::cli::shown(const std::string& path) { return path == "-" ? "<stdin>" : printable(path); }
@@ -42,6 +53,14 @@ Result<std::string> tessera::cli::read_text(const std::string& path) {
   }
   if (std::ferror(file.get()) != 0) return fail(std::strerror(errno));
   return text;
+}
+
+Result<std::string> tessera::cli::read_ir_text(const std::string& path) {
+  std::string out = TESSERA_TRY(read_text(path));
+  if (const auto kind = other_kind(out); !kind.empty())
+    return Error(ErrorCode::invalid_argument, cat("expected IR text, but this is ", kind),
+                 {shown(path), 0, 0});
+  return out;
 }
 
 Result<void> tessera::cli::write_text(const std::string& path, const std::string& text) {

@@ -11,6 +11,10 @@ namespace tessera::cli {
 /// name the file.
 [[nodiscard]] Result<std::string> read_text(const std::string& path);
 
+/// The same of a text of the IR. A file that is something else, a compiled plan, JSON or a model, is an error
+/// that says what it is and which command takes it.
+[[nodiscard]] Result<std::string> read_ir_text(const std::string& path);
+
 /// The file as messages show it: "<stdin>" for "-", control characters escaped.
 [[nodiscard]] std::string shown(const std::string& path);
 

@@ -17,7 +17,7 @@ void tessera::cli::add_hash(Commands& commands) {
   };
   auto options = std::make_shared<Options>();
   const auto run = [options]() -> Result<Answer> {
-    const std::string text = TESSERA_TRY(read_text(options->file));
+    const std::string text = TESSERA_TRY(read_ir_text(options->file));
     const auto node = TESSERA_TRY(ir::parse(text, {.file = shown(options->file)}));
     const auto mode = options->mapping ? ir::CompareMode::mapping : ir::CompareMode::strict;
     const std::string hash = ir::structural_hash(*node, mode).to_hex();

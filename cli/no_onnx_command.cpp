@@ -28,4 +28,6 @@ void tessera::cli::add_onnx_test(Commands& commands) { add_missing(commands, "on
 
 Result<NamedProgram> tessera::cli::read_onnx_program(const std::string&) { return no_onnx(); }
 
+Result<op::HostTensor> tessera::cli::read_tensor_proto(const std::string&) { return no_onnx(); }
+
 Result<RunOutcome> tessera::cli::run_model(const RunOptions&) { return no_onnx(); }

@@ -12,3 +12,12 @@ Result<NamedProgram> tessera::cli::read_onnx_program(const std::string& path) {
   for (const onnx::ValueInfo& output : model.graph.outputs) out.outputs.push_back(output.name);
   return out;
 }
+
+Result<op::HostTensor> tessera::cli::read_tensor_proto(const std::string& path) {
+  onnx::DeclaredType type;
+  type.kind = onnx::DeclaredType::Kind::tensor;
+  onnx::DataValue value = TESSERA_TRY(onnx::read_value(path, type));
+  if (value.kind != onnx::DataValue::Kind::tensor)
+    return Error(ErrorCode::invalid_argument, "expected a tensor", {path, 0, 0});
+  return std::move(value.tensors[0]);
+}

@@ -6,9 +6,12 @@
 #include "cli/files.h"
 #include "cli/progress.h"
 #include "tessera/base/json.h"
+#include "tessera/compile/package.h"
+#include "tessera/compile/plan_program.h"
 #include "tessera/engine/devices.h"
-#include "tessera/model/planned_function.h"
+#include "tessera/engine/plan_runner.h"
 #include "tessera/onnx/conformance.h"
+#include "tessera/op/interpreter.h"
 
 using namespace tessera;
 using namespace tessera::cli;
@@ -62,6 +65,18 @@ onnx::TestOutcome outcome_of(const std::string& folder, const std::string& name,
   return {Kind::unsupported, skip->second, false};
 }
 
+/// By plans, or by the reference where there can be none.
+Result<std::vector<op::HostTensor>> run_planned(const ir::FunctionRef& function,
+                                                std::span<const op::HostTensor> inputs,
+                                                runtime::Device& device) {
+  auto planned = compiler::plan_program(function, device.target());
+  if (!planned && planned.error().code() == ErrorCode::unsupported) return op::interpret(*function, inputs);
+  if (!planned) return std::move(planned).error();
+  auto runner = TESSERA_TRY(engine::PlanRunner::create(
+      compiler::package(*function, std::move(planned->program), std::string(device.name())), device));
+  return runner.run(inputs);
+}
+
 Result<Answer> run_tests(const Options& options) {
   Totals totals;
   const auto device = TESSERA_TRY(engine::find_device(options.device));
@@ -69,7 +84,7 @@ Result<Answer> run_tests(const Options& options) {
   how.call = [&](const op::CallInfo& call, auto in, auto out) { return device->run(call, in, out); };
   if (options.device != "reference")
     how.function = [&](const ir::FunctionRef& function, std::span<const op::HostTensor> inputs) {
-      return run_function(function, inputs, *device);
+      return run_planned(function, inputs, *device);
     };
   onnx::Skips skips;
   if (!options.skips.empty())

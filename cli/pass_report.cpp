@@ -36,8 +36,8 @@ std::string padded(std::string text, std::size_t width) {
 std::string what_happened(const compiler::PassReport& report) {
   if (!report.ran) return "disabled";
   if (!report.changed) return "unchanged";
-  return cat(report.statements_before, " -> ", report.statements_after, " statements, ", report.rewrites,
-             report.rewrites == 1 ? " rewrite" : " rewrites");
+  return cat(report.statements_before, " -> ", report.statements_after, " ", report.unit, ", ",
+             report.rewrites, report.rewrites == 1 ? " rewrite" : " rewrites");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tessera/base/checked.h"
 #include "tessera/base/text.h"
 #include "tessera/compile/tiling.h"
 #include "tessera/pattern/graph_function.h"
@@ -122,8 +123,11 @@ std::string memory_text(const PlanReport& report) {
   std::string sizes;
   for (std::size_t d = 0; d < binding.sizes.size(); ++d)
     sizes += cat(d == 0 ? " for " : ", ", printable(report.plan->dims[d]->name), " = ", binding.sizes[d]);
-  std::string out = cat("memory", sizes, ": peak ", memory.bytes, " bytes, bound ", memory.lower_bound,
-                        ", without reuse ", memory.without_reuse, "\n");
+  std::string out =
+      cat("memory", sizes, ": peak ", memory.bytes, " bytes, bound ", memory.lower_bound, ", without reuse ",
+          memory.without_reuse,
+          "\n  taken beside inputs, outputs and constants; a launch that would pass the limit of its "
+          "engine (memory_limit) is refused before it runs\n");
   for (std::size_t i = 0; i < binding.temporaries.size(); ++i) {
     if (i == most_lines) return out + "  … (--json has all of them)\n";
     out += cat("  at ", memory.offsets[i], ", ", binding.ranges[i].bytes, " bytes, steps ",
@@ -234,7 +238,10 @@ Result<PlanReport> tessera::cli::report_on(const ir::Function& after, plan::Plan
   for (const plan::ValueId input : plan->inputs) {
     op::Extents shape;
     for (const op::Dim& dim : plan->values[input].type.shape)
-      shape.push_back(TESSERA_TRY(plan::size_of(*plan, sizes, dim)));
+      shape.push_back(TESSERA_TRY(plan::size_of(plan->dims, sizes, dim)));
+    if (!checked_product(shape))
+      return Error(ErrorCode::limit, cat("an input of type ", plan->values[input].type, " and shape [",
+                                         join(shape, ", "), "] has too many elements"));
     layouts.push_back(op::contiguous(shape));
   }
   out.binding = TESSERA_TRY(plan::bind(*plan, sizes, layouts));

@@ -5,7 +5,7 @@
 #include "tessera/ir/parse.h"
 #include "tessera/ir/print.h"
 #include "tessera/ir/to_json.h"
-#include "tessera/ir/verify.h"
+#include "tessera/op/validate.h"
 
 using namespace tessera;
 using namespace tessera::cli;
@@ -18,10 +18,10 @@ void tessera::cli::add_print(Commands& commands) {
   };
   auto options = std::make_shared<Options>();
   const auto run = [options]() -> Result<Answer> {
-    const std::string text = TESSERA_TRY(read_text(options->file));
+    const std::string text = TESSERA_TRY(read_ir_text(options->file));
     const auto node = TESSERA_TRY(ir::parse(text, {.file = shown(options->file)}));
     if (options->verify) {
-      const auto errors = ir::verify_all(*node);
+      const auto errors = op::validate(*node);
       for (const Error& error : errors) std::fprintf(stderr, "tessera: %s\n", error.to_text().c_str());
       if (!errors.empty()) return Answer::no;
     }
@@ -44,5 +44,6 @@ void tessera::cli::add_print(Commands& commands) {
                    run);
   command.add_option("FILE", options->file, "the text, - for standard input")->required();
   command.add_flag("--json", options->json, "print the graph as JSON");
-  command.add_flag("--verify", options->verify, "check scopes, types, arity and single assignment first");
+  command.add_flag("--verify", options->verify,
+                   "check scopes, types, arity, single assignment and the calls of ops first");
 }

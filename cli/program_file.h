@@ -6,6 +6,7 @@
 
 #include "tessera/base/result.h"
 #include "tessera/ir/function.h"
+#include "tessera/op/array.h"
 
 namespace tessera::cli {
 
@@ -14,12 +15,21 @@ struct NamedProgram {
   std::vector<std::string> outputs = {};  ///< their names; empty: those that the function has
 };
 
-/// The function in a file: a text that is one function, the last function of a module, or a model whose name
-/// ends in .onnx. "-" is a text on standard input.
-[[nodiscard]] Result<NamedProgram> read_program(const std::string& path);
+/// Which function of a module is meant.
+struct FunctionChoice {
+  std::string name = {};         ///< empty: not said
+  bool last_of_several = false;  ///< if it is not said: the last, else an error that lists them
+};
+
+/// The function in a file: a text that is one function or a module, a model whose name ends in .onnx, or a
+/// graph description of ops whose name ends in .json. "-" is a text on standard input.
+[[nodiscard]] Result<NamedProgram> read_program(const std::string& path, const FunctionChoice& choice);
 
 /// A model as a function.
 [[nodiscard]] Result<NamedProgram> read_onnx_program(const std::string& path);
+
+/// A TensorProto in a file.
+[[nodiscard]] Result<op::HostTensor> read_tensor_proto(const std::string& path);
 
 [[nodiscard]] bool is_onnx_name(const std::string& path);
 

@@ -30,6 +30,7 @@ void tessera::cli::add_run(Commands& commands) {
                    [options] { return run_file(*options); });
   command.add_option("FILE", options->file, "model.onnx, what `tessera compile -o` wrote, or IR text")
       ->required();
+  command.add_option("--function", options->function, "which function, if the text has several");
   add_tensor_source_options(command, options->inputs);
   command.add_option("--parameter", options->parameters, "of a plan: SLOT=VALUE");
   command.add_option("--output", options->outputs.folder, "save the outputs as .npy files in this folder");

@@ -13,6 +13,7 @@ namespace tessera::cli {
 
 struct RunOptions {
   std::string file;
+  std::string function;  ///< of a module; may be empty
   TensorSourceOptions inputs;
   std::vector<std::string> parameters;  ///< SLOT=VALUE; of plans
   std::string device;                   ///< empty: the usual one

@@ -6,9 +6,10 @@
 #include "cli/run_options.h"
 #include "tessera/base/text.h"
 #include "tessera/compile/package.h"
-#include "tessera/compile/plan_function.h"
+#include "tessera/compile/plan_program.h"
 #include "tessera/engine/devices.h"
 #include "tessera/engine/plan_runner.h"
+#include "tessera/plan/binding.h"
 
 using namespace tessera;
 using namespace tessera::cli;
@@ -23,11 +24,11 @@ Error wrong(const Args&... args) {
 
 Result<plan::Package> package_of(const RunOptions& options) {
   if (plan::is_package(options.file)) return plan::load(options.file);
-  NamedProgram program = TESSERA_TRY(read_program(options.file));
+  NamedProgram program = TESSERA_TRY(read_program(options.file, {.name = options.function}));
   const std::string name = options.device.empty() ? std::string(default_plan_device) : options.device;
   const auto device = TESSERA_TRY(engine::find_device(name));
-  auto planned = TESSERA_TRY(compiler::plan_function(program.function, device->target()));
-  return compiler::package(*program.function, std::move(planned.plan), name, std::move(program.outputs));
+  auto planned = TESSERA_TRY(compiler::plan_program(program.function, device->target()));
+  return compiler::package(*program.function, std::move(planned.program), name, std::move(program.outputs));
 }
 
 template <class T>
@@ -61,7 +62,7 @@ Result<std::vector<double>> parameters_of(const plan::Package& package, const Ru
       return wrong("--parameter: there is no slot ", slot, ", the plan has ", out.size(), " parameters");
     if (is_given[slot]) return wrong("--parameter: slot ", slot, " is given twice");
     is_given[slot] = true;
-    if (const op::Dtype dtype = package.plan->parameters[slot]; !fits(value, dtype))
+    if (const op::Dtype dtype = package.program.parameters[slot]; !fits(value, dtype))
       return wrong("--parameter: slot ", slot, " is ", dtype, ", which does not have ", in_quotes(given));
     out[slot] = value;
   }
@@ -72,7 +73,7 @@ Result<std::vector<double>> parameters_of(const plan::Package& package, const Ru
 class PlanInputs {
  public:
   PlanInputs(const plan::Package& package, const TensorSourceOptions& options)
-      : package_(package), plan_(*package.plan), options_(options), sizes_(plan_.dims.size(), -1) {}
+      : package_(package), program_(package.program), options_(options), sizes_(program_.dims.size(), -1) {}
 
   Result<std::vector<HostTensor>> read() {
     const auto sources = TESSERA_TRY(sources_of(package_.inputs, options_.inputs));
@@ -87,13 +88,13 @@ class PlanInputs {
   }
 
  private:
-  [[nodiscard]] const op::ValueType& type(std::size_t i) const { return plan_.values[plan_.inputs[i]].type; }
+  [[nodiscard]] const op::ValueType& type(std::size_t i) const { return program_.inputs[i]; }
 
   Result<void> take_given_sizes() {
     for (const auto& [name, size] : TESSERA_TRY(sizes_from(options_.dims))) {
       bool is_known = false;
-      for (std::size_t d = 0; d < plan_.dims.size(); ++d)
-        if (plan_.dims[d]->name == name) {
+      for (std::size_t d = 0; d < program_.dims.size(); ++d)
+        if (program_.dims[d]->name == name || is_along(name, d)) {
           sizes_[d] = size;
           is_known = true;
         }
@@ -102,12 +103,22 @@ class PlanInputs {
     return {};
   }
 
+  /// Whether INPUT:AXIS names an axis whose size is the symbol.
+  [[nodiscard]] bool is_along(const std::string& name, std::size_t d) const {
+    for (std::size_t i = 0; i < program_.inputs.size(); ++i)
+      for (std::size_t axis = 0; axis < type(i).rank(); ++axis)
+        if (const op::Dim& dim = type(i).shape[axis]; !dim.is_constant() && dim.expr() == program_.dims[d])
+          if (cat(package_.inputs[i], ":", axis) == name) return true;
+    return false;
+  }
+
   Result<HostTensor> read_one(const std::string& source, std::size_t i) {
     auto tensor = TESSERA_TRY(read_tensor(source, package_.inputs[i]));
-    if (!tensor) return wrong("--input: ", in_quotes(source), " is neither .npy nor .npz nor raw:…");
+    if (!tensor && source.ends_with(".pb")) tensor = TESSERA_TRY(read_tensor_proto(source));
+    if (!tensor) return wrong("--input: ", in_quotes(source), " is neither .npy, .npz, .pb nor raw:…");
     for (std::size_t axis = 0; axis < type(i).rank() && axis < tensor->shape().size(); ++axis)
-      for (std::size_t d = 0; d < plan_.dims.size(); ++d)
-        if (const op::Dim& dim = type(i).shape[axis]; !dim.is_constant() && dim.expr() == plan_.dims[d])
+      for (std::size_t d = 0; d < program_.dims.size(); ++d)
+        if (const op::Dim& dim = type(i).shape[axis]; !dim.is_constant() && dim.expr() == program_.dims[d])
           sizes_[d] = tensor->shape()[axis];
     return *std::move(tensor);
   }
@@ -115,18 +126,19 @@ class PlanInputs {
   Result<HostTensor> random_one(std::size_t i, std::mt19937_64& random) const {
     if (!options_.random)
       return wrong("there is no --input for ", in_quotes(package_.inputs[i]), "; --random SEED makes one up");
-    for (std::size_t d = 0; d < plan_.dims.size(); ++d)
+    for (std::size_t d = 0; d < program_.dims.size(); ++d)
       if (sizes_[d] < 0)
-        return wrong("--random: the size ", in_quotes(plan_.dims[d]->name), " of input ",
+        return wrong("--random: the size ", in_quotes(program_.dims[d]->name), " of input ",
                      in_quotes(package_.inputs[i]), " (", type(i), ") is open: give --dim ",
-                     printable(plan_.dims[d]->name), "=SIZE");
+                     printable(program_.dims[d]->name), "=SIZE");
     op::Extents shape;
-    for (const op::Dim& dim : type(i).shape) shape.push_back(TESSERA_TRY(plan::size_of(plan_, sizes_, dim)));
+    for (const op::Dim& dim : type(i).shape)
+      shape.push_back(TESSERA_TRY(plan::size_of(program_.dims, sizes_, dim)));
     return random_tensor(type(i).dtype, shape, random);
   }
 
   const plan::Package& package_;
-  const plan::Plan& plan_;
+  const plan::Program& program_;
   const TensorSourceOptions& options_;
   std::vector<std::int64_t> sizes_;  ///< by symbol; -1: not known
 };
@@ -139,7 +151,7 @@ Result<RunOutcome> tessera::cli::run_plan(const RunOptions& options) {
       TESSERA_TRY(engine::find_device(options.device.empty() ? package.device : options.device));
   const auto parameters = TESSERA_TRY(parameters_of(package, options));
   const auto inputs = TESSERA_TRY(PlanInputs(package, options.inputs).read());
-  auto runner = TESSERA_TRY(engine::PlanRunner::create(std::move(package), device));
+  auto runner = TESSERA_TRY(engine::PlanRunner::create(std::move(package), *device));
   RunOutcome out;
   std::vector<HostTensor> results;
   for (int i = 0; i < options.repeat; ++i) {

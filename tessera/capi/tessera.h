@@ -425,6 +425,23 @@ TSR_API int tsr_model_get_outputs(tsr_model model, tsr_model_value* out, int max
 TSR_API int tsr_model_call(tsr_model model, const tsr_tensor* inputs, int input_count, tsr_tensor* outputs,
                            int output_count) TSR_NOEXCEPT;
 
+// ---- plans
+
+typedef struct tsr_plan_object* tsr_plan;  ///< a compiled program from a file
+
+/// Reads a plan that `tessera compile -o` or ts::save_plan wrote. `engine` may be null: the default engine,
+/// whose device runs it. Do not change the file while the plan is alive.
+TSR_API int tsr_plan_load(const char* path, tsr_engine engine, tsr_plan* out) TSR_NOEXCEPT;
+TSR_API int tsr_plan_free(tsr_plan plan) TSR_NOEXCEPT;
+
+/// Its inputs and outputs, in order.
+TSR_API int tsr_plan_get_inputs(tsr_plan plan, tsr_model_value* out, int max, int* out_count) TSR_NOEXCEPT;
+TSR_API int tsr_plan_get_outputs(tsr_plan plan, tsr_model_value* out, int max, int* out_count) TSR_NOEXCEPT;
+
+/// Computes at once; one new handle per output. Both counts must be those of the plan.
+TSR_API int tsr_plan_call(tsr_plan plan, const tsr_tensor* inputs, int input_count, tsr_tensor* outputs,
+                          int output_count) TSR_NOEXCEPT;
+
 #ifdef __cplusplus
 }
 #endif

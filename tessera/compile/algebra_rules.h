@@ -64,6 +64,12 @@ inline constexpr AlgebraRule algebra_rules[] = {
     {"minimum(x, x)", "x"},
     {"maximum(maximum(x, a), b)", "maximum(x, maximum(a, b))", integers, FloatRules::fast},
     {"minimum(minimum(x, a), b)", "minimum(x, minimum(a, b))", integers, FloatRules::fast},
+    // activations as models write them out
+    {"mul(x, sigmoid(x))", "silu(x)", no_integers, FloatRules::rounding},
+    {"div(mul(x, clip(add(x, 3), 0, 6)), 6)", "hard_swish(x)", no_integers, FloatRules::rounding},
+    {"mul(x, div(clip(add(x, 3), 0, 6), 6))", "hard_swish(x)", no_integers, FloatRules::rounding},
+    {"div(mul(x, minimum(maximum(add(x, 3), 0), 6)), 6)", "hard_swish(x)", no_integers, FloatRules::rounding},
+    {"mul(x, div(minimum(maximum(add(x, 3), 0), 6), 6))", "hard_swish(x)", no_integers, FloatRules::rounding},
     // bits
     {"bit_and(x, x)", "x"},
     {"bit_and(x, 0)", "0"},

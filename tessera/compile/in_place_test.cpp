@@ -26,7 +26,7 @@ plan::Binding bound(const plan::Plan& plan, std::int64_t size = 3) {
   for (const plan::ValueId input : plan.inputs) {
     op::Extents shape;
     for (const op::Dim& dim : plan.values[input].type.shape)
-      shape.push_back(value_or_throw(plan::size_of(plan, sizes, dim)));
+      shape.push_back(value_or_throw(plan::size_of(plan.dims, sizes, dim)));
     layouts.push_back(op::contiguous(shape));
   }
   return value_or_throw(plan::bind(plan, sizes, layouts));

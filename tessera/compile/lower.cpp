@@ -4,13 +4,11 @@
 #include <unordered_map>
 
 #include "tessera/base/text.h"
-#include "tessera/compile/order_steps.h"
 #include "tessera/ir/describe.h"
 #include "tessera/ir/walk.h"
 #include "tessera/op/catalogue.h"
 #include "tessera/op/interpreter.h"
 #include "tessera/op/ir_builder.h"
-#include "tessera/plan/in_place.h"
 #include "tessera/plan/size_conditions.h"
 
 using namespace tessera;
@@ -59,6 +57,8 @@ std::vector<Ref<ir::Var>> variables_of(const ir::Expr& expr) {
     add_all(counted->inits);
     add_all(counted->dims);
     add_all(counted->captures);
+  } else {
+    add(ir::ExprRef(&expr));
   }
   return out;
 }
@@ -73,6 +73,8 @@ std::string_view region_name(const ir::Expr& expr) {
       return "while";
     case ir::NodeKind::for_region:
       return "for";
+    case ir::NodeKind::scalar_op:
+      return "scalar";
     default:
       return "call";
   }
@@ -82,7 +84,7 @@ class Lowering {
  public:
   explicit Lowering(const ir::Function& function) : function_(function) {}
 
-  Result<plan::PlanRef> run(const TiledFunction& tiled) {
+  Result<Plan> run(const TiledFunction& tiled) {
     plan_.dims = function_.dims;
     for (const auto& param : function_.params) TESSERA_TRY(add_input(*param));
     for (const TiledPart& part : tiled.parts) {
@@ -92,17 +94,10 @@ class Lowering {
     }
     for (const ir::ExprRef& result : function_.results) TESSERA_TRY(add_output(*result));
     if (!plan_.dims.empty()) TESSERA_TRY(plan::add_size_conditions(plan_));
-    order_steps(plan_);
-    reuse_in_place();
-    return std::make_shared<const Plan>(std::move(plan_));
+    return std::move(plan_);
   }
 
  private:
-  void reuse_in_place() {
-    auto allowed = plan::find_in_place(plan_);
-    for (std::size_t s = 0; s < plan_.steps.size(); ++s) plan_.steps[s].in_place = std::move(allowed[s]);
-  }
-
   ValueId add_value(Value value) {
     plan_.values.push_back(std::move(value));
     return static_cast<ValueId>(plan_.values.size() - 1);
@@ -122,7 +117,10 @@ class Lowering {
     if (ir::is<ir::Tuple>(value) || ir::is<ir::Item>(value))
       return Error(ErrorCode::unsupported, "a plan has no tuples");
     if (const auto* call = ir::as<ir::Call>(value)) return add_call(*call, statement);
-    if (region_name(value) != "call" || ir::is<ir::Invoke>(value)) return add_region(value, statement);
+    const bool is_scalar = ir::is<ir::ScalarOp>(value);
+    if (is_scalar ? !depends_on_sizes_alone(value)
+                  : region_name(value) != "call" || ir::is<ir::Invoke>(value))
+      return add_region(value, statement);
     values_[statement.targets[0].get()] = TESSERA_TRY(operand(value));
     return {};
   }
@@ -172,7 +170,7 @@ class Lowering {
     });
   }
 
-  /// A region becomes a function of the variables it reads, so that the step can run on its own.
+  /// A region or a scalar becomes a function of the variables it reads, so that the step can run on its own.
   Result<void> add_region(const ir::Expr& region, const ir::Assign& statement) {
     Step step{.kind = StepKind::function, .span = statement.span()};
     ir::FunctionParts parts{.name = std::string(region_name(region)), .dims = function_.dims};
@@ -229,7 +227,7 @@ class Lowering {
       if (const auto known = values_.find(var); known != values_.end()) return known->second;
     if (const auto* parameter = ir::as<ir::Param>(expr)) return parameter_value(*parameter);
     if (ir::is<ir::Dense>(expr)) return dense_constant(expr);
-    TESSERA_TRY(check_scalar(expr));
+    if (!depends_on_sizes_alone(expr)) return scalar(expr);
     return expr.has_variables() ? size(expr) : constant(expr);
   }
 
@@ -265,15 +263,21 @@ class Lowering {
     return add_value({.kind = ValueKind::constant, .type = std::move(type), .index = index});
   }
 
-  /// A scalar that is written among the operands may depend on sizes alone.
-  Result<void> check_scalar(const ir::Expr& expr) const {
-    for (const ir::Node* node : ir::post_order(expr)) {
+  [[nodiscard]] bool depends_on_sizes_alone(const ir::Expr& expr) const {
+    const auto nodes = ir::post_order(expr);
+    return std::all_of(nodes.begin(), nodes.end(), [&](const ir::Node* node) {
       const auto* var = ir::as<ir::Var>(*node);
-      if (ir::is<ir::Param>(*node) || (var != nullptr && !is_size(*var)))
-        return Error(ErrorCode::unsupported,
-                     cat("'", ir::describe(expr), "' is a scalar that a plan does not compute"));
-    }
-    return {};
+      return !ir::is<ir::Param>(*node) && (var == nullptr || is_size(*var));
+    });
+  }
+
+  /// A scalar that is written among the operands and depends on values or parameters: a step of its own.
+  Result<ValueId> scalar(const ir::Expr& expr) {
+    const auto dtype = ir::scalar_dtype(expr);
+    if (!dtype) return Error(ErrorCode::unsupported, cat("'", ir::describe(expr), "' is no value of a plan"));
+    const Ref<ir::Var> target = ir::variable("", ir::scalar_type(*dtype));
+    TESSERA_TRY(add_region(expr, *ir::assign({target}, ir::ExprRef(&expr))));
+    return values_.at(target.get());
   }
 
   Result<ValueId> size(const ir::Expr& expr) {
@@ -292,6 +296,6 @@ class Lowering {
 
 }  // namespace
 
-Result<plan::PlanRef> compiler::lower(const ir::Function& function, const TiledFunction& tiled) {
+Result<plan::Plan> compiler::lower(const ir::Function& function, const TiledFunction& tiled) {
   return Lowering(function).run(tiled);
 }

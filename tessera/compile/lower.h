@@ -1,4 +1,4 @@
-// The last pass: a function becomes a plan.
+// A function becomes a plan: its steps in the order of the parts.
 #pragma once
 
 #include "tessera/base/result.h"
@@ -8,6 +8,6 @@
 namespace tessera::compiler {
 
 /// One step per part. Fails on what no plan can express (tuples as values), with the statement's span.
-[[nodiscard]] Result<plan::PlanRef> lower(const ir::Function& function, const TiledFunction& tiled);
+[[nodiscard]] Result<plan::Plan> lower(const ir::Function& function, const TiledFunction& tiled);
 
 }  // namespace tessera::compiler

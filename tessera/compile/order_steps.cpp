@@ -154,13 +154,20 @@ void apply(Plan& plan, const std::vector<StepId>& order) {
 
 }  // namespace
 
-bool compiler::order_steps(Plan& plan, std::int64_t usual_size) {
+std::size_t compiler::order_steps(Plan& plan) {
+  constexpr std::int64_t usual_size = 64;
   std::vector<StepId> listed(plan.steps.size());
   std::iota(listed.begin(), listed.end(), 0);
-  const std::int64_t before = MemoryBalance(plan, usual_size).peak(listed);
-  MemoryBalance balance(plan, usual_size);
-  const std::vector<StepId> order = greedy_order(plan, balance);
-  if (MemoryBalance(plan, usual_size).peak(order) >= before) return false;
-  apply(plan, order);
-  return true;
+  std::size_t moved = 0;
+  std::int64_t peak = MemoryBalance(plan, usual_size).peak(listed);
+  // What is found depends on the order that it starts from; each round needs less than the one before.
+  while (true) {
+    MemoryBalance balance(plan, usual_size);
+    const std::vector<StepId> order = greedy_order(plan, balance);
+    const std::int64_t after = MemoryBalance(plan, usual_size).peak(order);
+    if (after >= peak) return moved;
+    peak = after;
+    for (std::size_t s = 0; s < order.size(); ++s) moved += order[s] != s ? 1 : 0;
+    apply(plan, order);
+  }
 }

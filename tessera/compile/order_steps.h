@@ -6,8 +6,8 @@
 
 namespace tessera::compiler {
 
-/// Returns whether the order changed. It does only if the most live bytes become fewer; symbols count as
-/// `usual_size`. Steps keep all that they wait for before them, so every value stays what it is.
-bool order_steps(plan::Plan& plan, std::int64_t usual_size = 64);
+/// Returns how many steps moved. They do only if the most live bytes become fewer; symbols count as 64. Steps
+/// keep all that they wait for before them, so every value stays what it is.
+std::size_t order_steps(plan::Plan& plan);
 
 }  // namespace tessera::compiler

@@ -66,8 +66,7 @@ TEST(OrderSteps, RandomPlansStayInAnOrderInWhichTheyCanRun) {
     changed += compiler::order_steps(plan) ? 1 : 0;
     EXPECT_EQ(plan.steps.size(), count);
     expect_valid(plan);
-    EXPECT_FALSE(compiler::order_steps(plan) && compiler::order_steps(plan) && compiler::order_steps(plan))
-        << "seed " << seed << ": it never ends";
+    EXPECT_EQ(compiler::order_steps(plan), 0U) << "not idempotent";
   }
   EXPECT_GT(changed, 20U);
 }

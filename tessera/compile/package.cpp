@@ -5,7 +5,7 @@
 
 using namespace tessera;
 
-plan::Package compiler::package(const ir::Function& function, plan::PlanRef plan, std::string device,
+plan::Package compiler::package(const ir::Function& function, plan::Program program, std::string device,
                                 std::vector<std::string> outputs) {
   plan::Package out;
   out.device = std::move(device);
@@ -15,10 +15,10 @@ plan::Package compiler::package(const ir::Function& function, plan::PlanRef plan
     const auto* var = ir::as<ir::Var>(*function.results[i]);
     out.outputs.push_back(var == nullptr || var->name.empty() ? cat("out", i) : var->name);
   }
-  out.parameters.resize(plan->parameters.size());
+  out.parameters.resize(program.parameters.size());
   for (const ir::Node* node : ir::post_order(function))
     if (const auto* param = ir::as<ir::Param>(*node); param != nullptr && param->slot < out.parameters.size())
       out.parameters[param->slot] = param->value;
-  out.plan = std::move(plan);
+  out.program = std::move(program);
   return out;
 }

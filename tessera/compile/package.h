@@ -1,4 +1,4 @@
-// The plan of a function with the names that the function has for its inputs, outputs and parameters.
+// The program of a function with the names that the function has for its inputs, outputs and parameters.
 #pragma once
 
 #include "tessera/ir/function.h"
@@ -6,9 +6,9 @@
 
 namespace tessera::compiler {
 
-/// `plan` is one of `function`. An output that is no variable is called out0, out1, …; `outputs`, if not
+/// `program` is one of `function`. An output that is no variable is called out0, out1, …; `outputs`, if not
 /// empty, says how all of them are called.
-[[nodiscard]] plan::Package package(const ir::Function& function, plan::PlanRef plan, std::string device,
+[[nodiscard]] plan::Package package(const ir::Function& function, plan::Program program, std::string device,
                                     std::vector<std::string> outputs = {});
 
 }  // namespace tessera::compiler

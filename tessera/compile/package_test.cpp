@@ -8,7 +8,7 @@
 #include <random>
 #include <sstream>
 
-#include "tessera/compile/plan_function.h"
+#include "tessera/compile/plan_program.h"
 #include "tessera/ir/parse.h"
 #include "tessera/op/catalogue.h"
 #include "tessera/plan/binding.h"
@@ -32,9 +32,9 @@ ir::FunctionRef parsed(const std::string& text) {
 plan::Package compiled(const std::string& text) {
   const auto function = parsed(text);
   const auto planned =
-      compiler::plan_function(function, {.name = "test", .sources = {compiler::fused_regions()}});
+      compiler::plan_program(function, {.name = "test", .sources = {compiler::fused_regions()}});
   EXPECT_TRUE(planned) << planned.error().to_text();
-  return compiler::package(*function, planned->plan, "test");
+  return compiler::package(*function, planned->program, "test");
 }
 
 std::string bytes_of(const plan::Package& package) {
@@ -70,8 +70,19 @@ std::vector<std::pair<std::string, std::string>> examples() {
 }
 
 std::int64_t size_or_one(const plan::Plan& plan, std::span<const std::int64_t> sizes, const op::Dim& dim) {
-  const auto size = plan::size_of(plan, sizes, dim);
+  const auto size = plan::size_of(plan.dims, sizes, dim);
   return size && *size >= 0 && *size < 1000 ? *size : 1;
+}
+
+void bind_somehow(const plan::Plan& plan) {
+  const std::vector<std::int64_t> sizes(plan.dims.size(), 3);
+  std::vector<op::Layout> layouts;
+  for (const plan::ValueId input : plan.inputs) {
+    op::Extents shape;
+    for (const op::Dim& dim : plan.values[input].type.shape) shape.push_back(size_or_one(plan, sizes, dim));
+    layouts.push_back(op::contiguous(shape));
+  }
+  (void)plan::bind(plan, sizes, layouts);
 }
 
 constexpr const char* softmax_rows =
@@ -87,29 +98,46 @@ constexpr const char* softmax_rows =
     "  return e, b\n"
     "}\n";
 
+constexpr const char* positive_rows =
+    "func f[N](x: f32[N, 4]) {\n"
+    "  m: f32[N] = max(x) {axes = [1]}\n"
+    "  r: f32[N] = relu(m)\n"
+    "  places: i64[N, 1], k: i64 = nonzero(r)\n"
+    "  kept: i64[k, 1] = slice(places) {starts = shape[0], stops = shape[k], axes = [0]}\n"
+    "  flat: i64[k] = reshape(kept) {shape = shape[k]}\n"
+    "  rows: f32[k, 4] = gather(x, flat) {axis = 0}\n"
+    "  y: f32[k, 4] = exp(rows)\n"
+    "  return y, m, k\n"
+    "}\n";
+
 }  // namespace
 
 TEST(SavedPlan, IsReadAsItWasWritten) {
   auto programs = examples();
   ASSERT_GT(programs.size(), 5U);
   programs.emplace_back("softmax_rows", softmax_rows);
+  programs.emplace_back("positive_rows", positive_rows);
   std::size_t kernels = 0, saved = 0;
   for (const auto& [name, text] : programs) {
     SCOPED_TRACE(name);
     const auto function = parsed(text);
     if (function == nullptr) continue;
     const auto planned =
-        compiler::plan_function(function, {.name = "test", .sources = {compiler::fused_regions()}});
+        compiler::plan_program(function, {.name = "test", .sources = {compiler::fused_regions()}});
     if (!planned) continue;  // what no plan can express
-    const auto package = compiler::package(*function, planned->plan, "test");
+    const auto package = compiler::package(*function, planned->program, "test");
     const std::string bytes = bytes_of(package);
     const auto again = read(bytes);
     ASSERT_TRUE(again) << again.error().to_text();
     EXPECT_EQ(bytes_of(*again), bytes);
-    EXPECT_EQ(plan::to_text(*again->plan), plan::to_text(*package.plan));
+    ASSERT_EQ(again->program.parts.size(), package.program.parts.size());
+    for (std::size_t p = 0; p < again->program.parts.size(); ++p) {
+      const plan::Plan& loaded = *again->program.parts[p].plan;
+      EXPECT_EQ(plan::to_text(loaded), plan::to_text(*package.program.parts[p].plan));
+      for (const plan::Step& step : loaded.steps) kernels += step.kernel != nullptr ? 1 : 0;
+    }
     EXPECT_EQ(again->inputs, package.inputs);
     EXPECT_EQ(again->outputs, package.outputs);
-    for (const plan::Step& step : again->plan->steps) kernels += step.kernel != nullptr ? 1 : 0;
     ++saved;
   }
   EXPECT_GT(saved, 5U);
@@ -140,13 +168,15 @@ TEST(SavedPlan, ThatIsCutOffOrChangedIsRefused) {
 // Bytes that somebody chose, with a checksum that fits: refused, or a plan that is one.
 TEST(SavedPlan, HostileBytesDoNoHarm) {
   std::size_t refused = 0, accepted = 0;
-  for (const auto& [name, text] : examples()) {
+  auto programs = examples();
+  programs.emplace_back("positive_rows", positive_rows);
+  for (const auto& [name, text] : programs) {
     const auto function = parsed(text);
     if (function == nullptr) continue;
     const auto planned =
-        compiler::plan_function(function, {.name = "test", .sources = {compiler::fused_regions()}});
+        compiler::plan_program(function, {.name = "test", .sources = {compiler::fused_regions()}});
     if (!planned) continue;
-    const std::string bytes = bytes_of(compiler::package(*function, planned->plan, "test"));
+    const std::string bytes = bytes_of(compiler::package(*function, planned->program, "test"));
     for (std::uint32_t seed = 0; seed < 400; ++seed) {
       std::mt19937 random(seed);
       std::string changed = bytes;
@@ -158,15 +188,7 @@ TEST(SavedPlan, HostileBytesDoNoHarm) {
         continue;
       }
       ++accepted;
-      const std::vector<std::int64_t> sizes(result->plan->dims.size(), 3);
-      std::vector<op::Layout> layouts;
-      for (const plan::ValueId input : result->plan->inputs) {
-        op::Extents shape;
-        for (const op::Dim& dim : result->plan->values[input].type.shape)
-          shape.push_back(size_or_one(*result->plan, sizes, dim));
-        layouts.push_back(op::contiguous(shape));
-      }
-      (void)plan::bind(*result->plan, sizes, layouts);
+      for (const plan::Part& part : result->program.parts) bind_somehow(*part.plan);
     }
   }
   EXPECT_GT(refused, 1000U);
@@ -176,10 +198,10 @@ TEST(SavedPlan, HostileBytesDoNoHarm) {
 TEST(SavedPlan, WithAFunctionOfThisProcessSaysItsName) {
   plan::Package package = compiled(softmax_rows);
   static const op::Card mine{.name = "my_filter", .summary = "a function of the program"};
-  auto changed = std::make_shared<plan::Plan>(*package.plan);
+  auto changed = std::make_shared<plan::Plan>(*package.program.parts[0].plan);
   for (plan::Step& step : changed->steps)
     if (step.card != nullptr) step.card = &mine;
-  package.plan = changed;
+  package.program.parts[0].plan = changed;
   const auto bytes = plan::to_bytes(package);
   ASSERT_FALSE(bytes);
   EXPECT_EQ(bytes.error().code(), ErrorCode::unsupported);
@@ -197,8 +219,8 @@ TEST(SizeConditions, AreCheckedAtEveryBinding) {
     return std::vector<op::Layout>{op::contiguous({4, n}), op::contiguous({m, 4})};
   };
   const std::vector<std::int64_t> equal = {5, 5}, other = {5, 6};
-  EXPECT_TRUE(plan::bind(*package.plan, equal, layouts(5, 5)));
-  const auto wrong = plan::bind(*package.plan, other, layouts(5, 6));
+  EXPECT_TRUE(plan::bind(*package.program.parts[0].plan, equal, layouts(5, 5)));
+  const auto wrong = plan::bind(*package.program.parts[0].plan, other, layouts(5, 6));
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().message(), "the plan needs N = M");
 }

@@ -13,6 +13,7 @@
 #include "tessera/compile/fold_constants.h"
 #include "tessera/compile/inline_calls.h"
 #include "tessera/compile/merge_equal.h"
+#include "tessera/compile/plan_passes.h"
 #include "tessera/compile/simplify_algebra.h"
 #include "tessera/compile/simplify_views.h"
 #include "tessera/ir/walk.h"
@@ -45,31 +46,8 @@ std::size_t statements_in(const ir::Function& function) {
   return out;
 }
 
-/// Each once: some passes run twice.
-std::string pass_names() {
-  std::vector<std::string_view> names;
-  for (const Pass& pass : passes)
-    if (std::find(names.begin(), names.end(), pass.name) == names.end()) names.push_back(pass.name);
-  return join(names, ", ");
-}
-
-Result<void> check_names(const std::vector<std::string>& names) {
-  for (const std::string& name : names)
-    if (std::none_of(std::begin(passes), std::end(passes), [&](const Pass& p) { return p.name == name; }))
-      return Error(ErrorCode::not_found,
-                   cat("there is no pass '", printable(name), "'; the passes are ", pass_names()));
-  return {};
-}
-
-Result<void> all_well(std::vector<Error> errors) {
-  if (errors.empty()) return {};
-  Error first = std::move(errors.front());
-  for (std::size_t i = 1; i < errors.size(); ++i) (void)std::move(first).note(errors[i].to_text());
-  return first;
-}
-
 Result<void> verify_after(const Pass& pass, const ir::Function& function) {
-  auto fine = all_well(op::validate(function));
+  auto fine = check_valid(function);
   if (fine) return {};
   return Error(ErrorCode::internal,
                cat("pass '", pass.name, "' wrote a wrong function: ", fine.error().message()))
@@ -82,9 +60,8 @@ class Runner {
       : function_(std::move(function)), options_(options), statements_(statements_in(*function_)) {}
 
   Result<void> run(const Pass& pass) {
-    const auto& disabled = options_.disabled;
     PassReport report{.name = pass.name, .statements_before = statements_};
-    report.ran = std::find(disabled.begin(), disabled.end(), pass.name) == disabled.end();
+    report.ran = !is_disabled(options_, pass.name);
     if (report.ran) TESSERA_TRY(apply(pass, report));
     report.statements_after = statements_;
     reports_.push_back(std::move(report));
@@ -123,10 +100,38 @@ class Runner {
 
 std::span<const Pass> tessera::compiler::all_passes() { return passes; }
 
+std::vector<std::string_view> tessera::compiler::pass_names() {
+  std::vector<std::string_view> out;
+  for (const Pass& pass : passes)
+    if (std::find(out.begin(), out.end(), pass.name) == out.end()) out.push_back(pass.name);
+  out.push_back("tile");
+  for (const PlanPass& pass : plan_passes()) out.push_back(pass.name);
+  return out;
+}
+
+Result<void> tessera::compiler::check_pass_name(std::string_view name) {
+  const auto names = pass_names();
+  if (std::find(names.begin(), names.end(), name) != names.end()) return {};
+  return Error(ErrorCode::not_found,
+               cat("there is no pass '", printable(name), "'; the passes are ", join(names, ", ")));
+}
+
+bool tessera::compiler::is_disabled(const PipelineOptions& options, std::string_view pass) {
+  return std::find(options.disabled.begin(), options.disabled.end(), pass) != options.disabled.end();
+}
+
+Result<void> tessera::compiler::check_valid(const ir::Function& function) {
+  std::vector<Error> errors = op::validate(function);
+  if (errors.empty()) return {};
+  Error first = std::move(errors.front());
+  for (std::size_t i = 1; i < errors.size(); ++i) (void)std::move(first).note(errors[i].to_text());
+  return first;
+}
+
 Result<Outcome> tessera::compiler::run_passes(const ir::FunctionRef& function,
                                               const PipelineOptions& options) {
-  TESSERA_TRY(check_names(options.disabled));
-  TESSERA_TRY(all_well(op::validate(*function)));
+  for (const std::string& name : options.disabled) TESSERA_TRY(check_pass_name(name));
+  TESSERA_TRY(check_valid(*function));
   Runner runner(function, options);
   for (const Pass& pass : passes) TESSERA_TRY(runner.run(pass));
   return std::move(runner).take();

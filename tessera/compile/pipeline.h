@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tessera/compile/pass.h"
+#include "tessera/plan/plan.h"
 
 namespace tessera::compiler {
 
@@ -18,8 +19,13 @@ struct Pass {
   PassFunction run;
 };
 
-/// The table. A pass may stand in it more than once; its name is for all places.
+/// The table of those before tiling. A pass may stand in it more than once; its name is for all places.
 [[nodiscard]] std::span<const Pass> all_passes();
+
+/// What can be disabled: the passes, each once, "tile", and the passes over plans (plan_passes.h).
+[[nodiscard]] std::vector<std::string_view> pass_names();
+/// Fails if there is no pass of that name, with the names that there are.
+[[nodiscard]] Result<void> check_pass_name(std::string_view name);
 
 struct PipelineOptions {
   PassOptions passes = {};
@@ -29,11 +35,16 @@ struct PipelineOptions {
   bool verify = false;
   /// Called after each pass that ran.
   std::function<void(const Pass&, const ir::Function&)> after = {};
+  /// Called after each pass over the plan that ran, and after the lowering as "lower".
+  std::function<void(std::string_view pass, const plan::Plan&)> after_plan = {};
 };
+
+[[nodiscard]] bool is_disabled(const PipelineOptions& options, std::string_view pass);
 
 /// What one pass did.
 struct PassReport {
   std::string_view name;
+  std::string_view unit = "statements";  ///< what is counted below
   bool ran = false;
   bool changed = false;
   std::size_t statements_before = 0;  ///< of the function and those below
@@ -47,6 +58,9 @@ struct Outcome {
   ir::FunctionRef function;
   std::vector<PassReport> passes;
 };
+
+/// All that is wrong with a function in one error: the first violation, the others as notes.
+[[nodiscard]] Result<void> check_valid(const ir::Function& function);
 
 /// Validates the function, then runs the passes. All that is wrong with the function is in the error: the
 /// first violation, the others as notes.

@@ -80,6 +80,10 @@ class RegionWriter {
   std::unordered_map<const ir::Dense*, Ref<ir::Var>> constants_;
 };
 
+/// Code for one kernel takes time to generate; chains that are longer gain nothing by being one, and their
+/// pieces are often equal.
+constexpr std::ptrdiff_t most_in_a_kernel = 256;
+
 /// Makes parts out of statements of a function.
 class PartBuilder {
  public:
@@ -94,18 +98,17 @@ class PartBuilder {
   }
 
   /// The statements as one kernel, or as few as can be.
-  void add(std::vector<std::uint32_t> statements, std::vector<TiledPart>& out) const {
-    while (!statements.empty()) {
-      std::size_t count = statements.size();
-      TiledPart part = kernel_of({statements.begin(), statements.end()});
+  void add(const std::vector<std::uint32_t>& statements, std::vector<TiledPart>& out) const {
+    for (auto begin = statements.begin(); begin != statements.end();) {
+      auto end = begin + std::min(statements.end() - begin, most_in_a_kernel);
+      TiledPart part = kernel_of({begin, end});
       // A beginning of the region can go first: nothing in it waits for the rest.
-      while (part.kernel == nullptr && count > 1) {
-        count = (count + 1) / 2;
-        part = kernel_of({statements.begin(), statements.begin() + static_cast<std::ptrdiff_t>(count)});
-        if (count == 1) break;
+      while (part.kernel == nullptr && end - begin > 1) {
+        end = begin + (end - begin + 1) / 2;
+        part = kernel_of({begin, end});
       }
       out.push_back(std::move(part));
-      statements.erase(statements.begin(), statements.begin() + static_cast<std::ptrdiff_t>(count));
+      begin = end;
     }
   }
 
@@ -239,7 +242,7 @@ Result<TiledFunction> compiler::tile(const ir::Function& function, const pattern
     const pattern::Tile& tile = tiling.tiles[step.index];
     std::vector<std::uint32_t> statements(tile.nodes.begin(), tile.nodes.end());
     if (tile.kernel == generated)
-      builder.add(std::move(statements), out.parts);
+      builder.add(statements, out.parts);
     else
       builder.add_library(std::move(statements), tile.kernel, out.parts);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/base/check.h"
+#include "tessera/cover/copies.h"
 #include "tessera/cover/frontier.h"
 #include "tessera/cover/greedy.h"
 #include "tessera/cover/hinge.h"
@@ -213,6 +214,15 @@ void Assembly::set_order() {
   for (std::uint32_t group : *order) out_.order.push_back(by_position[group]);
 }
 
+Result<Solution> solve_whole(const Problem& problem, const Options& options, const Deadline& deadline) {
+  Model model = TESSERA_TRY(make_model(problem, deadline));
+  const std::vector<std::uint32_t> labels = mark_hinges(model);
+  const Pieces pieces = split(model, labels);
+  PieceSolver solver(model, pieces, options, deadline);
+  solver.run();
+  return Assembly(problem, model, pieces, solver).run();
+}
+
 }  // namespace
 
 std::string_view tessera::cover::to_string(Method method) {
@@ -243,10 +253,9 @@ std::uint64_t Solution::states() const {
 Result<Solution> tessera::cover::solve(const Problem& problem, const Options& options) {
   const Deadline deadline(options.budget);
   TESSERA_TRY(validate(problem));
-  Model model = TESSERA_TRY(make_model(problem, deadline));
-  const std::vector<std::uint32_t> labels = mark_hinges(model);
-  const Pieces pieces = split(model, labels);
-  PieceSolver solver(model, pieces, options, deadline);
-  solver.run();
-  return Assembly(problem, model, pieces, solver).run();
+  if (const auto copies = Copies::find(problem)) {
+    const Result<Solution> each = solve_whole(copies->one_of_each(), options, deadline);
+    if (each.ok()) return copies->for_all(*each);  // else the error must name the nodes of the whole problem
+  }
+  return solve_whole(problem, options, deadline);
 }

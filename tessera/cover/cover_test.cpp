@@ -190,6 +190,72 @@ TEST(Cover, RepeatedBlocksAreSolvedOnceEvenIfTilesReachAcrossThem) {
   EXPECT_EQ(many.states(), few.states());
 }
 
+/// `kinds` beside each other, each `count` times, their nodes dealt out in turns.
+Problem interleaved(const std::vector<Problem>& kinds, std::uint32_t count) {
+  Problem out;
+  std::vector<Nodes> numbers(kinds.size() * count);
+  for (std::uint32_t i = 0; i < 64; ++i)
+    for (std::size_t part = 0; part < numbers.size(); ++part)
+      if (i < kinds[part / count].node_count) {
+        numbers[part].push_back(out.node_count++);
+        out.uncovered_cost.push_back(kinds[part / count].uncovered_cost[i]);
+      }
+  for (std::size_t part = 0; part < numbers.size(); ++part) {
+    for (const Edge& edge : kinds[part / count].edges)
+      out.edges.push_back({numbers[part][edge.producer], numbers[part][edge.consumer]});
+    for (Candidate candidate : kinds[part / count].candidates) {
+      for (std::uint32_t& node : candidate.nodes) node = numbers[part][node];
+      out.candidates.push_back(std::move(candidate));
+    }
+  }
+  return out;
+}
+
+TEST(Cover, CopiesTakeTheAnswerOfTheFirst) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    RandomShape shape{.costs = seed % 2 == 0 ? CostKind::whole : CostKind::fraction};
+    shape.shuffled = seed % 3 == 0;
+    const std::vector<Problem> kinds{random_problem(shape, seed), random_problem(shape, seed + 1000)};
+    const Problem problem = interleaved(kinds, 4);
+    const Solution solution = solved(problem);
+    EXPECT_TRUE(solution.optimal);
+    const double each = solved(kinds[0]).cost + solved(kinds[1]).cost;
+    EXPECT_NEAR(solution.cost, 4 * each, 1e-9 * each) << seed;
+    EXPECT_EQ(solution.bound, solution.cost);
+    for (const Subproblem& part : solution.subproblems) {
+      EXPECT_EQ(solution.subproblems[part.same_as].same_as, part.same_as);
+      EXPECT_EQ(solution.subproblems[part.same_as].cost, part.cost);
+      EXPECT_EQ(solution.subproblems[part.same_as].nodes.size(), part.nodes.size());
+    }
+  }
+}
+
+TEST(Cover, CopiesWithoutTimeHaveABound) {
+  const Problem one = dense_problem(15, CostKind::fraction, 7);
+  const Solution solution = solved(interleaved({one}, 3), {.budget = std::chrono::milliseconds(0)});
+  EXPECT_FALSE(solution.optimal);
+  EXPECT_GT(solution.bound, 0);
+  EXPECT_LE(solution.bound, 3 * solved(one).cost * (1 + 1e-9));
+  EXPECT_LT(solution.bound, solution.cost);
+}
+
+TEST(Cover, NearlyEqualPartsAreNoCopies) {
+  Problem problem = copies_problem(3);
+  problem.candidates[0].cost = 0.25;
+  problem.uncovered_cost[5] = 0.125;
+  const Solution solution = solved(problem);
+  EXPECT_EQ(solution.cost, brute_force_cost(problem));
+}
+
+TEST(CoverErrors, ACycleInOneOfTheCopiesIsNamedByItsOwnNodes) {
+  Problem problem = interleaved({small_chain()}, 3);
+  problem.edges.push_back({8, 2});
+  EXPECT_EQ(message(problem, ErrorCode::cycle), "the edges form a cycle: 2 -> 5 -> 8 -> 2");
+  Problem all = small_chain();
+  all.edges.push_back({2, 0});
+  EXPECT_EQ(message(interleaved({all}, 2), ErrorCode::cycle), "the edges form a cycle: 0 -> 2 -> 4 -> 0");
+}
+
 TEST(Cover, BothSolversAgreeOnATransformer) {
   const Problem problem = transformer_problem({.layers = 3, .regions_per_node = 8});
   const Solution walked = solved(problem);

@@ -3,33 +3,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tessera/cover/disjoint_sets.h"
+
 using namespace tessera::cover;
 
 namespace {
-
-/// Sets of positions that grow together.
-class DisjointSets {
- public:
-  explicit DisjointSets(std::uint32_t count) : parent_(count) {
-    std::iota(parent_.begin(), parent_.end(), 0U);
-  }
-
-  std::uint32_t find(std::uint32_t x) {
-    while (parent_[x] != x) {
-      parent_[x] = parent_[parent_[x]];
-      x = parent_[x];
-    }
-    return x;
-  }
-  void join(std::uint32_t a, std::uint32_t b) {
-    a = find(a);
-    b = find(b);
-    parent_[std::max(a, b)] = std::min(a, b);
-  }
-
- private:
-  std::vector<std::uint32_t> parent_;
-};
 
 DisjointSets components(const Model& model, std::span<const std::uint32_t> labels) {
   DisjointSets sets(model.size());

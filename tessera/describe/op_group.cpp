@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "tessera/base/text.h"
 #include "tessera/describe/check_types.h"
 #include "tessera/op/ir_builder.h"
 
@@ -63,7 +64,9 @@ class GroupWriter {
     const auto slot = static_cast<std::uint32_t>(group_.numbers.size());
     group_.numbers.push_back({node, pin});
     const Dtype dtype = scalar_dtype(graph_, graph_.nodes[node], graph_.nodes[node].pins[pin]);
-    return builder_.import(ir::param(slot, dtype), {dtype, {}});
+    const double value = std::visit([](auto v) { return static_cast<double>(v); },
+                                    *graph_.nodes[node].pins[pin].declared.scalar);
+    return builder_.import(ir::param(slot, dtype, value), {dtype, {}});
   }
 
   op::Value read(std::uint32_t buffer) {
@@ -71,7 +74,7 @@ class GroupWriter {
     if (known != values_.end()) return known->second;
     const GraphBuffer& b = graph_.buffers[buffer];
     group_.inputs.push_back(buffer);
-    return values_[buffer] = builder_.parameter("x", {b.dtype, ir::shape_of(b.shape)});
+    return values_[buffer] = builder_.parameter(b.name, {b.dtype, ir::shape_of(b.shape)});
   }
 
   void write(std::uint32_t buffer, op::Value value) {
@@ -152,7 +155,38 @@ class SequenceGrouper {
   std::vector<std::uint32_t> levels_;
 };
 
+/// What keeps a step from being part of a function.
+std::optional<std::string> why_no_op(const Program& program, const Step& step) {
+  const Description& description = *program.description;
+  if (step.kind == StepKind::region) return cat("region ", shown(description.regions[step.index].id));
+  if (step.kind != StepKind::node)
+    return cat("buffer ", shown(program.graph.buffers[step.index].name), ", which is cleared at each launch");
+  const Node& node = description.nodes[step.index];
+  if (node.kind != NodeKind::op)
+    return cat(to_string(node.kind), " node ", shown(node.id), ", a host function");
+  if (program.graph.nodes[step.index].card->traits.random)
+    return cat("node ", shown(node.id), ", whose results differ from launch to launch");
+  return std::nullopt;
+}
+
 }  // namespace
+
+Result<OpGroup> tessera::description::whole_launch(const Program& program) {
+  OpGroup out;
+  for (const Step& step : program.schedule.sequences[0].steps) {
+    if (const auto why = why_no_op(program, step))
+      return Error(ErrorCode::unsupported, cat("the description is no function: it has ", *why));
+    out.nodes.push_back(step.index);
+  }
+  const auto uses = use_counts(program.graph);
+  TESSERA_TRY(GroupWriter(program, uses, out).run());
+  for (const std::uint32_t buffer : out.inputs)
+    if (program.graph.buffers[buffer].lifetime != Lifetime::external)
+      return Error(ErrorCode::unsupported,
+                   cat("the description is no function: buffer ", shown(program.graph.buffers[buffer].name),
+                       " is read before it is written, and keeps its contents from launch to launch"));
+  return out;
+}
 
 Result<Grouping> tessera::description::group_ops(const Program& program) {
   Grouping out;

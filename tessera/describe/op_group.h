@@ -42,6 +42,11 @@ struct Grouping {
 /// Every op node is in a group, except those whose results differ from call to call.
 [[nodiscard]] Result<Grouping> group_ops(const Program& program);
 
+/// The whole launch as one function of buffers, with their names. Fails with code `unsupported`, saying
+/// which, if a step is no op: a host function has no name that a file could keep, and regions, append buffers
+/// and buffers that keep their contents from launch to launch are the host executor's.
+[[nodiscard]] Result<OpGroup> whole_launch(const Program& program);
+
 /// Every step is a unit.
 [[nodiscard]] Grouping one_by_one(const Program& program);
 

@@ -36,6 +36,18 @@ std::shared_ptr<runtime::Device> find_registered(std::string_view name) {
   return nullptr;
 }
 
+/// Fused kernels, with what was measured on this machine.
+std::shared_ptr<runtime::Device> make_cpu() {
+  runtime::cpu::CpuOptions options;
+  const auto costs = runtime::cpu::CostStore().load(runtime::cpu::thread_count());
+  if (!costs)
+    std::fprintf(stderr, "tessera: %s; usual costs are used\n", costs.error().message().c_str());
+  else if (*costs)
+    options.costs = **costs;
+  options.target.sources = {compiler::fused_regions(options.costs.steps())};
+  return std::make_shared<runtime::cpu::CpuDevice>(std::move(options));
+}
+
 /// The number of a GPU: "cuda" is the first. Nothing if it is no name of one.
 std::optional<int> gpu_number(std::string_view name) {
   if (name == "cuda") return 0;
@@ -88,8 +100,7 @@ Result<std::shared_ptr<runtime::Device>> tessera::engine::find_device(std::strin
       new std::shared_ptr<runtime::Device>(std::make_shared<runtime::ReferenceDevice>());
   if (name == "reference") return *reference;
   if (name == "cpu") {
-    static const auto* cpu = new std::shared_ptr<runtime::Device>(std::make_shared<runtime::cpu::CpuDevice>(
-        runtime::cpu::CpuOptions{.target = {.name = "cpu", .sources = {compiler::fused_regions()}}}));
+    static const auto* cpu = new std::shared_ptr<runtime::Device>(make_cpu());
     return *cpu;
   }
   if (auto device = find_registered(name)) return device;

@@ -178,6 +178,9 @@ Result<void> Engine::evaluate(std::span<Node* const> nodes) {
   if (thread_state.trace_depth > 0 && !all_stored)
     return Error(ErrorCode::invalid_argument,
                  "a value was asked for while a region is traced: it has none yet");
+  // It may be the one that is being computed, or need the threads that are busy with it.
+  if (thread_state.custom_depth > 0 && !all_stored)
+    return Error(ErrorCode::invalid_argument, "a value was asked for by the function of a custom op");
   auto done = evaluate_once(nodes);
   if (done || done.error().code() != ErrorCode::memory || !drop_idle_instances()) return done;
   return evaluate_once(nodes);

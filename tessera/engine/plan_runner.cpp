@@ -2,57 +2,148 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
+#include <numeric>
 #include <optional>
 
 #include "tessera/base/text.h"
+#include "tessera/plan/binding.h"
+#include "tessera/plan/work.h"
+#include "tessera/runtime/host_access.h"
 
 using namespace tessera;
 using namespace tessera::engine;
+using op::HostTensor;
+using plan::Source;
 
-Result<PlanRunner> PlanRunner::create(plan::Package package, const std::shared_ptr<runtime::Device>& device) {
-  auto executable = TESSERA_TRY(device->load(package.plan, runtime::MemoryPool::create()));
-  return PlanRunner(std::move(package), std::move(executable));
+namespace {
+
+/// Where a launch reads and writes: in the host's tensors themselves, or in copies on the device.
+struct DeviceMemory {
+  std::vector<std::byte*> inputs, outputs;
+  std::vector<Ref<runtime::Buffer>> copies;
+
+  static Result<DeviceMemory> of(runtime::MemoryPool& pool, std::span<const HostTensor> inputs,
+                                 std::span<const HostTensor> buffers) {
+    DeviceMemory out;
+    const bool is_far = pool.space() != nullptr;
+    for (const HostTensor& input : inputs) {
+      if (is_far) out.copies.push_back(TESSERA_TRY(runtime::copy_of(input.array(), pool)).buffer);
+      out.inputs.push_back(is_far ? out.copies.back()->data() : input.array().data);
+    }
+    for (const HostTensor& buffer : buffers) {
+      if (is_far) out.copies.push_back(TESSERA_TRY(pool.allocate(buffer.byte_size())));
+      out.outputs.push_back(is_far ? out.copies.back()->data() : buffer.array().data);
+    }
+    return out;
+  }
+
+  Result<void> fetch(runtime::MemoryPool& pool, std::span<const HostTensor> buffers) const {
+    if (pool.space() == nullptr) return {};
+    for (std::size_t i = 0; i < buffers.size(); ++i)
+      TESSERA_TRY(pool.space()->copy_out(outputs[i], {buffers[i].array().data, buffers[i].byte_size()}));
+    return {};
+  }
+};
+
+}  // namespace
+
+Result<PlanRunner> PlanRunner::create(plan::Package package, runtime::Device& device, RunLimits limits) {
+  PlanRunner out;
+  out.package_ = std::move(package);
+  out.limits_ = limits;
+  out.pool_ = runtime::MemoryPool::create({}, device.memory_space());
+  out.pool_->set_limit(static_cast<std::uint64_t>(limits.bytes));
+  for (const plan::Part& part : out.program().parts) {
+    Part ready;
+    ready.executable = TESSERA_TRY(device.load(part.plan, out.pool_));
+    out.parts_.push_back(std::move(ready));
+  }
+  return out;
 }
 
-Error PlanRunner::wrong_input(std::size_t i, const op::HostTensor& given) const {
+// ---- sizes
+
+Error PlanRunner::wrong_input(std::size_t i, const HostTensor& given) const {
   return Error(ErrorCode::shape, cat("input '", printable(package_.inputs[i]), "' is ", given.dtype(), "[",
-                                     join(given.shape(), ", "), "], expected ", input(i).type));
+                                     join(given.shape(), ", "), "], expected ", program().inputs[i]));
 }
 
-Result<std::vector<std::int64_t>> PlanRunner::sizes_of(std::span<const op::HostTensor> inputs) const {
-  const plan::Plan& plan = *package_.plan;
-  if (inputs.size() != plan.inputs.size())
+Result<std::vector<std::int64_t>> PlanRunner::sizes_of(std::span<const HostTensor> inputs) const {
+  const auto& [dims, types] = std::tie(program().dims, program().inputs);
+  if (inputs.size() != types.size())
     return Error(ErrorCode::invalid_argument,
-                 cat("the plan has ", plan.inputs.size(), " inputs, got ", inputs.size()));
-  std::vector<std::optional<std::int64_t>> found(plan.dims.size());
+                 cat("the plan has ", types.size(), " inputs, got ", inputs.size()));
+  std::vector<std::optional<std::int64_t>> found(dims.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const op::ValueType& type = input(i).type;
-    if (inputs[i].dtype() != type.dtype || inputs[i].shape().size() != type.rank())
+    if (inputs[i].dtype() != types[i].dtype || inputs[i].shape().size() != types[i].rank())
       return wrong_input(i, inputs[i]);
-    for (std::size_t axis = 0; axis < type.rank(); ++axis)
-      for (std::size_t d = 0; d < plan.dims.size(); ++d)
-        if (!type.shape[axis].is_constant() && type.shape[axis].expr() == plan.dims[d] && !found[d])
+    for (std::size_t axis = 0; axis < types[i].rank(); ++axis)
+      for (std::size_t d = 0; d < dims.size(); ++d)
+        if (const op::Dim& dim = types[i].shape[axis];
+            !dim.is_constant() && dim.expr() == dims[d] && !found[d])
           found[d] = inputs[i].shape()[axis];
   }
   std::vector<std::int64_t> sizes;
-  for (std::size_t d = 0; d < plan.dims.size(); ++d) {
+  for (std::size_t d = 0; d < dims.size(); ++d) {
     if (!found[d])
-      return Error(ErrorCode::shape, cat("the size '", printable(plan.dims[d]->name),
+      return Error(ErrorCode::shape, cat("the size '", printable(dims[d]->name),
                                          "' does not follow from the shapes of the inputs"));
     sizes.push_back(*found[d]);
   }
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    for (std::size_t axis = 0; axis < input(i).type.rank(); ++axis)
-      if (TESSERA_TRY(plan::size_of(plan, sizes, input(i).type.shape[axis])) != inputs[i].shape()[axis])
+    for (std::size_t axis = 0; axis < types[i].rank(); ++axis)
+      if (TESSERA_TRY(plan::size_of(dims, sizes, types[i].shape[axis])) != inputs[i].shape()[axis])
         return wrong_input(i, inputs[i]);
   return sizes;
 }
 
-std::vector<std::uint64_t> PlanRunner::parameter_bits(std::span<const double> parameters) const {
+Result<std::int64_t> PlanRunner::learned_size(const ir::Var& dim, const plan::LearnedSize& size,
+                                              const HostTensor& from) const {
+  std::int64_t number = 0;
+  std::memcpy(&number, from.array().data, sizeof number);
+  const ir::Range& range = static_cast<const ir::ScalarType&>(*dim.type).range;
+  const std::int64_t least = std::max<std::int64_t>(range.lower.value_or(0), 0);
+  if (number < least || (range.upper && number > *range.upper))
+    return Error(ErrorCode::shape,
+                 cat("the size '", printable(dim.name), "' is ", number, ", but must be at least ", least,
+                     range.upper ? cat(" and at most ", *range.upper) : ""),
+                 size.at.resolve());
+  return number;
+}
+
+Result<void> PlanRunner::check_work(const plan::Plan& plan, std::span<const std::int64_t> sizes) const {
+  if (limits_.work == std::numeric_limits<double>::infinity()) return {};
+  const auto by_step = TESSERA_TRY(plan::work_by_step(plan, sizes));
+  const double work = std::accumulate(by_step.begin(), by_step.end(), 0.0);
+  if (work <= limits_.work) return {};
+  return Error(ErrorCode::limit,
+               cat("takes about ", work, " multiply-adds, more than the limit of ", limits_.work));
+}
+
+Result<void> PlanRunner::prepare(std::size_t p, std::vector<std::int64_t> sizes,
+                                 std::span<const HostTensor> inputs) {
+  Part& part = parts_[p];
+  std::vector<op::Layout> layouts;
+  for (const HostTensor& input : inputs) layouts.push_back(input.array().layout);
+  if (part.is_prepared && sizes == part.sizes && layouts == part.layouts) return {};
+  TESSERA_TRY(check_work(*program().parts[p].plan, sizes));
+  part.is_prepared = false;
+  TESSERA_TRY(part.executable->prepare(sizes, layouts));
+  part.sizes = std::move(sizes);
+  part.layouts = std::move(layouts);
+  part.is_prepared = true;
+  return {};
+}
+
+// ---- running
+
+std::vector<std::uint64_t> PlanRunner::parameter_bits(const plan::Plan& plan,
+                                                      std::span<const double> parameters) const {
   std::vector<std::uint64_t> out;
-  for (std::size_t slot = 0; slot < package_.plan->parameters.size(); ++slot) {
+  for (std::size_t slot = 0; slot < plan.parameters.size(); ++slot) {
     const double number = slot < parameters.size() ? parameters[slot] : package_.parameters[slot];
-    const bool is_float = ir::is_float(package_.plan->parameters[slot]);
+    const bool is_float = ir::is_float(plan.parameters[slot]);
     constexpr double most = 9223372036854774784.0;  // the largest double that is an i64
     const auto integer = static_cast<std::int64_t>(std::clamp(number == number ? number : 0, -most, most));
     out.push_back(is_float ? std::bit_cast<std::uint64_t>(number) : static_cast<std::uint64_t>(integer));
@@ -60,34 +151,58 @@ std::vector<std::uint64_t> PlanRunner::parameter_bits(std::span<const double> pa
   return out;
 }
 
-Result<std::vector<op::HostTensor>> PlanRunner::run(std::span<const op::HostTensor> inputs,
-                                                    std::span<const double> parameters) {
-  const auto sizes = TESSERA_TRY(sizes_of(inputs));
-  if (!is_prepared_ || sizes != sizes_) {
-    std::vector<op::Layout> layouts;
-    for (const op::HostTensor& tensor : inputs) layouts.push_back(tensor.array().layout);
-    is_prepared_ = false;
-    TESSERA_TRY(executable_->prepare(sizes, layouts));
-    sizes_ = sizes;
-    is_prepared_ = true;
-  }
-  std::vector<std::byte*> from, to;
-  for (const op::HostTensor& tensor : inputs) from.push_back(tensor.array().data);
-  std::vector<op::HostTensor> buffers;
-  for (const plan::OutputBuffer& buffer : binding().buffers) {
+/// Without gaps, and never memory of the caller: a view is copied.
+Result<HostTensor> PlanRunner::output(std::size_t p, std::size_t i, std::span<const HostTensor> inputs,
+                                      std::span<const HostTensor> buffers) const {
+  const plan::Plan& plan = *program().parts[p].plan;
+  const plan::Place& place = parts_[p].executable->binding().output(plan, i);
+  const op::Dtype dtype = plan.values[plan.outputs[i]].type.dtype;
+  const bool is_own = place.where == plan::Where::output;
+  const HostTensor& owner = is_own ? buffers[place.index] : inputs[place.index];
+  if (is_own && place.layout.is_contiguous() && place.layout.offset == 0)
+    return HostTensor::wrap(dtype, place.layout.shape, owner.array().data,
+                            std::make_shared<HostTensor>(owner));
+  HostTensor out = TESSERA_TRY(HostTensor::allocate(dtype, place.layout.shape));
+  op::copy_elements({dtype, place.layout, owner.array().data}, out.array());
+  return out;
+}
+
+Result<PlanRunner::Tensors> PlanRunner::run_part(std::size_t p, std::span<const HostTensor> inputs,
+                                                 std::span<const double> parameters) {
+  const plan::Plan& plan = *program().parts[p].plan;
+  runtime::Executable& executable = *parts_[p].executable;
+  Tensors buffers;
+  for (const plan::OutputBuffer& buffer : executable.binding().buffers)
     buffers.push_back(
-        TESSERA_TRY(op::HostTensor::allocate(op::Dtype::u8, {std::max<std::int64_t>(buffer.bytes, 1)})));
-    to.push_back(buffers.back().array().data);
+        TESSERA_TRY(HostTensor::allocate(op::Dtype::u8, {std::max<std::int64_t>(buffer.bytes, 1)})));
+  DeviceMemory memory = TESSERA_TRY(DeviceMemory::of(*pool_, inputs, buffers));
+  const auto bits = parameter_bits(plan, parameters);
+  TESSERA_TRY(executable.run({.inputs = memory.inputs, .parameters = bits, .outputs = memory.outputs}));
+  TESSERA_TRY(memory.fetch(*pool_, buffers));
+  Tensors out;
+  for (std::size_t i = 0; i < plan.outputs.size(); ++i)
+    out.push_back(TESSERA_TRY(output(p, i, inputs, buffers)));
+  return out;
+}
+
+Result<std::vector<HostTensor>> PlanRunner::run(std::span<const HostTensor> inputs,
+                                                std::span<const double> parameters) {
+  const auto sizes = TESSERA_TRY(sizes_of(inputs));
+  std::vector<Tensors> results;
+  const auto value = [&](const Source& source) -> const HostTensor& {
+    return source.part == Source::caller ? inputs[source.index] : results[source.part][source.index];
+  };
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    const plan::Part& part = program().parts[p];
+    auto own = sizes;
+    for (const plan::LearnedSize& size : part.learned)
+      own.push_back(TESSERA_TRY(learned_size(*part.plan->dims[own.size()], size, value(size.from))));
+    Tensors taken;
+    for (const Source& source : part.inputs) taken.push_back(value(source));
+    TESSERA_TRY(prepare(p, std::move(own), taken));
+    results.push_back(TESSERA_TRY(run_part(p, taken, parameters)));
   }
-  const auto bits = parameter_bits(parameters);
-  TESSERA_TRY(executable_->run({.inputs = from, .parameters = bits, .outputs = to}));
-  std::vector<op::HostTensor> out;
-  for (std::size_t i = 0; i < package_.plan->outputs.size(); ++i) {
-    const plan::Place& place = binding().output(*package_.plan, i);
-    const op::Dtype dtype = package_.plan->values[package_.plan->outputs[i]].type.dtype;
-    out.push_back(TESSERA_TRY(op::HostTensor::allocate(dtype, place.layout.shape)));
-    std::byte* data = place.where == plan::Where::input ? from[place.index] : to[place.index];
-    op::copy_elements({dtype, place.layout, data}, out.back().array());
-  }
+  Tensors out;
+  for (const Source& source : program().outputs) out.push_back(value(source));
   return out;
 }

@@ -1,7 +1,8 @@
-// Runs a plan that was not made by this engine's own evaluations: one from a file, or of a program that is
-// compiled as a whole. Tensors in, tensors out.
+// Runs a program that was not made by an engine's own evaluations: one from a file, or one that is compiled
+// as a whole. Tensors in, tensors out.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,11 +13,17 @@
 
 namespace tessera::engine {
 
+/// What one run may take.
+struct RunLimits {
+  std::int64_t bytes = std::numeric_limits<std::int64_t>::max();  ///< of values that live at once
+  double work = std::numeric_limits<double>::infinity();          ///< multiply-adds, about; without regions
+};
+
 /// One thread at a time.
 class PlanRunner {
  public:
-  [[nodiscard]] static Result<PlanRunner> create(plan::Package package,
-                                                 const std::shared_ptr<runtime::Device>& device);
+  [[nodiscard]] static Result<PlanRunner> create(plan::Package package, runtime::Device& device,
+                                                 RunLimits limits = {});
 
   [[nodiscard]] const plan::Package& package() const { return package_; }
 
@@ -29,22 +36,35 @@ class PlanRunner {
   [[nodiscard]] Result<std::vector<op::HostTensor>> run(std::span<const op::HostTensor> inputs,
                                                         std::span<const double> parameters = {});
 
-  /// Where everything lies; of the last run.
-  [[nodiscard]] const plan::Binding& binding() const { return executable_->binding(); }
-
  private:
-  PlanRunner(plan::Package package, std::unique_ptr<runtime::Executable> executable)
-      : package_(std::move(package)), executable_(std::move(executable)) {}
-  [[nodiscard]] const plan::Value& input(std::size_t i) const {
-    return package_.plan->values[package_.plan->inputs[i]];
-  }
+  struct Part {
+    std::unique_ptr<runtime::Executable> executable;
+    std::vector<std::int64_t> sizes;  ///< that it is prepared for
+    std::vector<op::Layout> layouts;  ///< of its inputs, likewise
+    bool is_prepared = false;
+  };
+  using Tensors = std::vector<op::HostTensor>;
+
+  PlanRunner() = default;
+  [[nodiscard]] const plan::Program& program() const { return package_.program; }
   [[nodiscard]] Error wrong_input(std::size_t i, const op::HostTensor& given) const;
-  [[nodiscard]] std::vector<std::uint64_t> parameter_bits(std::span<const double> parameters) const;
+  [[nodiscard]] std::vector<std::uint64_t> parameter_bits(const plan::Plan& plan,
+                                                          std::span<const double> parameters) const;
+  [[nodiscard]] Result<std::int64_t> learned_size(const ir::Var& dim, const plan::LearnedSize& size,
+                                                  const op::HostTensor& from) const;
+  [[nodiscard]] Result<void> prepare(std::size_t p, std::vector<std::int64_t> sizes,
+                                     std::span<const op::HostTensor> inputs);
+  [[nodiscard]] Result<void> check_work(const plan::Plan& plan, std::span<const std::int64_t> sizes) const;
+  [[nodiscard]] Result<Tensors> run_part(std::size_t p, std::span<const op::HostTensor> inputs,
+                                         std::span<const double> parameters);
+  [[nodiscard]] Result<op::HostTensor> output(std::size_t p, std::size_t i,
+                                              std::span<const op::HostTensor> inputs,
+                                              std::span<const op::HostTensor> buffers) const;
 
   plan::Package package_;
-  std::unique_ptr<runtime::Executable> executable_;
-  std::vector<std::int64_t> sizes_;  ///< that the executable is prepared for
-  bool is_prepared_ = false;
+  std::shared_ptr<runtime::MemoryPool> pool_;
+  std::vector<Part> parts_;
+  RunLimits limits_;
 };
 
 }  // namespace tessera::engine

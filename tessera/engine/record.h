@@ -79,6 +79,7 @@ struct Operand {
 struct ThreadState {
   std::uint16_t block = 0;                   ///< the named scope; what is recorded belongs to it
   std::uint16_t trace_depth = 0;             ///< regions that are being traced
+  std::uint16_t custom_depth = 0;            ///< functions of custom ops that are running
   std::uint16_t plan_at_once = 0;            ///< scopes in which plans are made without waiting for heat
   bool gradient_enabled = true;              ///< whether calls track gradients
   Engine::RandomState* replay = nullptr;     ///< where random numbers are taken from, if not from the engine

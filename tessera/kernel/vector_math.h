@@ -61,6 +61,13 @@ F scaled_in_steps(const F& p, const F& n) {
   return M::mul_add(p, first, first) * power_of_two<M>(n - half);
 }
 
+/// p 2^n in the same way.
+template <class M, class F>
+F by_power_in_steps(const F& p, const F& n) {
+  const F half = M::floor(n * M::number(0.5));
+  return p * power_of_two<M>(half) * power_of_two<M>(n - half);
+}
+
 template <class M, class F>
 F exp(const F& given) {
   const F x = limited<M>(given, -104.0, 89.0);
@@ -190,9 +197,31 @@ Tail<F> normal_tail(const F& given) {
   return {power, p / q};
 }
 
-/// x times the normal distribution function of x.
+/// x times the normal distribution function of x: at most 5.2 units of the last place off, also where it is
+/// small.
 template <class M, class F>
 F gelu(const F& x) {
+  const F size = M::abs(x), limit = M::number(14.5), u = M::select(size > limit, limit, size);
+  // exp(-u^2 / 2) is 2^(n + f), with what the square loses.
+  const F square = u * u, lost = M::mul_add(u, u, -square), factor = M::number(-0.7213475108146667);
+  const F n = M::round(square * factor);
+  const F f = M::mul_add(lost, factor, M::mul_add(square, factor, -n));
+  const F power = f * polynomial<M>(f, 0.6931472420692444, 0.24022652208805084, 0.05550309643149376,
+                                    0.009617689065635204, 0.0013406950747594237, 0.00015595460718031973);
+  // What is left of the tail, and what the factor above loses, is smooth in 1 / (u + 2.5).
+  const F sum = u + M::number(2.5), rest = u - (sum - M::number(2.5));
+  const F ratio =
+      polynomial<M>(M::reciprocal(sum, rest), -1.3051461792201735e-5, 0.39981234073638916, 0.9725709557533264,
+                    2.4879307746887207, -0.5711302757263184, 24.876096725463867, -92.1522216796875,
+                    123.70294189453125, -61.15803146362305);
+  const F tail = M::by_power_of_two(M::mul_add(power, ratio, ratio) * u, n);
+  // Of minus infinity nothing is left that is a number.
+  return M::select(x > M::number(0.0), x - tail, M::mul_add(x, M::number(0.0), -tail));
+}
+
+/// The same, at most 4 units off.
+template <class M, class F>
+F precise_gelu(const F& x) {
   const Tail<F> tail = normal_tail<M>(M::abs(x));
   const F above = x * (M::number(1.0) - tail.power * tail.ratio), below = x * tail.power * tail.ratio;
   return M::select(x > M::number(0.0), above, below);

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "tessera/base/text.h"
+#include "tessera/compile/package.h"
+#include "tessera/compile/plan_program.h"
 
 using namespace tessera;
 
@@ -11,10 +13,11 @@ namespace {
 /// Of one constant that is folded, though it is larger than what it is made of.
 constexpr std::int64_t most_folded_bytes = std::int64_t{1} << 24;
 
-Result<void> check_steps(const plan::Plan& plan) {
-  for (const plan::Step& step : plan.steps)
-    if (step.kind == plan::StepKind::function)
-      return Error(ErrorCode::unsupported, cat("a plan does not bound the work of '", step.name(), "'"));
+Result<void> check_steps(const plan::Program& program) {
+  for (const plan::Part& part : program.parts)
+    for (const plan::Step& step : part.plan->steps)
+      if (step.kind == plan::StepKind::function)
+        return Error(ErrorCode::unsupported, cat("a plan does not bound the work of '", step.name(), "'"));
   return {};
 }
 
@@ -26,9 +29,11 @@ Result<PlannedModel> PlannedModel::create(const onnx::Model& model, runtime::Dev
   // What is made of weights of 8 bits is computed once.
   compiler::PlanOptions options;
   options.pipeline.passes.fold_bytes = most_folded_bytes;
-  PlannedModel out(TESSERA_TRY(PlannedFunction::create(
-      function, device, options, {.bytes = limits.total_bytes, .work = static_cast<double>(limits.work)})));
-  TESSERA_TRY(check_steps(out.plan()));
+  auto planned = TESSERA_TRY(compiler::plan_program(function, device.target(), options));
+  TESSERA_TRY(check_steps(planned.program));
+  PlannedModel out(TESSERA_TRY(engine::PlanRunner::create(
+      compiler::package(*function, std::move(planned.program), std::string(device.name())), device,
+      {.bytes = limits.total_bytes, .work = static_cast<double>(limits.work)})));
   for (const onnx::ValueInfo* input : onnx::required_inputs(model)) out.inputs_.push_back(*input);
   out.file_ = model.file;
   return out;
@@ -48,7 +53,7 @@ Result<std::vector<onnx::DataValue>> PlannedModel::run(std::span<const onnx::Dat
     if (!fits) return std::move(fits).error().at({file_, 0, 0});
   }
   std::vector<onnx::DataValue> out;
-  for (op::HostTensor& result : TESSERA_TRY(function_.run(tensors)))
+  for (op::HostTensor& result : TESSERA_TRY(runner_.run(tensors)))
     out.push_back({onnx::DataValue::Kind::tensor, {std::move(result)}});
   return out;
 }

@@ -1,7 +1,7 @@
-// An ONNX model as one plan on a device: what is fast where the model can be written as a function.
+// An ONNX model as plans on a device: what is fast where the model can be written as a function.
 #pragma once
 
-#include "tessera/model/planned_function.h"
+#include "tessera/engine/plan_runner.h"
 #include "tessera/onnx/import.h"
 
 namespace tessera {
@@ -9,20 +9,20 @@ namespace tessera {
 /// One thread at a time.
 class PlannedModel {
  public:
-  /// Fails with code `unsupported`, saying why, if the model has loops or branches, or sizes that depend on
-  /// data: then onnx::run is the way.
+  /// Fails with code `unsupported`, saying why, if the model has loops or branches, or sizes that no plan can
+  /// learn: then onnx::run is the way.
   [[nodiscard]] static Result<PlannedModel> create(const onnx::Model& model, runtime::Device& device,
                                                    const onnx::Limits& limits = {});
 
   /// The outputs for the required inputs of the model. Checks its limits before it computes.
   [[nodiscard]] Result<std::vector<onnx::DataValue>> run(std::span<const onnx::DataValue> inputs);
 
-  [[nodiscard]] const plan::Plan& plan() const { return function_.plan(); }
+  [[nodiscard]] const plan::Program& program() const { return runner_.package().program; }
 
  private:
-  explicit PlannedModel(PlannedFunction function) : function_(std::move(function)) {}
+  explicit PlannedModel(engine::PlanRunner runner) : runner_(std::move(runner)) {}
 
-  PlannedFunction function_;
+  engine::PlanRunner runner_;
   std::vector<onnx::ValueInfo> inputs_;
   std::string file_;
 };

@@ -26,7 +26,7 @@ std::vector<Ref<ir::Var>> FunctionTarget::captures_of(std::span<const Body* cons
                                                       std::span<const Ref<ir::Var>> parameters) const {
   std::unordered_set<const ir::Node*> known;
   for (const Ref<ir::Var>& parameter : parameters) known.insert(parameter.get());
-  for (const Ref<ir::Var>& size : size_symbols()) known.insert(size.get());
+  for (const Ref<ir::Var>& size : visible_sizes()) known.insert(size.get());
   std::vector<Ref<ir::Var>> out;
   const auto use_all = [&](const ir::Node& root) {
     for (const ir::Node* node : ir::post_order(root))
@@ -56,7 +56,7 @@ ir::FunctionRef FunctionTarget::closed(const Body& body, std::string name,
                                        std::span<const Ref<ir::Var>> captures) const {
   parameters.insert(parameters.end(), captures.begin(), captures.end());
   return ir::function({.name = std::move(name),
-                       .dims = size_symbols(),
+                       .dims = visible_sizes(),
                        .params = std::move(parameters),
                        .body = body.statements,
                        .results = body.results});
@@ -66,7 +66,8 @@ template <class Region>
 Result<op::Values> FunctionTarget::append_region(std::unique_ptr<Region> region,
                                                  std::span<const Ref<ir::Var>> captures,
                                                  const op::ValueTypes& types) {
-  region->dims.assign(size_symbols().begin(), size_symbols().end());
+  const auto sizes = visible_sizes();
+  region->dims.assign(sizes.begin(), sizes.end());
   region->captures.assign(captures.begin(), captures.end());
   return append(ir::seal(std::move(region)), types);
 }
@@ -101,7 +102,10 @@ Result<op::Values> FunctionTarget::loop(const Dim& count, const op::Values& carr
   op::Values inside;
   for (std::size_t i = 0; i < types.size(); ++i) inside.push_back(import(parameters[1 + i], types[i]));
   const std::size_t begin = statements().size();
-  const op::Values next = TESSERA_TRY(body(index, inside));
+  ++body_depth_;
+  auto written = body(index, inside);
+  --body_depth_;
+  const op::Values next = TESSERA_TRY(std::move(written));
   TESSERA_TRY(status());
   TESSERA_TRY(check_types(types, next, "the body of a loop"));
   const Body cut = cut_body(begin, next);
@@ -117,11 +121,17 @@ Result<op::Values> FunctionTarget::loop(const Dim& count, const op::Values& carr
 Result<op::Values> FunctionTarget::branch(Value condition, const BranchBody& then,
                                           const BranchBody& otherwise) {
   const std::size_t begin = statements().size();
-  const op::Values first = TESSERA_TRY(then());
+  const auto inside = [&](const BranchBody& body) {
+    ++body_depth_;
+    auto out = body();
+    --body_depth_;
+    return out;
+  };
+  const op::Values first = TESSERA_TRY(inside(then));
   TESSERA_TRY(status());
   const op::ValueTypes types = types_of(first);
   const Body then_body = cut_body(begin, first);
-  const op::Values second = TESSERA_TRY(otherwise());
+  const op::Values second = TESSERA_TRY(inside(otherwise));
   TESSERA_TRY(status());
   TESSERA_TRY(check_types(types, second, "the second body of a branch"));
   const Body else_body = cut_body(begin, second);

@@ -12,6 +12,8 @@ namespace {
 
 /// Larger results are computed when the program runs, not kept in it.
 constexpr std::int64_t max_folded_elements = 1 << 14;
+/// Each is a value that the host waits for.
+constexpr std::int64_t max_learned = 16;
 /// Shapes are short; longer integer tensors are data.
 constexpr std::int64_t max_sizes = 1024;
 
@@ -89,6 +91,31 @@ std::optional<std::vector<Dim>> FunctionTarget::sizes(Value value) {
   if (!known || known->size() > max_sizes) return std::nullopt;
   const auto integers = integers_of(*known);
   return Sizes(integers.begin(), integers.end());
+}
+
+std::optional<std::vector<Dim>> FunctionTarget::learned_sizes(Value value) {
+  if (auto known = sizes(value)) return known;
+  const auto count = ir::element_count(value.shape());
+  if (body_depth_ != 0 || value.rank() > 1 || !count || *count > max_learned ||
+      !ir::is_integer(value.dtype()))
+    return std::nullopt;
+  const Value integers = value.dtype() == Dtype::i64 ? value : cast(value, Dtype::i64);
+  Sizes out;
+  for (std::int64_t i = 0; i < *count; ++i) {
+    const Value one = value.rank() == 0 ? integers : reshape(slice(integers, 0, i, i + 1), {});
+    if (!one) return std::nullopt;
+    learned_.push_back(ir::size_symbol(cat("k", learned_.size())));
+    adopt(ir::assign({learned_.back()}, ir::call("identity", {expr(one)}, {}, node_), node_));
+    out.emplace_back(learned_.back());
+  }
+  sizes_[value.id] = out;
+  return out;
+}
+
+std::vector<Ref<ir::Var>> FunctionTarget::visible_sizes() const {
+  std::vector<Ref<ir::Var>> out = size_symbols();
+  out.insert(out.end(), learned_.begin(), learned_.end());
+  return out;
 }
 
 Value FunctionTarget::emit_constant(double value, Dtype dtype) {

@@ -21,10 +21,15 @@ class FunctionTarget final : public Target, public op::IrBuilder {
   Value sizes_vector(std::span<const Dim> sizes) override;
   std::optional<HostTensor> elements(Value value) override;
   std::optional<std::vector<Dim>> sizes(Value value) override;
+  /// Not in bodies of regions, whose results may not have sizes of their own.
+  std::optional<std::vector<Dim>> learned_sizes(Value value) override;
   /// The body becomes a region; what it takes from around becomes its captures.
   Result<op::Values> loop(const Dim& count, const op::Values& carried, const LoopBody& body) override;
   Result<op::Values> branch(Value condition, const BranchBody& then, const BranchBody& otherwise) override;
-  void at_node(std::uint32_t line) override { at({file_, line, 0}); }
+  void at_node(std::uint32_t line) override {
+    node_ = {file_, line, 0};
+    at(node_);
+  }
   // Everything that is written stays in the function until it is known what is used.
   std::size_t mark() const override { return 0; }
   void hold(Value) override {}
@@ -42,6 +47,8 @@ class FunctionTarget final : public Target, public op::IrBuilder {
   using Sizes = std::vector<Dim>;
 
   struct Body;
+  /// The symbols of the function and those that were learned.
+  [[nodiscard]] std::vector<Ref<ir::Var>> visible_sizes() const;
   [[nodiscard]] Body cut_body(std::size_t begin, op::Values results);
   [[nodiscard]] std::vector<Ref<ir::Var>> captures_of(std::span<const Body* const> bodies,
                                                       std::span<const Ref<ir::Var>> parameters) const;
@@ -64,8 +71,11 @@ class FunctionTarget final : public Target, public op::IrBuilder {
 
   Ref<ir::SourceFile> file_;
   Budget& budget_;
+  ir::Span node_;  ///< that is written
   std::unordered_map<std::uint32_t, HostTensor> elements_;
   std::unordered_map<std::uint32_t, Sizes> sizes_;
+  std::vector<Ref<ir::Var>> learned_;
+  std::uint32_t body_depth_ = 0;
 };
 
 }  // namespace tessera::onnx

@@ -94,6 +94,7 @@ ir::FunctionRef without_unused(const ir::Function& function) {
     if (std::none_of(statement->targets.begin(), statement->targets.end(), is_used)) continue;
     kept.push_back(statement);
     use(*statement->value);
+    for (const Ref<ir::Var>& target : statement->targets) use(*target->type);
   }
   std::reverse(kept.begin(), kept.end());
   return ir::function({.name = function.name,

@@ -87,6 +87,14 @@ Result<std::vector<Dim>> NodeCall::sizes_in(std::size_t i) {
   return *std::move(out);
 }
 
+Result<std::vector<Dim>> NodeCall::learned_sizes(Value value, std::string_view what) {
+  TESSERA_TRY(status());
+  if (!ir::is_integer(value.dtype())) return error(what, " is ", value.dtype(), ", expected integers");
+  auto out = target.learned_sizes(value);
+  if (!out) return unsupported(what, " must be known before the program runs");
+  return *std::move(out);
+}
+
 // ---- attributes
 
 const Attribute* NodeCall::attribute(std::string_view name) const {

@@ -83,7 +83,10 @@ class NodeCall {
   [[nodiscard]] Result<double> number_in(std::size_t i);
   /// The elements of an integer input, which may be sizes.
   [[nodiscard]] Result<std::vector<Dim>> sizes_in(std::size_t i);
-  /// The same of a value that is not an input.
+  /// The elements of a value, which are sizes and not negative; the program may compute them. `what` is for
+  /// messages.
+  [[nodiscard]] Result<std::vector<Dim>> learned_sizes(Value value, std::string_view what);
+  /// The elements of a value that is not an input.
   [[nodiscard]] Result<HostTensor> elements_of(Value value, std::string_view what);
 
   // ---- attributes

@@ -33,6 +33,10 @@ class Target {
   /// The elements of an i64 or i32 value in row-major order, if each is a number or an expression of sizes.
   [[nodiscard]] virtual std::optional<std::vector<Dim>> sizes(Value value) = 0;
 
+  /// The same of a value whose elements are sizes, none negative, also where the program computes them: then
+  /// they become symbols that are learned when it runs.
+  [[nodiscard]] virtual std::optional<std::vector<Dim>> learned_sizes(Value value) { return sizes(value); }
+
   // Code that runs as often as the program finds out: only a target that does not run it at once needs these.
 
   /// The carried values after `body` was run for 0 … count-1 with the values of the run before.

@@ -44,21 +44,27 @@ Result<void> check(const ir::Call& call, const ir::Assign& statement) {
   return {};
 }
 
+void check_statement(const ir::Assign& statement, std::vector<Error>& out) {
+  const auto* call = ir::as<ir::Call>(statement.value);
+  if (call == nullptr) return;
+  auto fine = check(*call, statement);
+  if (!fine) out.push_back(std::move(fine).error().at(statement.span().resolve()));
+}
+
 }  // namespace
 
 std::vector<Error> tessera::op::check_calls(const ir::Function& function) {
   std::vector<Error> out;
   for (const ir::Function* one : ir::functions_below(function))
-    for (const auto& statement : one->body)
-      if (const auto* call = ir::as<ir::Call>(statement->value)) {
-        auto fine = check(*call, *statement);
-        if (!fine) out.push_back(std::move(fine).error().at(statement->span().resolve()));
-      }
+    for (const auto& statement : one->body) check_statement(*statement, out);
   return out;
 }
 
-std::vector<Error> tessera::op::validate(const ir::Function& function) {
-  std::vector<Error> out = ir::verify_all(function);
+std::vector<Error> tessera::op::validate(const ir::Node& root) {
+  std::vector<Error> out = ir::verify_all(root);
   if (!out.empty()) return out;  // types mean something only in code that is well formed
-  return check_calls(function);
+  if (const auto* function = ir::as<ir::Function>(root)) return check_calls(*function);
+  for (const ir::Node* node : ir::post_order(root))
+    if (const auto* statement = ir::as<ir::Assign>(*node)) check_statement(*statement, out);
+  return out;
 }

@@ -11,6 +11,6 @@ namespace tessera::op {
 [[nodiscard]] std::vector<Error> check_calls(const ir::Function& function);
 
 /// ir::verify and check_calls: all errors.
-[[nodiscard]] std::vector<Error> validate(const ir::Function& function);
+[[nodiscard]] std::vector<Error> validate(const ir::Node& root);
 
 }  // namespace tessera::op

@@ -42,7 +42,8 @@ class VariantLister {
     const PatternCost& cost = pattern_.parts().cost;
     double total = cost.base + cost.per_node * static_cast<double>(match.nodes.size());
     if (cost.compute != nullptr || pattern_.parts().where != nullptr) {
-      const Tile tile = read_tile(graph_, pattern_, variant_, match.nodes, payload_);
+      Tile tile;
+      read_tile(graph_, pattern_, variant_, match.nodes, payload_, tile);
       if (pattern_.parts().where != nullptr && !pattern_.parts().where(graph_, tile)) return true;
       if (cost.compute != nullptr) total = cost.compute(graph_, tile);
     }
@@ -69,16 +70,21 @@ class VariantLister {
 
  public:
   /// The inverse of write_payload.
-  static Tile read_tile(const Graph& graph, const Pattern& pattern, const Variant& variant,
-                        std::span<const NodeId> nodes, std::span<const std::uint32_t> payload) {
-    Tile tile{.name = pattern.name(), .kernel = pattern.kernel(), .nodes = {nodes.begin(), nodes.end()}};
+  static void read_tile(const Graph& graph, const Pattern& pattern, const Variant& variant,
+                        std::span<const NodeId> nodes, std::span<const std::uint32_t> payload, Tile& tile) {
+    tile.name = pattern.name();
+    tile.kernel = pattern.kernel();
+    for (NodeId node : nodes) tile.nodes.push_back(node);
     SmallVector<NodeId, 16> images;
     tile.images.reserve(variant.nodes.size());
     for (const PatternNode& node : variant.nodes) {
       const bool is_chain = node.repeat.most != 1;
       const std::size_t count = is_chain ? payload[0] : 1;
       if (is_chain) payload = payload.subspan(1);
-      tile.images.push_back({node.id, SmallVector<NodeId, 2>(payload.first(count)), is_chain});
+      NodeImage& image = tile.images.emplace_back();
+      image.id = node.id;
+      for (NodeId covered : payload.first(count)) image.nodes.push_back(covered);
+      image.is_chain = is_chain;
       images.push_back(payload[count - 1]);
       payload = payload.subspan(count);
     }
@@ -88,7 +94,6 @@ class VariantLister {
         tile.externals.push_back({externals[i].name, payload[i]});
     tile.captures = captures_of(graph, pattern, variant, images, payload);
     find_boundary(graph, tile);
-    return tile;
   }
 
  private:
@@ -134,11 +139,11 @@ Result<void> PatternLibrary::list(const Graph& graph, CandidateList& out) const 
   return {};
 }
 
-Tile PatternLibrary::describe(const Graph& graph, const CandidateList& list, std::size_t i) const {
+void PatternLibrary::describe(const Graph& graph, const CandidateList& list, std::size_t i, Tile& out) const {
   const KindRow& kind = kinds_[list.kind(i)];
   const Pattern& pattern = patterns_[kind.pattern];
-  return VariantLister::read_tile(graph, pattern, pattern.variants()[kind.variant], list.nodes(i),
-                                  list.payload(i));
+  VariantLister::read_tile(graph, pattern, pattern.variants()[kind.variant], list.nodes(i), list.payload(i),
+                           out);
 }
 
 std::string PatternLibrary::name_of(const CandidateList& list, std::size_t i) const {

@@ -16,7 +16,7 @@ class PatternLibrary final : public TileSource {
 
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] Result<void> list(const Graph& graph, CandidateList& out) const override;
-  [[nodiscard]] Tile describe(const Graph& graph, const CandidateList& list, std::size_t i) const override;
+  void describe(const Graph& graph, const CandidateList& list, std::size_t i, Tile& out) const override;
   [[nodiscard]] std::string name_of(const CandidateList& list, std::size_t i) const override;
 
  private:

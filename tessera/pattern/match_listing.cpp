@@ -68,8 +68,11 @@ std::vector<std::string> tessera::pattern::matches(const Graph& graph, const Pat
   CandidateList list;
   value_or_throw(library.list(graph, list));
   std::vector<std::string> out;
-  for (std::size_t i = 0; i < list.size(); ++i)
-    out.push_back(line_of(graph, library.describe(graph, list, i)));
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    Tile tile;
+    library.describe(graph, list, i, tile);
+    out.push_back(line_of(graph, tile));
+  }
   std::ranges::sort(out);
   return out;
 }

@@ -140,11 +140,13 @@ Result<void> RegionGrower::list(const Graph& graph, CandidateList& out) const {
   return RegionLister(graph, options_, out).run();
 }
 
-Tile RegionGrower::describe(const Graph& graph, const CandidateList& list, std::size_t i) const {
-  const auto nodes = list.nodes(i);
-  Tile tile{.name = "region", .kernel = "region", .nodes = {nodes.begin(), nodes.end()}};
-  tile.images.reserve(nodes.size());
-  for (NodeId node : nodes) tile.images.push_back({.id = graph.id(node), .nodes = {node}});
-  find_boundary(graph, tile);
-  return tile;
+void RegionGrower::describe(const Graph& graph, const CandidateList& list, std::size_t i, Tile& out) const {
+  out.name = "region";
+  out.kernel = "region";
+  out.images.reserve(list.nodes(i).size());
+  for (NodeId node : list.nodes(i)) {
+    out.nodes.push_back(node);
+    out.images.push_back({.id = graph.id(node), .nodes = {node}});
+  }
+  find_boundary(graph, out);
 }

@@ -29,7 +29,7 @@ class RegionGrower final : public TileSource {
 
   [[nodiscard]] std::string name() const override { return "regions"; }
   [[nodiscard]] Result<void> list(const Graph& graph, CandidateList& out) const override;
-  [[nodiscard]] Tile describe(const Graph& graph, const CandidateList& list, std::size_t i) const override;
+  void describe(const Graph& graph, const CandidateList& list, std::size_t i, Tile& out) const override;
   [[nodiscard]] std::string name_of(const CandidateList&, std::size_t) const override { return "region"; }
 
  private:

@@ -5,7 +5,11 @@
 using namespace tessera::pattern;
 
 void tessera::pattern::find_boundary(const Graph& graph, Tile& tile) {
-  const auto is_inside = [&](NodeId node) { return std::ranges::binary_search(tile.nodes, node); };
+  constexpr std::size_t few = 8;  // most tiles: looking at each is faster than searching
+  const auto is_inside = [&](NodeId node) {
+    if (tile.nodes.size() > few) return std::ranges::binary_search(tile.nodes, node);
+    return std::ranges::find(tile.nodes, node) != tile.nodes.end();
+  };
   SmallVector<ValueId, 16> known;  // the inputs so far, ascending
   for (NodeId node : tile.nodes)
     for (const auto values : {graph.inputs(node), graph.reads(node)})
@@ -22,5 +26,5 @@ void tessera::pattern::find_boundary(const Graph& graph, Tile& tile) {
       const auto consumers = graph.consumers(value);
       if (graph.is_output(value) || !std::ranges::all_of(consumers, is_inside)) tile.outputs.push_back(value);
     }
-  std::ranges::sort(tile.outputs);
+  if (tile.outputs.size() > 1) std::ranges::sort(tile.outputs);
 }

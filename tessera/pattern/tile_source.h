@@ -90,8 +90,9 @@ class TileSource {
   /// Lists all tiles it offers for `graph`: convex, with everything that escapes declared. An error only if
   /// the source itself is broken (a cost that is no cost).
   [[nodiscard]] virtual Result<void> list(const Graph& graph, CandidateList& out) const = 0;
-  /// What candidate i of the list, one of its own, is. Everything but `source` and `cost` is filled in.
-  [[nodiscard]] virtual Tile describe(const Graph& graph, const CandidateList& list, std::size_t i) const = 0;
+  /// What candidate i of the list, one of its own, is. Fills everything but `source` and `cost` into `out`,
+  /// which is empty.
+  virtual void describe(const Graph& graph, const CandidateList& list, std::size_t i, Tile& out) const = 0;
   /// The name of candidate i alone.
   [[nodiscard]] virtual std::string name_of(const CandidateList& list, std::size_t i) const = 0;
 };

@@ -153,7 +153,8 @@ class Tiler {
       }
       out_.order.push_back({TilingStep::Kind::tile, static_cast<std::uint32_t>(out_.tiles.size())});
       const std::uint32_t source = list.source(step.index);
-      Tile& tile = out_.tiles.emplace_back(target_.sources[source]->describe(graph_, list, step.index));
+      Tile& tile = out_.tiles.emplace_back();
+      target_.sources[source]->describe(graph_, list, step.index, tile);
       tile.source = source;
       tile.cost = list.cost(step.index);
     }

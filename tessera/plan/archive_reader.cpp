@@ -139,8 +139,8 @@ CardPointer Reader::card() {
   const std::string name = text();
   if (error_ || name.empty()) return nullptr;
   const op::Card* found = op::find_card(name);
-  if (found == nullptr) fail(cat("there is no op '", printable(name), "'"));
-  return found;
+  if (found != nullptr && op::is_in_catalogue(*found)) return found;
+  return fail(cat("there is no op '", printable(name), "'")), nullptr;
 }
 
 ir::Dim Reader::dim() {

@@ -85,7 +85,7 @@ std::string card_text(const op::Card& card) {
 Hash128 compute_schema() {
   std::string text = nodes_text(static_cast<const ir::AllNodes*>(nullptr));
   text += cat(fields_text<kernel::Kernel>(), "\n", fields_text<plan::Package>(), "\n",
-              fields_text<plan::Plan>(), "\n");
+              fields_text<plan::Program>(), "\n", fields_text<plan::Plan>(), "\n");
   for (const ir::Dtype dtype : ir::all_dtypes()) text += cat(dtype, " ");
   for (std::size_t i = 0; i < ir::scalar_opcode_count; ++i)
     text += cat(ir::to_string(static_cast<ir::ScalarOpcode>(i)), " ");

@@ -11,7 +11,7 @@
 #include "tessera/ir/nodes.h"
 #include "tessera/kernel/kernel.h"
 #include "tessera/op/card.h"
-#include "tessera/plan/plan.h"
+#include "tessera/plan/program.h"
 
 namespace tessera::plan::archive {
 
@@ -78,6 +78,7 @@ static_assert(lists_all_members<kernel::Instruction> && lists_all_members<kernel
               lists_all_members<kernel::Term> && lists_all_members<kernel::Operand> &&
               lists_all_members<kernel::Store> && lists_all_members<kernel::Kernel>);
 static_assert(lists_all_members<Value> && lists_all_members<InPlace> && lists_all_members<Step> &&
-              lists_all_members<Plan>);
+              lists_all_members<Plan> && lists_all_members<Source> && lists_all_members<LearnedSize> &&
+              lists_all_members<Program>);
 
 }  // namespace tessera::plan::archive

@@ -37,7 +37,7 @@ class Binder {
     op::ValueType out{type.dtype, {}};
     std::int64_t count = 1;
     for (const op::Dim& dim : type.shape) {
-      const std::int64_t size = TESSERA_TRY(size_of(plan_, out_.sizes, dim));
+      const std::int64_t size = TESSERA_TRY(size_of(plan_.dims, out_.sizes, dim));
       if (size < 0) return Error(ErrorCode::shape, cat("the size ", dim, " is ", size));
       if (size > 0 && __builtin_mul_overflow(count, size, &count))
         return Error(ErrorCode::shape, cat("a value of type ", type, " is too large"));
@@ -67,7 +67,7 @@ class Binder {
         place.where = Where::cell;
         if (value.kind == ValueKind::size) {
           place.index = next_cell++;
-          out_.size_cells.push_back(TESSERA_TRY(size_of(plan_, out_.sizes, value.size)));
+          out_.size_cells.push_back(TESSERA_TRY(size_of(plan_.dims, out_.sizes, value.size)));
         }
       }
     }
@@ -111,7 +111,7 @@ class Binder {
     op::Attributes out = step.attributes;
     for (auto& [name, value] : out.mutable_entries())
       if (auto* shape = std::get_if<op::Shape>(&value))
-        for (op::Dim& dim : *shape) dim = TESSERA_TRY(size_of(plan_, out_.sizes, dim));
+        for (op::Dim& dim : *shape) dim = TESSERA_TRY(size_of(plan_.dims, out_.sizes, dim));
     return out;
   }
 
@@ -174,12 +174,12 @@ class Binder {
 
 }  // namespace
 
-Result<std::int64_t> plan::size_of(const Plan& plan, std::span<const std::int64_t> sizes,
+Result<std::int64_t> plan::size_of(std::span<const Ref<ir::Var>> dims, std::span<const std::int64_t> sizes,
                                    const op::Dim& dim) {
   if (dim.is_constant()) return dim.value();
   const auto number = ir::evaluate(dim, [&](const ir::Var& var) -> std::optional<std::int64_t> {
-    for (std::size_t i = 0; i < plan.dims.size(); ++i)
-      if (plan.dims[i].get() == &var) return sizes[i];
+    for (std::size_t i = 0; i < dims.size(); ++i)
+      if (dims[i].get() == &var) return sizes[i];
     return std::nullopt;
   });
   if (!number) return Error(ErrorCode::shape, cat("the size ", dim, " is not known"));
@@ -193,7 +193,7 @@ Result<Binding> plan::bind(const Plan& plan, std::span<const std::int64_t> sizes
                  cat("the plan has ", plan.dims.size(), " sizes and ", plan.inputs.size(), " inputs, got ",
                      sizes.size(), " and ", inputs.size()));
   for (const auto& [a, b] : plan.equal_sizes)
-    if (TESSERA_TRY(size_of(plan, sizes, a)) != TESSERA_TRY(size_of(plan, sizes, b)))
+    if (TESSERA_TRY(size_of(plan.dims, sizes, a)) != TESSERA_TRY(size_of(plan.dims, sizes, b)))
       return Error(ErrorCode::shape, cat("the plan needs ", a, " = ", b));
   return Binder(plan, sizes).run(inputs, running);
 }

@@ -59,8 +59,8 @@ struct Binding {
 [[nodiscard]] Result<Binding> bind(const Plan& plan, std::span<const std::int64_t> sizes,
                                    std::span<const op::Layout> inputs, Running running = Running::one_by_one);
 
-/// The number of a size.
-[[nodiscard]] Result<std::int64_t> size_of(const Plan& plan, std::span<const std::int64_t> sizes,
-                                           const op::Dim& dim);
+/// The number of a size, whose symbols are among `dims`.
+[[nodiscard]] Result<std::int64_t> size_of(std::span<const Ref<ir::Var>> dims,
+                                           std::span<const std::int64_t> sizes, const op::Dim& dim);
 
 }  // namespace tessera::plan

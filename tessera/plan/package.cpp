@@ -20,7 +20,7 @@ using archive::section_count;
 namespace {
 
 constexpr std::string_view magic = "TSRPLAN\n";
-constexpr std::uint64_t form_version = 1;
+constexpr std::uint64_t form_version = 2;
 
 /// All numbers are 8 bytes, the lowest first. What is checked first stands first.
 struct Header {
@@ -107,7 +107,8 @@ Result<void> check_header(const Header& header, std::string_view file) {
 /// The first call of something that only this process knows.
 Result<void> check_calls(const Plan& plan) {
   const auto check = [](std::string_view name, const op::Card* card, const ir::Span& at) -> Result<void> {
-    if (op::find_card(name) != nullptr && (card == nullptr || op::find_card(name) == card)) return {};
+    if (card == nullptr) card = op::find_card(name);
+    if (card != nullptr && op::is_in_catalogue(*card)) return {};
     return Error(ErrorCode::unsupported,
                  cat("the plan cannot be saved: '", printable(name),
                      "' is a function of this process and not an op of the catalogue"),
@@ -137,23 +138,31 @@ Result<Package> read_package(const Bytes& bytes) {
   const auto owner = std::make_shared<const Bytes>(bytes);
   archive::Reader reader(sections, {owner->span().subspan(header.begins[data], header.sizes[data]), owner});
   auto out = reader.take<Package>();
-  auto plan = std::make_shared<Plan>(reader.take<Plan>());
+  out.program = reader.take<Program>();
+  std::vector<std::shared_ptr<Plan>> plans;
+  for (std::size_t p = 0; p < out.program.parts.size(); ++p)
+    plans.push_back(std::make_shared<Plan>(reader.take<Plan>()));
   if (auto error = reader.finish()) return *std::move(error);
-  if (out.inputs.size() != plan->inputs.size() || out.outputs.size() != plan->outputs.size() ||
-      out.parameters.size() != plan->parameters.size())
+  if (out.inputs.size() != out.program.inputs.size() || out.outputs.size() != out.program.outputs.size() ||
+      out.parameters.size() != out.program.parameters.size())
     return Error(ErrorCode::parse, "the file is damaged: not every input and output has a name");
-  TESSERA_TRY(verify(*plan));
-  out.plan = std::move(plan);
+  for (std::size_t p = 0; p < plans.size(); ++p) {
+    auto fine = verify(*plans[p]);
+    if (!fine) return std::move(fine).error().note(cat("part ", p + 1));
+    out.program.parts[p].plan = std::move(plans[p]);
+  }
+  TESSERA_TRY(verify(out.program));
   return out;
 }
 
 }  // namespace
 
 Result<std::string> plan::to_bytes(const Package& package) {
-  TESSERA_TRY(check_calls(*package.plan));
+  for (const Part& part : package.program.parts) TESSERA_TRY(check_calls(*part.plan));
   archive::Writer writer;
   writer.add(package);
-  writer.add(*package.plan);
+  writer.add(package.program);
+  for (const Part& part : package.program.parts) writer.add(*part.plan);
   Header header;
   header.schema = archive::schema();
   std::string out(header_bytes, '\0');

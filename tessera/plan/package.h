@@ -9,13 +9,13 @@
 
 #include "tessera/base/bytes.h"
 #include "tessera/base/result.h"
-#include "tessera/plan/plan.h"
+#include "tessera/plan/program.h"
 
 namespace tessera::plan {
 
-/// A plan with what those who run it by name need.
+/// A program with what those who run it by name need.
 struct Package {
-  PlanRef plan;
+  Program program;
   std::string device;  ///< the one it was made for; others run it too, by single ops where they must
   std::vector<std::string> inputs;   ///< names
   std::vector<std::string> outputs;  ///< names

@@ -58,6 +58,9 @@ std::string plan::to_text(const Plan& plan) {
   for (const Step& step : plan.steps) {
     out += cat("  ", names_of(plan, step.results), " = ", step.name(), "(", names_of(plan, step.inputs), ")");
     if (!step.results.empty()) out += cat(" : ", plan.values[step.results[0]].type);
+    for (const InPlace& pair : step.in_place)
+      out += cat(", ", name_of(plan, step.results[pair.result]), " over ",
+                 name_of(plan, step.inputs[pair.input]));
     out += "\n";
     if (step.kind != StepKind::kernel && step.kind != StepKind::library) continue;
     for (const auto& statement : step.function->body)

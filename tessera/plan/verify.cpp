@@ -192,6 +192,59 @@ class Verifier {
   Plan& plan_;
 };
 
+class ProgramVerifier {
+ public:
+  explicit ProgramVerifier(const Program& program) : program_(program) {}
+
+  Result<void> run() const {
+    if (program_.parts.empty()) return wrong("the program has no parts");
+    for (std::uint32_t p = 0; p < program_.parts.size(); ++p) {
+      auto fine = part(p);
+      if (!fine) return std::move(fine).error().note(cat("part ", p + 1));
+    }
+    const auto count = static_cast<std::uint32_t>(program_.parts.size());
+    for (const Source& output : program_.outputs) TESSERA_TRY(source(output, count));
+    return {};
+  }
+
+ private:
+  Result<void> source(const Source& source, std::uint32_t before) const {
+    const bool is_input = source.part == Source::caller;
+    if (!is_input && source.part >= before) return wrong("a value comes from a part that runs later");
+    const std::size_t count =
+        is_input ? program_.inputs.size() : program_.parts[source.part].plan->outputs.size();
+    return source.index < count ? Result<void>() : wrong("a value comes from nowhere");
+  }
+
+  Result<void> part(std::uint32_t p) const {
+    const Part& part = program_.parts[p];
+    const Plan& plan = *part.plan;
+    const std::size_t own = program_.dims.size();
+    if (plan.dims.size() != own + part.learned.size() ||
+        !std::equal(program_.dims.begin(), program_.dims.end(), plan.dims.begin()))
+      return wrong("a part has other sizes than its program");
+    if (plan.inputs.size() != part.inputs.size()) return wrong("a part has other inputs than its plan");
+    if (plan.parameters.size() > program_.parameters.size()) return wrong("a part has more parameters");
+    for (std::size_t i = 0; i < part.inputs.size(); ++i) {
+      TESSERA_TRY(source(part.inputs[i], p));
+      const op::ValueType &given = program_.type_of(part.inputs[i]),
+                          &taken = plan.values[plan.inputs[i]].type;
+      if (given.dtype != taken.dtype || given.rank() != taken.rank())
+        return wrong(cat("input ", i, " of a part is ", given, ", not ", taken));
+    }
+    for (const LearnedSize& size : part.learned) {
+      TESSERA_TRY(source(size.from, p));
+      if (program_.type_of(size.from) != op::ValueType{op::Dtype::i64, {}})
+        return wrong("a size is learned from something else than one i64");
+    }
+    return {};
+  }
+
+  const Program& program_;
+};
+
 }  // namespace
 
 Result<void> plan::verify(Plan& plan) { return Verifier(plan).run(); }
+
+Result<void> plan::verify(const Program& program) { return ProgramVerifier(program).run(); }

@@ -26,7 +26,7 @@ class WorkEstimate {
   /// The type with numbers for its sizes.
   Result<op::ValueType> sized(const op::ValueType& type) const {
     op::ValueType out{type.dtype, {}};
-    for (const op::Dim& dim : type.shape) out.shape.push_back(TESSERA_TRY(size_of(plan_, sizes_, dim)));
+    for (const op::Dim& dim : type.shape) out.shape.push_back(TESSERA_TRY(size_of(plan_.dims, sizes_, dim)));
     return out;
   }
 

@@ -54,11 +54,11 @@ Result<void> make_folder(const std::string& folder) {
 
 }  // namespace
 
-std::string CodeStore::default_folder() {
+std::string CodeStore::default_folder(std::string_view what) {
   const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && cache[0] == '/') return cat(cache, "/tessera/kernels");
+  if (cache != nullptr && cache[0] == '/') return cat(cache, "/tessera/", what);
   const char* home = std::getenv("HOME");
-  return home != nullptr && home[0] == '/' ? cat(home, "/.cache/tessera/kernels") : std::string();
+  return home != nullptr && home[0] == '/' ? cat(home, "/.cache/tessera/", what) : std::string();
 }
 
 std::string CodeStore::path_of(std::string_view key) const {

@@ -21,7 +21,7 @@ class CodeStore {
   explicit CodeStore(std::string folder) : folder_(std::move(folder)) {}
 
   /// "$XDG_CACHE_HOME/tessera/kernels", or below ~/.cache; empty if there is no such place.
-  [[nodiscard]] static std::string default_folder();
+  [[nodiscard]] static std::string default_folder(std::string_view what = "kernels");
 
   /// The code of a key; nothing if there is none, or none that can be believed.
   [[nodiscard]] std::optional<std::vector<std::byte>> load(std::string_view key) const;

@@ -112,6 +112,7 @@ void HostExecutable::follow_addresses(const Launch& launch) {
   if (is_known && !addresses_.empty()) return;
   for (HostWork& work : work_) set_addresses(work, launch);
   has_moved_ = true;
+  addresses_changed();
   addresses_.assign(launch.inputs.begin(), launch.inputs.end());
   addresses_.insert(addresses_.end(), launch.outputs.begin(), launch.outputs.end());
 }
@@ -136,15 +137,17 @@ Result<void> HostExecutable::run(const Launch& launch) {
   return {};
 }
 
+Result<void> HostExecutable::run_any(std::size_t index) {
+  HostWork& work = work_[index];
+  return noted(index, 0, [&]() -> Result<void> {
+    if (!work.is_copy) return finished(work, run_work(index, work));
+    copy(work);
+    return {};
+  });
+}
+
 Result<void> HostExecutable::run_works() {
-  for (std::size_t i = 0; i < work_.size(); ++i) {
-    HostWork& work = work_[i];
-    TESSERA_TRY(noted(i, 0, [&]() -> Result<void> {
-      if (!work.is_copy) return finished(work, run_work(i, work));
-      copy(work);
-      return {};
-    }));
-  }
+  for (std::size_t i = 0; i < work_.size(); ++i) TESSERA_TRY(run_any(i));
   return {};
 }
 

@@ -39,6 +39,12 @@ class HostExecutable : public Executable {
   }
   /// There are new sizes.
   virtual void sizes_changed() {}
+  /// Some works have `moved`.
+  virtual void addresses_changed() {}
+  /// Runs one work, whatever it is.
+  [[nodiscard]] Result<void> run_any(std::size_t index);
+  /// Whether the launch asks when works ran.
+  [[nodiscard]] bool is_timed() const { return !times_.empty(); }
 
   /// Ends a work that has run: its error gets the line of its step.
   [[nodiscard]] Result<void> finished(const HostWork& work, Result<void> done) const;

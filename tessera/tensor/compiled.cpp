@@ -94,10 +94,26 @@ CompiledBody::CompiledBody(Body body, Here here) : state_(std::make_shared<State
 }
 CompiledBody::~CompiledBody() = default;
 
-std::vector<Tensor> CompiledBody::operator()(const std::vector<Tensor>& arguments) const {
+void CompiledBody::check(const std::vector<Tensor>& arguments) const {
   if (arguments.empty()) fail(state_->here, "compile: the function takes no tensors");
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (arguments[i].is_empty()) fail(state_->here, cat("compile: argument ", i, " is an empty tensor"));
+}
+
+void CompiledBody::save(const std::string& path, const std::vector<Tensor>& arguments) const {
+  check(arguments);
+  const std::lock_guard lock(state_->mutex);
+  const Traced& traced = state_->find(arguments);
+  std::vector<Tensor> captures;
+  for (const NodeRef& capture : traced.captures) {
+    capture->handles.fetch_add(1, std::memory_order_relaxed);
+    captures.push_back(Tensor::adopt(NodeRef(capture).detach()));
+  }
+  save_function(path, traced.function, captures, *arguments[0].engine(), state_->here);
+}
+
+std::vector<Tensor> CompiledBody::operator()(const std::vector<Tensor>& arguments) const {
+  check(arguments);
   const std::lock_guard lock(state_->mutex);
   const Traced& traced = state_->find(arguments);
   std::vector<Node*> inputs;

@@ -33,8 +33,13 @@ class CompiledBody {
   ~CompiledBody();
   [[nodiscard]] std::vector<Tensor> operator()(const std::vector<Tensor>& arguments) const;
 
+  /// Writes its plan for arguments of these types into a file (saved_plan.h).
+  void save(const std::string& path, const std::vector<Tensor>& arguments) const;
+
  private:
   struct State;
+  void check(const std::vector<Tensor>& arguments) const;
+
   std::shared_ptr<State> state_;
 };
 
@@ -94,21 +99,22 @@ class Compiled {
       return results;
   }
 
- private:
-  /// One per number of arguments: a callable may have several.
-  struct Bodies {
-    std::mutex mutex;
-    std::map<std::size_t, detail::CompiledBody> by_count;
-  };
-
+  /// What is called with n arguments.
   template <std::size_t n>
-  detail::CompiledBody body() const {
+  [[nodiscard]] detail::CompiledBody body() const {
     const std::lock_guard lock(bodies_->mutex);
     const auto run = [f = f_](const std::vector<Tensor>& x) {
       return detail::apply_list(*f, x, std::make_index_sequence<n>());
     };
     return bodies_->by_count.try_emplace(n, run, here_).first->second;
   }
+
+ private:
+  /// One per number of arguments: a callable may have several.
+  struct Bodies {
+    std::mutex mutex;
+    std::map<std::size_t, detail::CompiledBody> by_count;
+  };
 
   std::shared_ptr<F> f_;
   Here here_;

@@ -638,3 +638,33 @@ TEST(Plans, RandomProgramsGiveTheSameWithAndWithoutPlans) {
     }
   }
 }
+
+// In a compiled function the size is an upper bound with a count beside it. Code that asks for the count is
+// cut there by itself: what comes before and what comes behind are two plans, for all counts.
+TEST(Plans, SizesThatDependOnDataAreBoundedOrLearned) {
+  const auto engine = waiting({.threshold = 2});
+  const auto found = compile([](const Tensor& x) {
+    const auto places = nonzero(x);
+    return std::vector<Tensor>{places.indices, places.count};
+  });
+  const auto kept = [](const Tensor& x) {
+    const auto places = nonzero(x * 1.0);
+    const auto count = places.count.item<std::int64_t>();
+    const Tensor rows = slice(places.indices, {.starts = {0}, .stops = {count}, .axes = {0}});
+    return gather(x, reshape(rows, {.shape = {count}})) + 1.0;
+  };
+  std::size_t plans = 0;
+  for (const int count : {3, 5, 1, 4, 2, 6, 7, 0}) {
+    std::vector<float> values(8, 0.0F);
+    for (int i = 0; i < count; ++i) values[static_cast<std::size_t>(i)] = static_cast<float>(i + 1);
+    const Tensor x = from_vector(values, {8}, {.engine = engine}).eval();
+    const auto places = found(x);
+    EXPECT_EQ(places[0].shape(), (Shape{8, 1}));
+    EXPECT_EQ(places[1].item<std::int64_t>(), count);
+    const Tensor y = kept(x).eval();
+    EXPECT_EQ(y.shape(), (Shape{count}));
+    for (std::int64_t i = 0; i < count; ++i) EXPECT_EQ(y.item<float>({i}), static_cast<float>(i + 2));
+    if (count == 2) plans = engine->statistics().plans;
+  }
+  EXPECT_LE(engine->statistics().plans, plans + 1) << "only a size of 0 may need another plan";
+}

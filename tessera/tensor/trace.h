@@ -21,6 +21,10 @@ struct RegionRules : engine::CustomGradient {
 /// Of a call of a traced function.
 [[nodiscard]] const autodiff::Rules& rules_of(const engine::Node& call);
 
+/// Writes the plan of a function whose last parameters are `constants` into a file.
+void save_function(const std::string& path, const ir::FunctionRef& function,
+                   const std::vector<Tensor>& constants, engine::Engine& engine, Here here);
+
 class Trace {
  public:
   using Body = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;

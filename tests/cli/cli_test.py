@@ -77,6 +77,16 @@ class Print(Files):
         result = tessera("print", "--json", "-", stdin="free x expr x + 1")
         self.assertEqual(json.loads(result.out)["nodes"][-1]["opcode"], "add")
 
+    def test_verify_knows_the_ops(self):
+        wrong = "y: f32[2, 2] = matmul(x, x) z: f32[2, 3] = nosuch(x)"
+        for text in [f"func main(x: f32[2, 3]) {{ {wrong} return y, z }}",
+                     f"module func main(x: f32[2, 3]) {{ {wrong} return y, z }}"]:
+            result = tessera("print", "--verify", "-", stdin=text)
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn("3 and 2 do not agree", result.err)
+            self.assertIn("there is no op 'nosuch'", result.err)
+            self.assertEqual(tessera("print", "-", stdin=text).returncode, 0)
+
     def test_verify_says_no(self):
         result = tessera("print", "--verify", "-", stdin="func f(x: f32[2]) { a: f32[3] = tuple(x) return a }")
         self.assertEqual(result.returncode, 1)

@@ -99,6 +99,65 @@ class Plans(unittest.TestCase):
         self.refused("nowhere", "run", self.folder / "nowhere.plan")
         self.refused("nowhere", "compile", self.program, "-o", self.folder / "nowhere" / "f.plan")
 
+    def test_sizes_that_depend_on_data_cut_the_program(self):
+        self.program.write_text(
+            "func f[N](x: f32[N]) {\n"
+            "  places: i64[N, 1], k: i64 = nonzero(x)\n"
+            "  kept: f32[k] = slice(x) {starts = shape[0], stops = shape[k]}\n"
+            "  y: f32[k] = exp(kept)\n"
+            "  return y, k\n"
+            "}\n"
+        )
+        self.compile()
+        for size in (0, 1, 9):
+            chosen = ["--random", 3, "--dim", f"N={size}"]
+            expected = self.run_json(self.program, *chosen, "--device", "reference")
+            self.assertEqual(expected[0][1][0]["shape"], [size])
+            self.assertEqual(self.run_json(self.plan, *chosen)[1], expected[1])
+        text = tessera("explain", self.program).stdout
+        self.assertIn("by upper bound, i64[N, 1]", text)
+        self.assertIn("f.tsr:2:3: the host learns the size 'k' before part 2", text)
+        report = json.loads(tessera("explain", self.program, "--json").stdout)
+        self.assertEqual((len(report["parts"]), len(report["data_dependent_sizes"])), (2, 2))
+
+    def test_what_is_written_is_reported(self):
+        result = tessera("compile", self.program, "-o", self.plan, "--json", "--dump-after", "order_steps")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        report = json.loads(result.stdout)
+        names = [one["name"] for one in report["parts"][0]["passes"]]
+        self.assertEqual(names[-3:], ["tile", "order_steps", "reuse_in_place"])
+        self.assertEqual([dump["after"] for dump in report["dumps"]], ["order_steps"])
+        result = tessera("compile", self.program, "-o", self.plan, "--json", "--disable", "reuse_in_place")
+        ran = {one["name"]: one["ran"] for one in json.loads(result.stdout)["parts"][0]["passes"]}
+        self.assertEqual((ran["reuse_in_place"], ran["order_steps"]), (False, True))
+
+    def test_the_kind_of_a_file_is_said(self):
+        self.compile()
+        self.refused("this is a compiled plan: 'tessera run' runs it", "print", self.plan)
+        self.refused("this is JSON", "hash", ROOT / "examples/describe/particles.json")
+        self.refused("the description is no function: it has ", "run", ROOT / "examples/describe/particles.json")
+        self.refused("the description is no function: it has ", "compile", ROOT / "examples/describe/particles.json", "-o", self.plan)
+        module = ROOT / "examples/ir/module.tsr"
+        self.refused("say which by --function NAME", "run", module, "--random", 1)
+        self.refused("has no function 'nobody'", "run", module, "--random", 1, "--function", "nobody")
+
+    def test_scalars_are_computed(self):
+        gelu = self.run_json(ROOT / "examples/ir/gelu.tsr", "--random", 1)
+        self.assertEqual(gelu, self.run_json(ROOT / "examples/ir/gelu.tsr", "--random", 1, "--device", "reference"))
+
+    def test_axes_name_sizes(self):
+        self.compile()
+        by_name = self.run_json(self.plan, "--random", 7, "--dim", "N=2", "--dim", "M=3")
+        self.assertEqual(by_name, self.run_json(self.plan, "--random", 7, "--dim", "x:0=2", "--dim", "w:0=3"))
+        self.refused("no input has an open size 'w:1'", "run", self.plan, "--random", 7, "--dim", "w:1=4")
+
+    def test_sizes_that_are_too_large_are_errors(self):
+        for size in (2**62, 2**63 - 1):
+            for command in (("explain", self.program), ("run", self.program, "--random", 1)):
+                result = tessera(*command, "--dim", f"N={size}", "--dim", "M=4")
+                self.assertEqual(result.returncode, 2)
+                self.assertNotIn("internal", result.stderr)
+
     def test_explain_says_what_the_plan_is(self):
         result = tessera("explain", self.program, "--json", "--dim", "N=32", "--dim", "M=16")
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -40,11 +40,42 @@ Result<Items> map_old_slice(NodeCall& node) {
                 std::vector<Dim>(ends.begin(), ends.end()), node.integers("axes"), {});
 }
 
+/// Positions that the program computes, as places from the beginning: none is negative or behind the end.
+Result<std::vector<Dim>> learned_positions(NodeCall& node, Value positions,
+                                           std::span<const std::int64_t> axes, Value x,
+                                           std::string_view what) {
+  std::vector<Dim> along;
+  for (const std::int64_t axis : axes)
+    along.push_back(x.shape()[static_cast<std::size_t>(TESSERA_TRY(node.axis(axis, x.rank())))]);
+  const Value given = cast(positions, Dtype::i64), sizes = node.target.sizes_vector(along);
+  TESSERA_TRY(node.status());
+  if (given.shape() != sizes.shape())
+    return node.error(what, " is ", positions.type(), " for ", axes.size(), " axes");
+  const Value zero = given * 0.0;
+  const Value from_begin = where(node.b.call("lt", {given, zero}), given + sizes, given);
+  const Value inside = node.b.call("minimum", {node.b.call("maximum", {from_begin, zero}), sizes});
+  return node.learned_sizes(inside, what);
+}
+
 Result<Items> map_slice(NodeCall& node) {
-  const auto starts = TESSERA_TRY(node.sizes_in(1)), ends = TESSERA_TRY(node.sizes_in(2));
+  const Value x = node.in(0);
   std::vector<std::int64_t> axes, steps;
   if (node.has(3)) axes = TESSERA_TRY(node.integers_in(3));
   if (node.has(4)) steps = TESSERA_TRY(node.integers_in(4));
+  const Value from = node.in(1), to = node.in(2);
+  TESSERA_TRY(node.status());
+  const bool goes_forward =
+      std::all_of(steps.begin(), steps.end(), [](std::int64_t step) { return step > 0; });
+  const bool are_known = node.target.sizes(from) && node.target.sizes(to);
+  if (are_known || !goes_forward || !ir::is_integer(from.dtype()) || !ir::is_integer(to.dtype())) {
+    const auto starts = TESSERA_TRY(node.sizes_in(1)), ends = TESSERA_TRY(node.sizes_in(2));
+    return sliced(node, starts, ends, std::move(axes), std::move(steps));
+  }
+  const auto count = from.rank() == 1 ? ir::element_count(from.shape()) : std::nullopt;
+  if (!count) return node.unsupported("input 1 must have a known length");
+  if (axes.empty()) axes = axes_from(0, static_cast<std::size_t>(*count));
+  const auto starts = TESSERA_TRY(learned_positions(node, from, axes, x, "input 1"));
+  const auto ends = TESSERA_TRY(learned_positions(node, to, axes, x, "input 2"));
   return sliced(node, starts, ends, std::move(axes), std::move(steps));
 }
 
@@ -159,24 +190,28 @@ Result<Items> map_reverse_sequence(NodeCall& node) {
 
 // ---- sizes that depend on data
 
-Result<Items> map_nonzero(NodeCall& node) {
-  const Values found = node.b.call_all("nonzero", {node.in(0)});
+/// The places of all elements that are not 0, a row each.
+Result<Value> places_of(NodeCall& node, Value x) {
+  const Values found = node.b.call_all("nonzero", {x});
   TESSERA_TRY(node.status());
-  const auto count =
-      integers_of(TESSERA_TRY(node.elements_of(found[1], "the number of elements that are not 0")));
-  return Items{transpose_matrix(slice(found[0], 0, 0, count[0]))};
+  const auto count = TESSERA_TRY(node.learned_sizes(found[1], "the number of elements that are not 0"));
+  return node.b.call("slice", {found[0]}, {{"starts", Shape{0}}, {"stops", Shape{count[0]}}});
+}
+
+Result<Items> map_nonzero(NodeCall& node) {
+  const Value places = TESSERA_TRY(places_of(node, node.in(0)));
+  return Items{transpose_matrix(places)};
 }
 
 Result<Items> map_compress(NodeCall& node) {
   Value x = node.in(0);
-  const auto condition = TESSERA_TRY(node.integers_in(1));
-  std::vector<std::int64_t> kept;
-  for (std::size_t i = 0; i < condition.size(); ++i)
-    if (condition[i] != 0) kept.push_back(static_cast<std::int64_t>(i));
+  const Value places = TESSERA_TRY(places_of(node, node.in(1)));
+  TESSERA_TRY(node.status());
+  if (places.shape()[1] != Dim(1)) return node.error("input 1 is ", node.in(1).type(), ", expected a vector");
+  const Value kept = reshape(places, Shape{places.shape()[0]});
   const bool is_flat = node.attribute("axis") == nullptr;
   if (is_flat) x = node.b.call("reshape", {x}, {{"shape", Shape{-1}}});
-  return Items{
-      node.b.call("gather", {x, node.vector_of(kept)}, {{"axis", is_flat ? 0 : node.integer("axis", 0)}})};
+  return Items{node.b.call("gather", {x, kept}, {{"axis", is_flat ? 0 : node.integer("axis", 0)}})};
 }
 
 /// The distinct rows of a matrix, and for each row which one it is.

@@ -78,7 +78,7 @@ Result<Items> top_k(NodeCall& node, const Dim& k) {
 Result<Items> map_old_topk(NodeCall& node) { return top_k(node, node.integer("k", -1)); }
 
 Result<Items> map_topk(NodeCall& node) {
-  const auto k = TESSERA_TRY(node.sizes_in(1));
+  const auto k = TESSERA_TRY(node.learned_sizes(node.in(1), "input 1"));
   if (k.size() != 1) return node.error("input 1 has ", k.size(), " elements, expected 1");
   return top_k(node, k[0]);
 }

@@ -202,7 +202,8 @@ Result<Shape> checked_sizes(NodeCall& node, std::span<const Dim> sizes) {
 }
 
 Result<Items> map_constant_of_shape(NodeCall& node) {
-  const Shape shape = TESSERA_TRY(checked_sizes(node, TESSERA_TRY(node.sizes_in(0))));
+  const Shape shape =
+      TESSERA_TRY(checked_sizes(node, TESSERA_TRY(node.learned_sizes(node.in(0), "input 0"))));
   if (node.attribute("value") == nullptr) return Items{op::full(node.b, 0, {Dtype::f32, shape})};
   const HostTensor value = TESSERA_TRY(node.tensor("value"));
   if (value.size() != 1) return node.error("attribute 'value' has ", value.size(), " elements, expected 1");
@@ -229,6 +230,11 @@ Result<Items> map_range(NodeCall& node) {
   if (low && high && low->size() == 1 && high->size() == 1 && step && step->size() == 1 &&
       numbers_of(*step)[0] == 1) {
     count = max(Dim(0), (*high)[0] - (*low)[0]);
+  } else if (ir::is_integer(start.dtype()) && step && step->size() == 1 && numbers_of(*step)[0] == 1 &&
+             (!low || !high)) {
+    const Value distance = cast(reshape(limit, {}), Dtype::i64) - cast(reshape(start, {}), Dtype::i64);
+    const Value length = node.b.call("maximum", {distance, distance * 0.0});
+    count = TESSERA_TRY(node.learned_sizes(length, "the length of the range"))[0];
   } else {
     count = TESSERA_TRY(range_count(node, TESSERA_TRY(node.number_in(0)), TESSERA_TRY(node.number_in(1)),
                                     TESSERA_TRY(node.number_in(2))));

@@ -207,14 +207,18 @@ bool has_scalars(const kernel::Interpreter& interpreter) {
 /// Whether the code had a right result.
 bool run_plain(const CompiledJob& job) {
   std::uint8_t failed = 0;
-  const Frame frame{job.job.binding.data.data(), job.strides.data(), nullptr, nullptr,
-                    job.places.data(),           job.lanes,          &failed, job.rows,
-                    job.row_strides.data()};
+  const Frame frame = plain_frame(job, failed);
   job.code(&frame);
   return failed == 0;
 }
 
 }  // namespace
+
+Frame tessera::runtime::cpu::plain_frame(const CompiledJob& job, std::uint8_t& failed) {
+  return {job.job.binding.data.data(), job.strides.data(), nullptr, nullptr,
+          job.places.data(),           job.lanes,          &failed, job.rows,
+          job.row_strides.data()};
+}
 
 CompiledKernel::CompiledKernel(kernel::Kernel kernel, KernelOptions options)
     : interpreter_(std::move(kernel)),

@@ -74,6 +74,10 @@ class CompiledKernel {
   std::string why_interpreted_, why_not_stored_;
 };
 
+/// All that the code of a plain job needs. It stays right as long as the job does; `failed` gets 1 if there
+/// was no right result.
+[[nodiscard]] Frame plain_frame(const CompiledJob& job, std::uint8_t& failed);
+
 /// Prepares and runs all items on this thread.
 [[nodiscard]] Result<void> run(CompiledKernel& kernel, std::span<const op::Array> inputs,
                                std::span<const op::Array> outputs, std::span<const double> parameters,

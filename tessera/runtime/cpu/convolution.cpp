@@ -10,10 +10,11 @@ using namespace tessera::runtime::cpu;
 
 namespace {
 
-constexpr std::int64_t most_blocks = 16, least_rows = 8;
+constexpr std::int64_t most_blocks = 16, least_rows = 8, least_items = 4;
 /// Tiles of Winograd's method have four rows.
 constexpr std::int64_t row_step = 4;
-constexpr double item_flops = 8e6;
+/// Of an item, as if it were not computed by Winograd's method: about the least there, and the most.
+constexpr double item_flops = 8e6, winograd_flops = 100e6, most_flops = 500e6;
 /// More weights than this are shared out by filters: they do not fit the cache of one core.
 constexpr std::int64_t most_weights = 1 << 19;
 constexpr std::int64_t most_panels = 4, filter_step = 64;
@@ -107,26 +108,53 @@ Result<std::shared_ptr<const Convolution>> Convolution::create(const Convolution
 
 // ---- items
 
+// How it is cut depends on the sizes alone: the library sums up in another order in another part. Threads
+// mostly come in even numbers, so there is an even number of parts.
+namespace {
+
+/// Parts of each image, by its flops.
+std::int64_t parts_of_image(const ConvolutionSpec& spec, double flops) {
+  const bool is_winograd = spec.method == ConvolutionMethod::winograd;
+  if (is_winograd && spec.batch % 2 == 0 && flops < most_flops) return 1;  // images are shared out
+  const double wanted = flops / (is_winograd ? winograd_flops : item_flops);
+  const auto parts = static_cast<std::int64_t>(std::min(wanted, static_cast<double>(most_blocks)));
+  return parts > 1 ? rounded_up(parts, 2) : 1;
+}
+
+/// Images that one call takes. Winograd's method puts all of them into one product.
+std::int64_t images_at_once(const ConvolutionSpec& spec, double flops) {
+  if (spec.method != ConvolutionMethod::winograd) return 1;
+  const auto most = static_cast<std::int64_t>(std::clamp(most_flops / flops, 1.0, 1e6));
+  std::int64_t out = std::clamp<std::int64_t>(spec.batch / least_items, 1, most);
+  while (out > 1 && (spec.batch % out != 0 || spec.batch / out % 2 != 0)) --out;
+  return out;
+}
+
+}  // namespace
+
 void Convolution::cut() {
   panel_filters_ = spec_.filters;
   block_rows_ = output_[0];
+  batch_blocks_ = spec_.batch;
   const std::int64_t weights = spec_.filters * depth();
-  if (spec_.filters == 0 || output_[0] == 0 || output_[1] == 0) return;
+  if (spec_.batch == 0 || spec_.filters == 0 || output_[0] == 0 || output_[1] == 0) return;
   if (spec_.groups == 1 && weights > most_weights)
     panel_filters_ = std::min(spec_.filters, rounded_up(divided_up(spec_.filters, most_panels), filter_step));
   panels_ = divided_up(spec_.filters, panel_filters_);
   const double flops = 2.0 * static_cast<double>(panel_filters_ * depth()) * static_cast<double>(output_[0]) *
                        static_cast<double>(output_[1]);
-  const std::int64_t blocks =
-      std::clamp<std::int64_t>(static_cast<std::int64_t>(std::min(flops / item_flops, 1e6)), 1,
-                               std::min(most_blocks, std::max<std::int64_t>(output_[0] / least_rows, 1)));
+  const std::int64_t blocks = std::clamp<std::int64_t>(parts_of_image(spec_, flops), 1,
+                                                       std::max<std::int64_t>(output_[0] / least_rows, 1));
   block_rows_ = std::min(output_[0], rounded_up(divided_up(output_[0], blocks), row_step));
   row_blocks_ = divided_up(output_[0], block_rows_);
+  if (row_blocks_ == 1 && panels_ == 1) block_images_ = images_at_once(spec_, flops);
+  batch_blocks_ = divided_up(spec_.batch, block_images_);
 }
 
 Convolution::Item Convolution::item(std::int64_t number) const {
   Item out{};
-  out.image = number / (panels_ * row_blocks_);
+  out.image = number / (panels_ * row_blocks_) * block_images_;
+  out.images = std::min(block_images_, spec_.batch - out.image);
   out.panel = number / row_blocks_ % panels_;
   out.filter = out.panel * panel_filters_;
   out.filters = std::min(panel_filters_, spec_.filters - out.filter);
@@ -184,9 +212,9 @@ OperandForm Convolution::filters_form(std::int64_t filters) const {
 ConvolutionRequest Convolution::request(const Item& item) const {
   const std::int64_t source = spec_.size[0] * spec_.size[1], result = output_[0] * output_[1];
   ConvolutionRequest out;
-  out.source = {{1, spec_.channels, item.source_rows, spec_.size[1]},
+  out.source = {{item.images, spec_.channels, item.source_rows, spec_.size[1]},
                 {spec_.channels * source, source, spec_.size[1], 1}};
-  out.destination = {{1, item.filters, item.rows, output_[1]},
+  out.destination = {{item.images, item.filters, item.rows, output_[1]},
                      {spec_.filters * result, result, output_[1], 1}};
   out.weights = filters_form(item.filters).sizes;
   out.strides = {spec_.strides[0], spec_.strides[1]};
@@ -201,8 +229,9 @@ ConvolutionRequest Convolution::request(const Item& item) const {
 Result<std::uint32_t> Convolution::variant_for(const Item& item, const OneDnn& onednn) {
   for (std::size_t v = 0; v < variants_.size(); ++v) {
     const Item& other = variants_[v].item;
-    if (other.filters == item.filters && other.rows == item.rows && other.source_rows == item.source_rows &&
-        other.padding_low == item.padding_low && other.padding_high == item.padding_high)
+    if (other.images == item.images && other.filters == item.filters && other.rows == item.rows &&
+        other.source_rows == item.source_rows && other.padding_low == item.padding_low &&
+        other.padding_high == item.padding_high)
       return static_cast<std::uint32_t>(v);
   }
   if (item.source_rows <= 0)

@@ -59,7 +59,7 @@ class Convolution {
       const ConvolutionSpec& spec, ProductLibrary library = ProductLibrary::best);
 
   [[nodiscard]] const ConvolutionSpec& spec() const { return spec_; }
-  [[nodiscard]] std::int64_t items() const { return spec_.batch * panels_ * row_blocks_; }
+  [[nodiscard]] std::int64_t items() const { return batch_blocks_ * panels_ * row_blocks_; }
   /// What computes it: "jit_wino_4x3:avx512_core", "blocked".
   [[nodiscard]] const std::string& implementation() const { return implementation_; }
   [[nodiscard]] Result<PackedFilters> pack(const float* weights) const;
@@ -70,7 +70,7 @@ class Convolution {
  private:
   /// One item: its place in the result, and the rows of the source that it reads.
   struct Item {
-    std::int64_t image, panel, row, rows;
+    std::int64_t image, images, panel, row, rows;
     std::int64_t filter, filters;
     std::int64_t source_row, source_rows;
     std::int64_t padding_low, padding_high;  ///< of the rows
@@ -113,6 +113,7 @@ class Convolution {
 
   ConvolutionSpec spec_;
   Pair output_;
+  std::int64_t batch_blocks_ = 0, block_images_ = 1;
   std::int64_t panels_ = 1, panel_filters_ = 0;  ///< panels of filters
   std::int64_t row_blocks_ = 1, block_rows_ = 0;
   std::int64_t most_positions_ = 0;  ///< windows that our own product takes at once

@@ -21,6 +21,8 @@ std::size_t rounded_up(std::int64_t numbers) {
 
 void Convolution::prepare_blocked() {
   implementation_ = "blocked";
+  block_images_ = 1;
+  batch_blocks_ = spec_.batch;
   most_positions_ =
       std::clamp(most_gathered / std::max<std::int64_t>(depth(), 1), least_positions, most_positions);
   const std::int64_t filters = spec_.filters / spec_.groups;

@@ -136,12 +136,13 @@ TEST(Convolution, TakesGroups) {
 }
 
 TEST(Convolution, FollowsEveryEpilogue) {
-  for (int code = 0; code < 3 * 2 * 5; ++code) {
+  for (int code = 0; code < 5 * 2 * 5; ++code) {
     ConvolutionSpec spec = same(16, code % 2 == 0 ? 32 : 18, 18);
-    const int residual = code / 6;
-    const Activation activations[] = {Activation::none, Activation::relu, Activation::sigmoid};
+    const int residual = code / 10;
+    const Activation activations[] = {Activation::none, Activation::relu, Activation::sigmoid,
+                                      Activation::silu, Activation::hard_swish};
     spec.epilogue = {.has_bias = code % 2 == 0,
-                     .activation = activations[code / 2 % 3],
+                     .activation = activations[code / 2 % 5],
                      .residual = static_cast<Residual>((residual + 1) / 2),
                      .place = static_cast<ResidualPlace>(residual & 1)};
     expect_right_everywhere(spec);

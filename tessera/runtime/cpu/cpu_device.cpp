@@ -15,7 +15,7 @@ CpuDevice::CpuDevice(CpuOptions options)
       store_(CodeStore::default_folder()),
       kernels_(kernel_options()),
       libraries_(options_.kernels.is_precise) {
-  options_.target.sources.push_back(std::make_shared<LibraryTiles>(options_.costs));
+  options_.target.sources.push_back(std::make_shared<LibraryTiles>(options_.costs.steps()));
 }
 
 KernelOptions CpuDevice::kernel_options() const {

@@ -3,9 +3,9 @@
 
 #include <memory>
 
-#include "tessera/pattern/step_cost.h"
 #include "tessera/runtime/cpu/kernel_cache.h"
 #include "tessera/runtime/cpu/library_call.h"
+#include "tessera/runtime/cpu/machine_costs.h"
 #include "tessera/runtime/cpu/thread_pool.h"
 #include "tessera/runtime/device.h"
 
@@ -17,7 +17,8 @@ struct CpuOptions {
   KernelOptions kernels = {};
   /// What the compiler may choose from, beside the libraries.
   pattern::Target target = {.name = "cpu"};
-  pattern::StepCosts costs = {};
+  /// What it reckons with; `target` may have others.
+  MachineCosts costs = {};
 };
 
 class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDevice> {
@@ -37,6 +38,7 @@ class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDe
     return kernels_.get(kernel);
   }
   [[nodiscard]] Libraries& libraries() { return libraries_; }
+  [[nodiscard]] const MachineCosts& costs() const { return options_.costs; }
   /// Kernels that were made and are still known.
   [[nodiscard]] std::size_t kernel_count() const { return kernels_.size(); }
 

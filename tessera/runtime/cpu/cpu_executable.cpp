@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "tessera/op/catalogue.h"
 #include "tessera/plan/work.h"
@@ -20,9 +21,6 @@ constexpr std::int64_t points_for_threads = 16'384;
 constexpr std::int64_t pieces_per_thread = 4;
 /// Memory that may be used at the same time cannot be shared, and finding out which takes the square of it.
 constexpr std::size_t most_scheduled_steps = 4096;
-
-/// Nanoseconds on one thread: to begin a step, and for a multiply-add or an element.
-constexpr double begin_ns = 300, product_ns = 0.02, element_ns = 0.2, reference_ns = 5;
 
 constexpr std::uint32_t no_work = 0xffffffff;
 
@@ -57,6 +55,7 @@ CpuExecutable::CpuExecutable(std::shared_ptr<CpuDevice> device, plan::PlanRef pl
 void CpuExecutable::sizes_changed() {
   runs_.clear();
   runs_.resize(works().size());
+  plain_.assign(works().size(), {});
   work_of_.assign(plan().steps.size(), no_work);
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     const HostWork& work = works()[i];
@@ -65,20 +64,23 @@ void CpuExecutable::sizes_changed() {
   }
 }
 
+void CpuExecutable::addresses_changed() { plain_.assign(works().size(), {}); }
+
 // ---- which steps run side by side
 
 /// Functions of the caller may not be ready for several threads.
 StepTime CpuExecutable::time_of(const plan::Step& step, double work) const {
+  const MachineCosts& costs = device_->costs();
   switch (step.kind) {
     case plan::StepKind::kernel:
-      return {begin_ns + element_ns * work, true};
+      return {costs.begin_ns + costs.element_ns * work, true};
     case plan::StepKind::library:
-      return {begin_ns + product_ns * work, true};
+      return {costs.begin_ns + costs.product_ns * work, true};
     case plan::StepKind::copy:
-      return {begin_ns, true};
+      return {costs.begin_ns, true};
     case plan::StepKind::call:
-      return {step.card->view != nullptr ? 0 : begin_ns + reference_ns * work,
-              op::find_card(step.card->name) == step.card};
+      return {step.card->view != nullptr ? 0 : costs.begin_ns + costs.reference_ns * work,
+              op::is_in_catalogue(*step.card)};
     case plan::StepKind::function:
       break;
   }
@@ -100,8 +102,20 @@ Result<plan::Running> CpuExecutable::running_for(std::span<const std::int64_t> s
 }
 
 Result<void> CpuExecutable::run_works() {
-  if (waves_.empty()) return HostExecutable::run_works();
+  if (waves_.empty()) return is_timed() ? HostExecutable::run_works() : run_in_turn();
   for (const Wave& wave : waves_) TESSERA_TRY(run_wave(wave));
+  return {};
+}
+
+Result<void> CpuExecutable::run_in_turn() {
+  for (std::size_t i = 0; i < plain_.size(); ++i) {
+    const PlainRun& plain = plain_[i];
+    if (plain.code != nullptr) {
+      plain.code(&plain.frame);
+      if (std::exchange(plain_failed_, std::uint8_t{0}) == 0) continue;
+    }
+    TESSERA_TRY(run_any(i));
+  }
   return {};
 }
 
@@ -204,6 +218,9 @@ Result<void> CpuExecutable::run_kernel(CompiledKernel& kernel, StepRun& run, con
   const auto threads = static_cast<std::int64_t>(device_->threads().size());
   if (place.is_one_thread || run.job.points < points_for_threads || threads == 1) {
     kernel.run(run.job, run.parameters, {0, job.items}, scratch_[place.thread]);
+    if (run.job.is_plain && run.copies.empty() && waves_.empty())
+      plain_[static_cast<std::size_t>(&run - runs_.data())] = {run.job.code,
+                                                               plain_frame(run.job, plain_failed_)};
     return {};
   }
   const std::int64_t piece = std::max<std::int64_t>(1, job.items / (threads * pieces_per_thread));

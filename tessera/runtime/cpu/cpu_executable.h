@@ -22,6 +22,7 @@ class CpuExecutable final : public HostExecutable {
   [[nodiscard]] Result<void> run_works() override;
   [[nodiscard]] Result<plan::Running> running_for(std::span<const std::int64_t> sizes) override;
   void sizes_changed() override;
+  void addresses_changed() override;
   void copy(const HostWork& work) override;
 
  private:
@@ -35,12 +36,19 @@ class CpuExecutable final : public HostExecutable {
     std::vector<op::HostTensor> copies;
     std::vector<op::Array> inputs;  ///< with the copies; empty if there are none
   };
+  /// A kernel that needs nothing but its code, side by side with others: a plan of many small steps takes as
+  /// long as reading what was prepared for them.
+  struct PlainRun {
+    RowFunction code = nullptr;  ///< null: not such a kernel, or an address has changed
+    Frame frame;
+  };
   /// Where a step runs: on one thread, or on all.
   struct Place {
     bool is_one_thread = false;
     unsigned thread = 0;
   };
 
+  [[nodiscard]] Result<void> run_in_turn();
   [[nodiscard]] Result<void> run_step(std::size_t index, Place place);
   [[nodiscard]] Result<void> run_task(const Task& task, Place place);
   [[nodiscard]] Result<void> run_wave(const Wave& wave);
@@ -56,7 +64,9 @@ class CpuExecutable final : public HostExecutable {
   std::vector<std::shared_ptr<CompiledKernel>> kernels_;  ///< by step; null where there is none
   std::vector<std::optional<LibraryForm>> libraries_;     ///< by step
   std::vector<StepRun> runs_;                             ///< by work
-  std::vector<kernel::Scratch> scratch_;                  ///< by thread
+  std::vector<PlainRun> plain_;                           ///< by work; for launches without waves
+  std::uint8_t plain_failed_ = 0;
+  std::vector<kernel::Scratch> scratch_;  ///< by thread
   std::vector<Wave> waves_;
   std::vector<std::uint32_t> work_of_;  ///< by step: its work; none for a view
 };

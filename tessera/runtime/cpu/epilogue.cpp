@@ -69,6 +69,22 @@ void sigmoid(const Loops& loops, float* x) {
   loops.from(ScalarOpcode::div, 1.0f, x, x);
 }
 
+/// x / (1 + exp(-x))
+void silu(const Loops& loops, float* x, float* workspace) {
+  loops.unary(ScalarOpcode::neg, x, workspace);
+  loops.unary(ScalarOpcode::exp, workspace, workspace);
+  loops.with(ScalarOpcode::add, workspace, 1.0f, workspace);
+  loops.with(ScalarOpcode::div, x, workspace, x);
+}
+
+void hard_swish(const Loops& loops, float* x, float* workspace) {
+  loops.with(ScalarOpcode::mul, x, 1.0f / 6.0f, workspace);
+  loops.with(ScalarOpcode::add, workspace, 0.5f, workspace);
+  loops.with(ScalarOpcode::max, workspace, 0.0f, workspace);
+  loops.with(ScalarOpcode::min, workspace, 1.0f, workspace);
+  loops.with(ScalarOpcode::mul, x, workspace, x);
+}
+
 void activate(Activation activation, const Loops& loops, float* x, float* workspace) {
   switch (activation) {
     case Activation::none:
@@ -83,6 +99,10 @@ void activate(Activation activation, const Loops& loops, float* x, float* worksp
       return gelu_erf(loops, x, workspace);
     case Activation::gelu_tanh:
       return gelu_tanh(loops, x, workspace);
+    case Activation::silu:
+      return silu(loops, x, workspace);
+    case Activation::hard_swish:
+      return hard_swish(loops, x, workspace);
   }
 }
 
@@ -92,14 +112,18 @@ void tessera::runtime::cpu::finish_row(const Epilogue& epilogue, const EpilogueR
                                        float* destination, float* workspace, std::size_t count) {
   const Loops loops(count);
   const bool has_residual = epilogue.residual != Residual::none;
-  if (epilogue.has_scale) loops.with(ScalarOpcode::mul, product, row.scale, product);
-  if (epilogue.has_bias && row.bias_of_row) loops.with(ScalarOpcode::add, product, *row.bias, product);
-  if (epilogue.has_bias && !row.bias_of_row) loops.with(ScalarOpcode::add, product, row.bias, product);
+  // What is added may be what the destination held: then it is written last.
+  float* const out = row.residual == destination ? product : destination;
+  float* at = product;
+  const auto apply = [&](ScalarOpcode opcode, auto with) { loops.with(opcode, at, with, out), at = out; };
+  if (epilogue.has_scale) apply(ScalarOpcode::mul, row.scale);
+  if (epilogue.has_bias && row.bias_of_row) apply(ScalarOpcode::add, *row.bias);
+  if (epilogue.has_bias && !row.bias_of_row) apply(ScalarOpcode::add, row.bias);
   if (has_residual && epilogue.place == ResidualPlace::before_activation)
-    loops.with(ScalarOpcode::add, product, row.residual, product);
-  activate(epilogue.activation, loops, product, workspace);
+    apply(ScalarOpcode::add, row.residual);
+  activate(epilogue.activation, loops, at, workspace);
   if (has_residual && epilogue.place == ResidualPlace::after_activation)
-    loops.with(ScalarOpcode::add, product, row.residual, destination);
-  else
-    std::memcpy(destination, product, count * sizeof(float));
+    loops.with(ScalarOpcode::add, at, row.residual, destination);
+  else if (at != destination)
+    std::memcpy(destination, at, count * sizeof(float));
 }

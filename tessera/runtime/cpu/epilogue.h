@@ -7,7 +7,7 @@
 
 namespace tessera::runtime::cpu {
 
-enum class Activation : std::uint8_t { none, relu, tanh, sigmoid, gelu_erf, gelu_tanh };
+enum class Activation : std::uint8_t { none, relu, tanh, sigmoid, gelu_erf, gelu_tanh, silu, hard_swish };
 
 /// What is added to the result: an array that does not overlap it, or what it held before.
 enum class Residual : std::uint8_t { none, separate, in_destination };

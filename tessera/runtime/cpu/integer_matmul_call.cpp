@@ -1,10 +1,13 @@
-// Matrix products of 32-bit integers by those of f32, exactly: sums of products below 2^24 are exact in f32,
-// so the depth is cut where a sum could get larger, and the parts are added as integers. Quantised models
-// multiply numbers of 8 bits; products of numbers that are too large for this are computed by plain loops.
+// Matrix products of 32-bit integers, exactly. Those of quantised models are bytes, moved by a number
+// (byte_matmul.h). Others are computed as f32: sums of products below 2^24 are exact, so the depth is cut
+// where a sum could get larger, and the parts are added as integers. Numbers that are too large for this take
+// plain loops.
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <optional>
 
+#include "tessera/runtime/cpu/byte_matmul.h"
 #include "tessera/runtime/cpu/library_call.h"
 
 using namespace tessera;
@@ -17,14 +20,13 @@ constexpr std::int64_t most_exact = std::int64_t{1} << 24;
 /// Shorter parts of the depth do not pay.
 constexpr std::int64_t least_depth = 16;
 
-/// Integers without gaps, and the same as f32.
+/// Integers without gaps, and the same as f32 if they are asked for.
 class IntegerOperand {
  public:
   Result<void> prepare(op::Layout layout) {
     layout_ = std::move(layout);
     if (!layout_.is_contiguous())
       copy_ = TESSERA_TRY(op::HostTensor::allocate(op::Dtype::i32, layout_.shape));
-    floats_ = TESSERA_TRY(op::HostTensor::allocate(op::Dtype::f32, layout_.shape));
     return {};
   }
 
@@ -35,6 +37,13 @@ class IntegerOperand {
       op::copy_elements(seen, copy_.array());
       integers_ = reinterpret_cast<const std::int32_t*>(copy_.array().data);
     }
+    has_floats_ = false;
+  }
+
+  Result<void> make_floats() {
+    if (has_floats_) return {};
+    if (floats_.array().data == nullptr)
+      floats_ = TESSERA_TRY(op::HostTensor::allocate(op::Dtype::f32, layout_.shape));
     const std::span<float> out = floats_.values<float>();
     std::uint32_t bits = 0;  // of any of the sizes
     for (std::size_t i = 0; i < out.size(); ++i) {
@@ -44,9 +53,15 @@ class IntegerOperand {
     }
     // -2^k counts as 2^k - 1 above.
     largest_ = std::int64_t{1} << std::bit_width(bits);
+    has_floats_ = true;
+    return {};
   }
 
   [[nodiscard]] const std::int32_t* integers() const { return integers_; }
+  [[nodiscard]] std::span<const std::int32_t> all() const {
+    return {integers_, static_cast<std::size_t>(op::element_count(layout_.shape))};
+  }
+  // Once the floats are made:
   [[nodiscard]] const float* floats() const { return floats_.values<float>().data(); }
   /// A power of two that no element exceeds in size.
   [[nodiscard]] std::int64_t largest() const { return largest_; }
@@ -55,6 +70,7 @@ class IntegerOperand {
   op::Layout layout_;
   op::HostTensor copy_, floats_;
   const std::int32_t* integers_ = nullptr;
+  bool has_floats_ = false;
   std::int64_t largest_ = 0;
 };
 
@@ -74,6 +90,13 @@ class IntegerMatmulCall final : public LibraryCall {
     spec_.b = {is_shared_ ? 0 : depth_ * spec_.columns, spec_.columns, 1};
     spec_.c = {spec_.rows * spec_.columns, spec_.columns, 1};
     TESSERA_TRY(a_.prepare(with_batch(inputs[form_.left].layout, shape)));
+    const auto onednn = OneDnn::open();
+    if (onednn && OneDnn::multiplies_bytes_exactly() && depth_ * result_size() > 0)
+      bytes_.emplace(**onednn, ByteMatmulSizes{.batch = spec_.batch,
+                                               .rows = spec_.rows,
+                                               .columns = spec_.columns,
+                                               .depth = depth_,
+                                               .right_stride = spec_.b.batch_stride});
     return b_.prepare(is_shared_ ? inputs[form_.right].layout
                                  : with_batch(inputs[form_.right].layout, shape));
   }
@@ -88,18 +111,25 @@ class IntegerMatmulCall final : public LibraryCall {
     if (!stays) {
       b_.read(launch.inputs[form_.right]);
       packed_.clear();
+      has_right_bytes_ = bytes_ && bytes_->read_right(b_.all());
     }
     buffer_ = launch.weights.buffer;
     if (buffer_ != nullptr) version_ = buffer_->version();
     has_weights_ = true;
+    uses_bytes_ = has_right_bytes_ && bytes_->read_left(a_.all());
+    if (uses_bytes_) return {};
+    TESSERA_TRY(a_.make_floats());
+    TESSERA_TRY(b_.make_floats());
     return cut(stays || launch.weights.is_constant);
   }
 
   [[nodiscard]] std::int64_t items() const override {
+    if (uses_bytes_) return bytes_->items();
     return is_exact_ ? (parts_ - 1) * product_->items() + last_->items() : 1;
   }
 
   [[nodiscard]] Result<void> run(kernel::ItemRange range, kernel::Scratch& scratch) const override {
+    if (uses_bytes_) return bytes_->run(out_, range);
     if (!is_exact_) return multiply_plainly(), Result<void>();
     for (std::int64_t item = range.begin; item < range.end; ++item) {
       const std::int64_t part = std::min(item / product_->items(), parts_ - 1);
@@ -111,7 +141,7 @@ class IntegerMatmulCall final : public LibraryCall {
   }
 
   void end() override {
-    if (!is_exact_) return;
+    if (uses_bytes_ || !is_exact_) return;
     const std::size_t count = static_cast<std::size_t>(result_size());
     const float* sums = sums_.values<float>().data();
     for (std::size_t i = 0; i < count; ++i) out_[i] = static_cast<std::int32_t>(sums[i]);
@@ -124,7 +154,7 @@ class IntegerMatmulCall final : public LibraryCall {
   }
 
   [[nodiscard]] std::string implementation() const override {
-    return is_exact_ ? product_->implementation() : "loops";
+    return uses_bytes_ ? "bytes" : is_exact_ ? product_->implementation() : "loops";
   }
 
  private:
@@ -207,6 +237,9 @@ class IntegerMatmulCall final : public LibraryCall {
   bool is_shared_ = false;  ///< one matrix on the right for the whole batch
   IntegerOperand a_, b_;
   std::int32_t* out_ = nullptr;
+  std::optional<ByteMatmul> bytes_;  ///< where bytes are multiplied exactly
+  bool has_right_bytes_ = false;
+  bool uses_bytes_ = false;  ///< in this launch
   bool is_exact_ = false;
   std::int64_t parts_ = 0, part_depth_ = 0;
   std::shared_ptr<const Matmul> product_, last_;  ///< of all parts but the last, and of the last

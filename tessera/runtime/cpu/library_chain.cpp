@@ -28,7 +28,9 @@ constexpr NamedActivation activations[] = {{"relu", Activation::relu},
                                            {"tanh", Activation::tanh},
                                            {"sigmoid", Activation::sigmoid},
                                            {"gelu", Activation::gelu_erf},
-                                           {"gelu_tanh", Activation::gelu_tanh}};
+                                           {"gelu_tanh", Activation::gelu_tanh},
+                                           {"silu", Activation::silu},
+                                           {"hard_swish", Activation::hard_swish}};
 
 class ChainGrower {
  public:

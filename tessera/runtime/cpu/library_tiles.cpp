@@ -42,15 +42,15 @@ Result<void> LibraryTiles::list(const Graph& graph, CandidateList& out) const {
   return {};
 }
 
-pattern::Tile LibraryTiles::describe(const Graph& graph, const CandidateList& list, std::size_t i) const {
-  pattern::Tile tile{.name = name_of(list, i)};
-  for (const NodeId node : list.nodes(i)) tile.nodes.push_back(node);
+void LibraryTiles::describe(const Graph& graph, const CandidateList& list, std::size_t i,
+                            pattern::Tile& out) const {
+  out.name = name_of(list, i);
+  for (const NodeId node : list.nodes(i)) out.nodes.push_back(node);
   for (const NodeId node : list.payload(i)) {
-    tile.kernel += cat(tile.kernel.empty() ? "" : "+", graph.op_name(graph.op(node)));
-    tile.images.push_back({.id = graph.id(node), .nodes = {node}});
+    out.kernel += cat(out.kernel.empty() ? "" : "+", graph.op_name(graph.op(node)));
+    out.images.push_back({.id = graph.id(node), .nodes = {node}});
   }
-  find_boundary(graph, tile);
-  return tile;
+  find_boundary(graph, out);
 }
 
 std::string LibraryTiles::name_of(const CandidateList& list, std::size_t i) const {

@@ -12,8 +12,8 @@ class LibraryTiles final : public pattern::TileSource {
 
   [[nodiscard]] std::string name() const override { return "libraries"; }
   [[nodiscard]] Result<void> list(const pattern::Graph& graph, pattern::CandidateList& out) const override;
-  [[nodiscard]] pattern::Tile describe(const pattern::Graph& graph, const pattern::CandidateList& list,
-                                       std::size_t i) const override;
+  void describe(const pattern::Graph& graph, const pattern::CandidateList& list, std::size_t i,
+                pattern::Tile& out) const override;
   [[nodiscard]] std::string name_of(const pattern::CandidateList& list, std::size_t i) const override;
 
  private:

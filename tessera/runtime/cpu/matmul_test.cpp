@@ -173,12 +173,12 @@ TEST(Matmul, TakesTransposedOperandsAndGaps) {
 
 TEST(Matmul, FollowsEveryEpilogue) {
   for (ProductLibrary library : libraries())
-    for (int code = 0; code < 6 * 2 * 2 * 5; ++code) {
+    for (int code = 0; code < 8 * 2 * 2 * 5; ++code) {
       MatmulSpec spec = dense(code % 3 == 0 ? 70 : 5, code % 4 == 0 ? 200 : 37, 40);
-      const int residual = code / 24;
+      const int residual = code / 32;
       spec.epilogue = {.has_scale = (code & 1) != 0,
                        .has_bias = (code & 2) != 0,
-                       .activation = static_cast<Activation>(code / 4 % 6),
+                       .activation = static_cast<Activation>(code / 4 % 8),
                        .residual = static_cast<Residual>((residual + 1) / 2),
                        .place = static_cast<ResidualPlace>(residual & 1)};
       spec.residual = row_major(spec.rows, spec.columns, 3);

@@ -103,6 +103,19 @@ class Primitive {
   std::unique_ptr<State> state_;
 };
 
+/// (a - a_zero) by (b - b_zero), row-major: rows × depth without gaps by depth × columns. Sums wrap as 32-bit
+/// integers do.
+struct ByteProduct {
+  std::int64_t rows = 0, columns = 0, depth = 0;
+  const std::uint8_t* a = nullptr;
+  std::uint8_t a_zero = 0;
+  const std::int8_t* b = nullptr;
+  std::int64_t b_stride = 0;
+  std::int8_t b_zero = 0;
+  std::int32_t* c = nullptr;
+  std::int64_t c_stride = 0;
+};
+
 /// Thread-safe.
 class OneDnn {
  public:
@@ -112,6 +125,12 @@ class OneDnn {
   /// Fail with code `unsupported` if the library has no fast code for it: its reference code is never taken.
   [[nodiscard]] Result<std::unique_ptr<const Primitive>> matmul(const MatmulRequest& request) const;
   [[nodiscard]] Result<std::unique_ptr<const Primitive>> convolution(const ConvolutionRequest& request) const;
+
+  /// Whether products of bytes keep every bit: without an instruction for them the library saturates sums of
+  /// two.
+  [[nodiscard]] static bool multiplies_bytes_exactly();
+  /// On the calling thread alone.
+  [[nodiscard]] Result<void> multiply(const ByteProduct& product) const;
 
   /// "2.6.3"
   [[nodiscard]] const std::string& version() const { return version_; }

@@ -25,6 +25,10 @@ dnnl_alg_kind_t algorithm(Activation activation) {
       return dnnl_eltwise_gelu_erf;
     case Activation::gelu_tanh:
       return dnnl_eltwise_gelu_tanh;
+    case Activation::silu:
+      return dnnl_eltwise_swish;
+    case Activation::hard_swish:
+      return dnnl_eltwise_hardswish;
   }
   return dnnl_alg_kind_undef;
 }
@@ -71,9 +75,9 @@ Result<void> PostOps::binary(dnnl_alg_kind_t kind, const dnnl_memory_desc_t& wit
 Result<void> PostOps::activate(Activation activation) {
   if (activation == Activation::none) return {};
   ++length_;
-  return library_.check(
-      library_.post_ops_append_eltwise(chain_.get(), 1.0f, algorithm(activation), 0.0f, 0.0f),
-      "an activation");
+  return library_.check(library_.post_ops_append_eltwise(chain_.get(), 1.0f, algorithm(activation),
+                                                         activation == Activation::silu ? 1.0f : 0.0f, 0.0f),
+                        "an activation");
 }
 
 Result<void> PostOps::add_residual(const dnnl_memory_desc_t* separate) {

@@ -27,6 +27,7 @@ namespace tessera::runtime::cpu {
   X(memory_create)                         \
   X(memory_destroy)                        \
   X(memory_set_data_handle)                \
+  X(gemm_u8s8s32)                          \
   X(matmul_desc_init)                      \
   X(dilated_convolution_forward_desc_init) \
   X(reorder_primitive_desc_create)         \

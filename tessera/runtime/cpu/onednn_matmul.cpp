@@ -53,3 +53,22 @@ Result<std::unique_ptr<const Primitive>> OneDnn::matmul(const MatmulRequest& req
   TESSERA_TRY(add_main_step(*state, descriptor, post_ops, std::move(arguments)));
   return std::make_unique<const Primitive>(std::move(state));
 }
+
+bool OneDnn::multiplies_bytes_exactly() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512vnni") != 0;
+#else
+  return false;
+#endif
+}
+
+Result<void> OneDnn::multiply(const ByteProduct& product) const {
+  const Library& library = *library_;
+  const OnCallingThread alone(library);
+  const std::int32_t nothing = 0;  // to add to the result
+  return library.check(
+      library.gemm_u8s8s32('N', 'N', 'F', product.rows, product.columns, product.depth, 1.0f, product.a,
+                           product.depth, product.a_zero, product.b, product.b_stride, product.b_zero, 0.0f,
+                           product.c, product.c_stride, &nothing),
+      "a product of bytes");
+}

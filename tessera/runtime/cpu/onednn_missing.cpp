@@ -33,6 +33,8 @@ Result<void> Primitive::run(const PrimitiveOperands&, std::byte*) const { return
 
 Result<const OneDnn*> OneDnn::open() { return missing(); }
 Result<std::unique_ptr<const Primitive>> OneDnn::matmul(const MatmulRequest&) const { return missing(); }
+bool OneDnn::multiplies_bytes_exactly() { return false; }
+Result<void> OneDnn::multiply(const ByteProduct&) const { return missing(); }
 Result<std::unique_ptr<const Primitive>> OneDnn::convolution(const ConvolutionRequest&) const {
   return missing();
 }

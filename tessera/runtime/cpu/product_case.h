@@ -42,6 +42,10 @@ inline op::HostTensor activated(Activation activation, const op::HostTensor& x) 
       return call("gelu", {x});
     case Activation::gelu_tanh:
       return call("gelu_tanh", {x});
+    case Activation::silu:
+      return call("silu", {x});
+    case Activation::hard_swish:
+      return call("hard_swish", {x});
   }
   return x;
 }

@@ -6,6 +6,7 @@
 #include "tessera/op/catalogue.h"
 #include "tessera/op/work.h"
 #include "tessera/runtime/call_function.h"
+#include "tessera/runtime/cpu/convolution_gradient.h"
 #include "tessera/runtime/cpu/shared_copy.h"
 
 using namespace tessera;
@@ -30,16 +31,6 @@ std::span<kernel::Scratch> scratch_for(const ThreadPool& threads) {
   return scratch;
 }
 
-Result<bool> run_library(const op::CallInfo& call, std::span<const op::Array> inputs,
-                         std::span<const op::Array> results, SingleCallContext context) {
-  const auto form = library_form(call);
-  if (!form) return false;
-  const LibraryCallRef library = TESSERA_TRY(make_library_call(*form, inputs, results, context.libraries));
-  TESSERA_TRY(library->begin({.inputs = inputs, .results = results, .numbers = {}, .weights = {}}));
-  TESSERA_TRY(run_items(*library, context.threads, scratch_for(context.threads)));
-  return true;
-}
-
 Result<bool> run_interpreted(const op::CallInfo& call, std::span<const op::Array> inputs,
                              std::span<const op::Array> results, SingleCallContext context) {
   auto built = kernel::build(*function_of(call, inputs, results));
@@ -59,16 +50,27 @@ Result<bool> run_interpreted(const op::CallInfo& call, std::span<const op::Array
 
 }  // namespace
 
+Result<bool> runtime::cpu::run_by_library(const op::CallInfo& call, std::span<const op::Array> inputs,
+                                          std::span<const op::Array> results, SingleCallContext context) {
+  const auto form = library_form(call);
+  if (!form) return false;
+  const LibraryCallRef library = TESSERA_TRY(make_library_call(*form, inputs, results, context.libraries));
+  TESSERA_TRY(library->begin({.inputs = inputs, .results = results, .numbers = {}, .weights = {}}));
+  TESSERA_TRY(run_items(*library, context.threads, scratch_for(context.threads)));
+  return true;
+}
+
 Result<bool> runtime::cpu::run_single_call(const op::CallInfo& call, std::span<const op::Array> inputs,
                                            std::span<const op::Array> results, SingleCallContext context) {
   op::ValueTypes types;
   for (const op::Array& result : results) types.push_back(type_of(result));
   // A card of the caller's own may have the name of another.
-  if (op::find_card(call.card().name) != &call.card() || op::work_of(call, types) < least_work) return false;
+  if (!op::is_in_catalogue(call.card()) || op::work_of(call, types) < least_work) return false;
   if (const auto to = copied_in_order(call, inputs, results)) {
     copy_shared(inputs[0], *to, context.threads);
     return true;
   }
-  if (TESSERA_TRY(run_library(call, inputs, results, context))) return true;
+  if (TESSERA_TRY(run_by_library(call, inputs, results, context))) return true;
+  if (TESSERA_TRY(run_convolution_gradient(call, inputs, results, context))) return true;
   return run_interpreted(call, inputs, results, context);
 }

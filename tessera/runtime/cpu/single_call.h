@@ -16,4 +16,8 @@ struct SingleCallContext {
 [[nodiscard]] Result<bool> run_single_call(const op::CallInfo& call, std::span<const op::Array> inputs,
                                            std::span<const op::Array> results, SingleCallContext context);
 
+/// Whether a library computed it.
+[[nodiscard]] Result<bool> run_by_library(const op::CallInfo& call, std::span<const op::Array> inputs,
+                                          std::span<const op::Array> results, SingleCallContext context);
+
 }  // namespace tessera::runtime::cpu

@@ -37,15 +37,6 @@ bool look_for(F&& is_there) {
   return is_there();
 }
 
-unsigned wanted(unsigned threads) {
-  if (threads != 0) return std::min(threads, most_threads);
-  unsigned from_environment = 0;
-  if (const char* text = std::getenv("TESSERA_THREADS"))
-    std::from_chars(text, text + std::strlen(text), from_environment);
-  if (from_environment == 0) from_environment = std::max(1U, std::thread::hardware_concurrency());
-  return std::min(from_environment, most_threads);
-}
-
 constexpr std::int64_t most_pieces = 0xffff;
 
 std::uint32_t job_of(std::uint64_t share) { return static_cast<std::uint32_t>(share >> 32); }
@@ -57,7 +48,16 @@ std::uint64_t share_of(std::uint32_t job, std::int64_t first, std::int64_t end) 
 
 }  // namespace
 
-ThreadPool::ThreadPool(unsigned threads) : shares_(wanted(threads)) {
+unsigned tessera::runtime::cpu::thread_count(unsigned asked) {
+  if (asked != 0) return std::min(asked, most_threads);
+  unsigned from_environment = 0;
+  if (const char* text = std::getenv("TESSERA_THREADS"))
+    std::from_chars(text, text + std::strlen(text), from_environment);
+  if (from_environment == 0) from_environment = std::max(1U, std::thread::hardware_concurrency());
+  return std::min(from_environment, most_threads);
+}
+
+ThreadPool::ThreadPool(unsigned threads) : shares_(thread_count(threads)) {
   const auto count = static_cast<unsigned>(shares_.size());
   workers_.reserve(count);
   try {

@@ -13,10 +13,13 @@
 
 namespace tessera::runtime::cpu {
 
+/// How many threads a pool has: `asked`, or if 0: TESSERA_THREADS, or as many as the machine has.
+[[nodiscard]] unsigned thread_count(unsigned asked = 0);
+
 /// Thread-safe: while one caller's work is running, others do theirs alone.
 class ThreadPool {
  public:
-  /// `threads` with the caller; 0: TESSERA_THREADS, or as many as the machine has.
+  /// `threads` (thread_count) with the caller.
   explicit ThreadPool(unsigned threads = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -58,8 +61,9 @@ class ThreadPool {
   std::mutex busy_;
   // The job at hand. It is written while no piece of it can be taken, and read before one is taken: taking
   // succeeds only if the job is still the same.
+  // What threads look at all the time has a cache line of its own.
   alignas(64) std::atomic<std::uint32_t> wake_{0};  ///< the number of the job
-  std::atomic<std::uint32_t> sleeping_{0};
+  alignas(64) std::atomic<std::uint32_t> sleeping_{0};
   std::atomic<Function> function_{nullptr};
   std::atomic<void*> context_{nullptr};
   std::atomic<std::int64_t> items_{0};

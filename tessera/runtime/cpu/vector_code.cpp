@@ -82,9 +82,25 @@ struct OnVectors {
   /// AVX-512 has an instruction for it.
   static Float scaled(const Float& p, const Float& n) {
     if (active->width() != 16) return kernel::math::scaled_in_steps<OnVectors>(p, n);
-    const std::string sum = (p + number(1.0)).name, f = floats();
+    return by_power_of_two(p + number(1.0), n);
+  }
+  static Float by_power_of_two(const Float& p, const Float& n) {
+    if (active->width() != 16) return kernel::math::by_power_in_steps<OnVectors>(p, n);
+    const std::string f = floats();
     return {active->call(f, "llvm.x86.avx512.mask.scalef.ps.512", {f, f, f, "i16", "i32"},
-                         {sum, n.name, "zeroinitializer", "-1", "4"})};
+                         {p.name, n.name, "zeroinitializer", "-1", "4"})};
+  }
+  /// Of a positive number and a small rest. AVX-512 has an instruction for the first 14 bits of it.
+  static Float reciprocal(const Float& x, const Float& rest) {
+    if (active->width() != 16) {
+      const Float whole = number(1.0) / x;
+      return mul_add(whole * rest, -whole, whole);
+    }
+    const std::string f = floats();
+    const Float first{
+        active->call(f, "llvm.x86.avx512.rcp14.ps.512", {f, f, "i16"}, {x.name, "zeroinitializer", "-1"})};
+    const Float missing = mul_add(-rest, first, mul_add(-x, first, number(1.0)));
+    return mul_add(first, missing, first);
   }
   static Float copy_sign(const Float& a, const Float& b) {
     const std::string f = floats();
@@ -473,7 +489,8 @@ Result<std::string> VectorCode::operation(ScalarOpcode opcode, Dtype dtype,
 
 std::string VectorCode::gelu(const std::string& x) {
   const Active scope(*this);
-  return kernel::math::gelu<OnVectors>(Float{x}).name;
+  using namespace kernel;
+  return (is_precise_ ? math::precise_gelu<OnVectors>(Float{x}) : math::gelu<OnVectors>(Float{x})).name;
 }
 
 // ---- conversions

@@ -54,6 +54,41 @@ CUDA_MEMCPY3D copy_node(const BoundLaunch& launch) {
   return out;
 }
 
+/// A graph that is given back.
+class HeldGraph {
+ public:
+  HeldGraph(const Driver& driver, CUgraph handle) : driver_(driver), handle_(handle) {}
+  HeldGraph(const HeldGraph&) = delete;
+  HeldGraph& operator=(const HeldGraph&) = delete;
+  ~HeldGraph() {
+    if (handle_ != nullptr) driver_.cuGraphDestroy(handle_);
+  }
+  [[nodiscard]] CUgraph handle() const { return handle_; }
+
+ private:
+  const Driver& driver_;
+  CUgraph handle_;
+};
+
+Result<void> queue_product(const BoundLaunch& launch, const Stream& stream) {
+  return launch.product->queue(launch.values[0], launch.values[1], launch.values[2], launch.values[3],
+                               stream);
+}
+
+/// What the library queues for a product. Other threads may do as they like meanwhile.
+Result<std::unique_ptr<HeldGraph>> captured(const Context& context, const Stream& capturing,
+                                            const BoundLaunch& launch) {
+  const Driver& driver = context.driver();
+  TESSERA_CUDA(driver, cuStreamBeginCapture, capturing.handle(), CU_STREAM_CAPTURE_MODE_RELAXED);
+  const auto queued = queue_product(launch, capturing);
+  CUgraph graph = nullptr;
+  const CUresult ended = driver.cuStreamEndCapture(capturing.handle(), &graph);
+  auto out = std::make_unique<HeldGraph>(driver, graph);
+  if (!queued) return queued.error();
+  TESSERA_TRY(checked(driver, ended, "cuStreamEndCapture"));
+  return out;
+}
+
 Result<void> allow_shared(const BoundLaunch& launch) {
   return launch.function->allow_shared_bytes(launch.shared_bytes);
 }
@@ -79,14 +114,16 @@ Result<void> tessera::runtime::cuda::queue(const Context& context, const BoundLa
       TESSERA_CUDA(driver, cuMemcpyDtoDAsync, launch.values[0], launch.values[1], launch.bytes,
                    stream.handle());
       break;
+    case BoundLaunch::Kind::product:
+      return queue_product(launch, stream);
     case BoundLaunch::Kind::join:
       break;
   }
   return {};
 }
 
-Result<CUgraphNode> tessera::runtime::cuda::add_node(const Context& context, CUgraph graph,
-                                                     std::span<const CUgraphNode> after,
+Result<CUgraphNode> tessera::runtime::cuda::add_node(const Context& context, const Stream& capturing,
+                                                     CUgraph graph, std::span<const CUgraphNode> after,
                                                      const BoundLaunch& launch) {
   const Driver& driver = context.driver();
   CUgraphNode node = nullptr;
@@ -110,6 +147,12 @@ Result<CUgraphNode> tessera::runtime::cuda::add_node(const Context& context, CUg
                    context.handle());
       break;
     }
+    case BoundLaunch::Kind::product: {
+      const auto child = TESSERA_TRY(captured(context, capturing, launch));
+      TESSERA_CUDA(driver, cuGraphAddChildGraphNode, &node, graph, after.data(), after.size(),
+                   child->handle());
+      break;
+    }
     case BoundLaunch::Kind::join:
       TESSERA_CUDA(driver, cuGraphAddEmptyNode, &node, graph, after.data(), after.size());
       break;
@@ -117,8 +160,9 @@ Result<CUgraphNode> tessera::runtime::cuda::add_node(const Context& context, CUg
   return node;
 }
 
-Result<void> tessera::runtime::cuda::set_node(const Context& context, CUgraphExec executable,
-                                              CUgraphNode node, const BoundLaunch& launch) {
+Result<void> tessera::runtime::cuda::set_node(const Context& context, const Stream& capturing,
+                                              CUgraphExec executable, CUgraphNode node,
+                                              const BoundLaunch& launch) {
   const Driver& driver = context.driver();
   switch (launch.kind) {
     case BoundLaunch::Kind::kernel: {
@@ -136,6 +180,11 @@ Result<void> tessera::runtime::cuda::set_node(const Context& context, CUgraphExe
     case BoundLaunch::Kind::copy: {
       const CUDA_MEMCPY3D params = copy_node(launch);
       TESSERA_CUDA(driver, cuGraphExecMemcpyNodeSetParams, executable, node, &params, context.handle());
+      break;
+    }
+    case BoundLaunch::Kind::product: {
+      const auto child = TESSERA_TRY(captured(context, capturing, launch));
+      TESSERA_CUDA(driver, cuGraphExecChildGraphNodeSetParams, executable, node, child->handle());
       break;
     }
     case BoundLaunch::Kind::join:

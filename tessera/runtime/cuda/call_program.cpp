@@ -7,8 +7,10 @@
 #include "tessera/op/catalogue.h"
 #include "tessera/runtime/call_function.h"
 #include "tessera/runtime/cuda/kernel_source.h"
+#include "tessera/runtime/cuda/library_product.h"
 #include "tessera/runtime/cuda/loop_source.h"
 #include "tessera/runtime/cuda/op_source.h"
+#include "tessera/runtime/cuda/parts_program.h"
 #include "tessera/runtime/cuda/program_draft.h"
 
 using namespace tessera;
@@ -46,7 +48,8 @@ Result<StepProgram> program_of_kernel(const kernel::Kernel& kernel, std::span<co
 
 Result<StepProgram> tessera::runtime::cuda::call_program(const op::CallInfo& call,
                                                          std::span<const op::Array> inputs,
-                                                         std::span<const op::Array> results) {
+                                                         std::span<const op::Array> results,
+                                                         Products products) {
   // A card of the caller's own may have the name of another.
   if (op::find_card(call.card().name) != &call.card())
     return Error(ErrorCode::unsupported, cat("op '", call.card().name,
@@ -55,14 +58,24 @@ Result<StepProgram> tessera::runtime::cuda::call_program(const op::CallInfo& cal
   if (const auto to = copied_in_order(call, inputs, results)) return copy_program(inputs[0], *to);
   if (const auto kernel = kernel::build(*function_of(call, inputs, results)))
     return program_of_kernel(*kernel, inputs, results);
+  if (products == Products::by_library)
+    if (auto program = library_product(call, inputs, results)) return *std::move(program);
+  if (call.card().decompose != nullptr && !has_op_program(call.card())) {
+    const auto of_part = [products](const op::CallInfo& part, std::span<const op::Array> in,
+                                    std::span<const op::Array> out) {
+      return call_program(part, in, out, products);
+    };
+    return parts_program(call, inputs, results, of_part);
+  }
   return op_program(call, inputs, results);
 }
 
 Result<StepProgram> tessera::runtime::cuda::step_program(const plan::Step& step, const op::CallInfo* call,
                                                          std::span<const op::Array> inputs,
-                                                         std::span<const op::Array> results) {
+                                                         std::span<const op::Array> results,
+                                                         Products products) {
   if (step.kind == plan::StepKind::copy) return copy_program(inputs[0], results[0]);
-  if (call != nullptr) return call_program(*call, inputs, results);
+  if (call != nullptr) return call_program(*call, inputs, results, products);
   if (step.kind == plan::StepKind::function) return loop_program(*step.function, inputs, results);
   if (step.kernel == nullptr)
     return Error(ErrorCode::unsupported, cat("'", step.name(), "' does not run on this device yet"));

@@ -11,14 +11,17 @@
 
 namespace tessera::runtime::cuda {
 
+/// Whether a library of the device computes matrix products, or kernels of our own.
+enum class Products : std::uint8_t { by_kernels, by_library };
+
 /// Arrays carry dtype and layout; their addresses are compared and looked at for alignment, never read. Fails
 /// with code `unsupported`, naming the op, if there is no way.
 [[nodiscard]] Result<StepProgram> call_program(const op::CallInfo& call, std::span<const op::Array> inputs,
-                                               std::span<const op::Array> results);
+                                               std::span<const op::Array> results, Products products);
 
 /// The same of a step of a plan. `call` is what it calls, if it is one.
 [[nodiscard]] Result<StepProgram> step_program(const plan::Step& step, const op::CallInfo* call,
                                                std::span<const op::Array> inputs,
-                                               std::span<const op::Array> results);
+                                               std::span<const op::Array> results, Products products);
 
 }  // namespace tessera::runtime::cuda

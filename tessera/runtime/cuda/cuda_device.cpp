@@ -3,6 +3,7 @@
 #include "tessera/base/text.h"
 #include "tessera/runtime/cuda/call_program.h"
 #include "tessera/runtime/cuda/cuda_executable.h"
+#include "tessera/runtime/cuda/library_product.h"
 
 using namespace tessera;
 using namespace tessera::runtime;
@@ -68,10 +69,11 @@ class SingleCall {
     for (const cuda::Launch& launch : program.launches) {
       const bool is_kernel = launch.kind == cuda::Launch::Kind::kernel;
       const FunctionRef function = is_kernel ? functions[kernels++] : nullptr;
-      const bool is_empty =
-          is_kernel ? launch.grid.x == 0 || launch.grid.y == 0 || launch.grid.z == 0 : launch.bytes == 0;
-      if (is_empty) continue;
-      TESSERA_TRY(queue(*device_.context(), bound(launch, function), device_.stream()));
+      if (is_empty(launch)) continue;
+      BoundLaunch next = bound(launch, function);
+      if (next.kind == BoundLaunch::Kind::product)
+        next.product = TESSERA_TRY(device_.blas()->get(*launch.product));
+      TESSERA_TRY(queue(*device_.context(), next, device_.stream()));
     }
     return {};
   }
@@ -85,7 +87,8 @@ class SingleCall {
     for (const Argument& argument : launch.arguments)
       out.values.push_back(argument.kind == Argument::Kind::memory ? address(argument.memory)
                                                                    : argument.bits);
-    if (launch.kind == cuda::Launch::Kind::kernel) return out;
+    if (launch.kind == cuda::Launch::Kind::product) out.kind = BoundLaunch::Kind::product;
+    if (launch.kind == cuda::Launch::Kind::kernel || launch.kind == cuda::Launch::Kind::product) return out;
     out.kind = launch.kind == cuda::Launch::Kind::clear ? BoundLaunch::Kind::clear : BoundLaunch::Kind::copy;
     out.values = {address(launch.to)};
     if (launch.kind == cuda::Launch::Kind::copy) out.values.push_back(address(launch.from));
@@ -108,6 +111,7 @@ CudaDevice::CudaDevice(ContextRef context, std::shared_ptr<const Stream> stream,
       context_(std::move(context)),
       stream_(std::move(stream)),
       memory_(std::make_shared<DeviceMemory>(context_, stream_)),
+      libraries_(options.libraries),
       own_store_(options.store == nullptr ? CodeStore::default_folder() : std::string()),
       modules_(context_, std::move(compiler), options.store == nullptr ? &own_store_ : options.store) {}
 
@@ -124,13 +128,33 @@ Result<std::shared_ptr<CudaDevice>> CudaDevice::create(const Driver& driver, int
 Result<void> CudaDevice::run(const op::CallInfo& call, std::span<const op::Array> inputs,
                              std::span<const op::Array> results) {
   const Current current = TESSERA_TRY(context_->enter());
-  auto done = SingleCall(*this, inputs, results).run(TESSERA_TRY(call_program(call, inputs, results)));
+  const bool has_library = may_be_product(call.card()) && blas() != nullptr;
+  const auto program = TESSERA_TRY(
+      call_program(call, inputs, results, has_library ? Products::by_library : Products::by_kernels));
+  auto done = SingleCall(*this, inputs, results).run(program);
   if (done) return done;
   return std::move(done).error().note(cat("running '", call.card().name, "' on ", name_));
 }
 
+Result<void> CudaDevice::synchronize() {
+  const Current current = TESSERA_TRY(context_->enter());
+  return stream_->wait();
+}
+
 Result<std::unique_ptr<Executable>> CudaDevice::load(plan::PlanRef plan,
                                                      const std::shared_ptr<MemoryPool>& pool) {
+  const Current current = TESSERA_TRY(context_->enter());
+  auto capturing = TESSERA_TRY(Stream::create(context_));
   return std::unique_ptr<Executable>(
-      std::make_unique<CudaExecutable>(shared_from_this(), std::move(plan), pool));
+      std::make_unique<CudaExecutable>(shared_from_this(), std::move(plan), pool, std::move(capturing)));
+}
+
+Blas* CudaDevice::blas() {
+  std::call_once(blas_once_, [this] {
+    if (libraries_ == LibraryUse::none) return;
+    const auto current = context_->enter();
+    if (!current) return;
+    if (auto opened = Blas::open(context_, stream_, memory_)) blas_ = *std::move(opened);
+  });
+  return blas_.get();
 }

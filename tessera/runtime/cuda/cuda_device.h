@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 
+#include "tessera/runtime/cuda/blas.h"
 #include "tessera/runtime/cuda/bound_launch.h"
 #include "tessera/runtime/cuda/cuda_devices.h"
 #include "tessera/runtime/cuda/device_memory.h"
@@ -24,6 +26,7 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   /// Returns when the call is queued, unless it has indices to check.
   [[nodiscard]] Result<void> run(const op::CallInfo& call, std::span<const op::Array> inputs,
                                  std::span<const op::Array> results) override;
+  [[nodiscard]] Result<void> synchronize() override;
   [[nodiscard]] const pattern::Target& target() const override { return target_; }
   [[nodiscard]] Result<std::unique_ptr<Executable>> load(plan::PlanRef plan,
                                                          const std::shared_ptr<MemoryPool>& pool) override;
@@ -32,6 +35,9 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   [[nodiscard]] const Stream& stream() const { return *stream_; }
   [[nodiscard]] DeviceMemory& memory() { return *memory_; }
   [[nodiscard]] ModuleCache& modules() { return modules_; }
+  /// What computes matrix products; null if there is no library for it. Opened when it is first asked for,
+  /// which takes a while.
+  [[nodiscard]] Blas* blas();
 
  private:
   CudaDevice(ContextRef context, std::shared_ptr<const Stream> stream, int number,
@@ -42,6 +48,9 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   ContextRef context_;
   std::shared_ptr<const Stream> stream_;
   std::shared_ptr<DeviceMemory> memory_;
+  LibraryUse libraries_;
+  std::once_flag blas_once_;
+  std::unique_ptr<Blas> blas_;
   CodeStore own_store_;
   ModuleCache modules_;
 };

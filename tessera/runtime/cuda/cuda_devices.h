@@ -11,11 +11,15 @@
 
 namespace tessera::runtime::cuda {
 
+/// Whether libraries of the system compute matrix products where there are some.
+enum class LibraryUse : std::uint8_t { where_found, none };
+
 struct CudaOptions {
   /// Where generated code is kept; null: in the user's cache.
   const CodeStore* store = nullptr;
   /// What the compiler may choose from, beside the libraries.
   pattern::Target target = {.name = "cuda"};
+  LibraryUse libraries = LibraryUse::where_found;
 };
 
 /// How many GPUs the driver has. The error says why there is none: no driver, or no headers when this was

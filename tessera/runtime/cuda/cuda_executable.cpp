@@ -4,6 +4,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/runtime/cuda/gate.h"
+#include "tessera/runtime/cuda/library_product.h"
 #include "tessera/runtime/cuda/number_value.h"
 #include "tessera/runtime/host_access.h"
 
@@ -25,6 +26,7 @@ std::uint8_t alignment_of(const std::byte* at) {
 BoundLaunch::Kind kind_of(const PlanNode& node) {
   if (node.is_join) return BoundLaunch::Kind::join;
   if (node.kind == cuda::Launch::Kind::kernel) return BoundLaunch::Kind::kernel;
+  if (node.kind == cuda::Launch::Kind::product) return BoundLaunch::Kind::product;
   return node.kind == cuda::Launch::Kind::clear ? BoundLaunch::Kind::clear : BoundLaunch::Kind::copy;
 }
 
@@ -33,8 +35,11 @@ std::span<const std::byte> bytes_of(std::span<const std::uint64_t> cells) { retu
 }  // namespace
 
 CudaExecutable::CudaExecutable(std::shared_ptr<CudaDevice> device, plan::PlanRef plan,
-                               std::shared_ptr<MemoryPool> pool)
-    : device_(std::move(device)), plan_(std::move(plan)), pool_(std::move(pool)), graph_(device_->context()) {
+                               std::shared_ptr<MemoryPool> pool, std::shared_ptr<const Stream> capturing)
+    : device_(std::move(device)),
+      plan_(std::move(plan)),
+      pool_(std::move(pool)),
+      graph_(device_->context(), std::move(capturing)) {
   // Those who have memory of the host alone give no limits for this one.
   if (pool_ == nullptr || pool_->space() != &device_->memory())
     pool_ = MemoryPool::create({}, device_->memory_space());
@@ -57,8 +62,15 @@ Result<void> CudaExecutable::prepare(std::span<const std::int64_t> sizes,
   return {};
 }
 
+Products CudaExecutable::products() const {
+  const bool has_products = std::any_of(plan_->steps.begin(), plan_->steps.end(), [](const plan::Step& step) {
+    return step.kind == plan::StepKind::call && may_be_product(*step.card);
+  });
+  return has_products && device_->blas() != nullptr ? Products::by_library : Products::by_kernels;
+}
+
 Result<void> CudaExecutable::make_program(Prepared& to, std::span<const std::uint8_t> alignments) {
-  to.program = TESSERA_TRY(plan_program(*plan_, to.binding, to.running, alignments));
+  to.program = TESSERA_TRY(plan_program(*plan_, to.binding, to.running, alignments, products()));
   TESSERA_TRY(check_memory(to));
   TESSERA_TRY(take_memory(to));
   return bind_launches(to);
@@ -127,6 +139,8 @@ Result<void> CudaExecutable::bind_launches(Prepared& to) {
   for (const PlanNode& node : to.program.nodes) {
     BoundLaunch launch{.kind = kind_of(node), .grid = node.grid, .block = node.block};
     if (launch.kind == BoundLaunch::Kind::kernel) launch.function = functions[kernels++];
+    if (launch.kind == BoundLaunch::Kind::product)
+      launch.product = TESSERA_TRY(device_->blas()->get(*node.product));
     launch.shared_bytes = node.shared_bytes;
     launch.bytes = static_cast<std::size_t>(node.bytes);
     for (const PlanArgument& argument : node.arguments) {

@@ -12,7 +12,9 @@ namespace tessera::runtime::cuda {
 
 class CudaExecutable final : public Executable {
  public:
-  CudaExecutable(std::shared_ptr<CudaDevice> device, plan::PlanRef plan, std::shared_ptr<MemoryPool> pool);
+  /// Nothing else uses `capturing`.
+  CudaExecutable(std::shared_ptr<CudaDevice> device, plan::PlanRef plan, std::shared_ptr<MemoryPool> pool,
+                 std::shared_ptr<const Stream> capturing);
 
   /// Refuses sizes that need more memory than the device has, before any is taken.
   [[nodiscard]] Result<void> prepare(std::span<const std::int64_t> sizes,
@@ -46,6 +48,7 @@ class CudaExecutable final : public Executable {
     std::vector<std::uint64_t> parameters;
   };
 
+  [[nodiscard]] Products products() const;
   [[nodiscard]] Result<void> make_program(Prepared& to, std::span<const std::uint8_t> alignments);
   [[nodiscard]] Result<void> check_memory(const Prepared& prepared) const;
   [[nodiscard]] Result<void> take_memory(Prepared& to);

@@ -126,7 +126,9 @@ std::string float_key(std::string_view bits, std::string_view sign, std::string_
                       std::string_view infinity) {
   return cat("__device__ inline K key_of(T x) {\n  const K bits = ", bits, ", size = bits & (", sign,
              " - 1u);\n  if (size > ", infinity, ") return ", greatest, ";\n  if (size == 0u) return ", sign,
-             ";\n  return (bits & ", sign, ") != 0u ? ", greatest, " - bits : bits | ", sign, ";\n}\n");
+             ";\n  return (bits & ", sign, ") != 0u ? ", greatest, " - bits : bits | ", sign,
+             ";\n}\n__device__ inline K reverse_key_of(T x) {\n  const K key = key_of(x);\n  return key == ",
+             greatest, " ? key : ", greatest, " - 1u - key;\n}\n");
 }
 
 std::string key_function(Dtype dtype) {
@@ -171,7 +173,8 @@ std::int64_t runtime::cuda::key_bytes(Dtype dtype) { return ir::size_of(dtype) =
 
 std::string runtime::cuda::key_text(Dtype dtype) {
   return typedef_of("T", stored_type(dtype)) +
-         typedef_of("K", key_bytes(dtype) == 8 ? "unsigned long long" : "unsigned") + key_function(dtype);
+         typedef_of("K", key_bytes(dtype) == 8 ? "unsigned long long" : "unsigned") + key_function(dtype) +
+         (ir::is_float(dtype) ? "" : "__device__ inline K reverse_key_of(T x) { return ~key_of(x); }\n");
 }
 
 std::string runtime::cuda::unit_text(std::int64_t bytes) {

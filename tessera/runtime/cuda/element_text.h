@@ -23,7 +23,7 @@ enum class Precision : std::uint8_t {
 [[nodiscard]] std::string element_text(ir::Dtype dtype, Precision precision);
 
 /// `T`, unsigned `K`, and `K key_of(T)`, which is in the order of the elements: NaN is greater than all, -0
-/// and 0 are one.
+/// and 0 are one. `K reverse_key_of(T)` is in the opposite order, but for NaN, which is greatest here too.
 [[nodiscard]] std::string key_text(ir::Dtype dtype);
 /// Bytes of K.
 [[nodiscard]] std::int64_t key_bytes(ir::Dtype dtype);

@@ -97,7 +97,7 @@ Result<void> runtime::cuda::write_gather(const op::CallInfo& call, ProgramWriter
     out.rows.push_back(by_index ? out.indices.strides[i - axis] : 0);
     out.numbers.push_back(by_index ? numbers[i - axis] : 0);
   }
-  out.named = {{{axis, out.x.shape[axis]}}, {out.x.strides[axis]}, 0};
+  out.named = {{{axis, out.x.shape[axis]}}, {out.x.strides[axis]}, false, 0};
   write(program, call, out);
   return {};
 }
@@ -105,7 +105,7 @@ Result<void> runtime::cuda::write_gather(const op::CallInfo& call, ProgramWriter
 Result<void> runtime::cuda::write_gather_elements(const op::CallInfo& call, ProgramWriter& program) {
   Gather out{program.input(0), program.input(1), program.result(0), {}, {}, {}, {}};
   const std::size_t axis = TESSERA_TRY(call.axis(call.integer("axis"), out.x.rank()));
-  out.named = {{{axis, out.x.shape[axis]}}, {out.x.strides[axis]}, 0};
+  out.named = {{{axis, out.x.shape[axis]}}, {out.x.strides[axis]}, false, 0};
   out.from = out.x.strides;
   out.from[axis] = 0;
   out.rows = out.indices.strides;
@@ -127,6 +127,7 @@ Result<void> runtime::cuda::write_gather_nd(const op::CallInfo& call, ProgramWri
     out.rows.push_back(is_part ? 0 : out.indices.strides[i]);
     out.numbers.push_back(is_part ? 0 : numbers[i]);
   }
+  out.named.has_rows = true;
   out.named.index_step = out.indices.strides.back();
   for (std::size_t i = 0; i < rows.depth; ++i) {
     out.named.axes.push_back({batch + i, out.x.shape[batch + i]});
@@ -152,7 +153,7 @@ constexpr std::string_view one_hot_body = R"(
 Result<void> runtime::cuda::write_one_hot(const op::CallInfo& call, ProgramWriter& program) {
   const Operand indices = program.input(0), y = program.result(0);
   const std::size_t axis = TESSERA_TRY(call.axis(call.integer("axis"), y.rank()));
-  const NamedAxes named{{{axis, y.shape[axis]}}, {1}, 0};
+  const NamedAxes named{{{axis, y.shape[axis]}}, {1}, false, 0};
   const Memory status = program.status({std::string(call.card().name), named.axes});
   if (y.size() == 0) {
     write_index_check(program, indices, named, status);

@@ -56,9 +56,8 @@ std::string_view runtime::cuda::place_text() { return place_function; }
 
 void runtime::cuda::write_index_check(ProgramWriter& program, const Operand& indices, const NamedAxes& named,
                                       const Memory& status) {
-  // One index is a row of its own, whatever the shape; else the last axis has the rows.
   op::Extents rows = indices.shape, steps = indices.strides;
-  if (named.index_step != 0) {
+  if (named.has_rows) {
     rows.pop_back();
     steps.pop_back();
   }

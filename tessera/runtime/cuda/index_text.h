@@ -11,6 +11,7 @@ namespace tessera::runtime::cuda {
 struct NamedAxes {
   std::vector<IndexCheck::Axis> axes;
   op::Extents strides;          ///< of each axis in what is indexed
+  bool has_rows = false;        ///< the last axis of the indices has the rows; else each index is one
   std::int64_t index_step = 0;  ///< from one index of a row to the next
 
   [[nodiscard]] op::Extents sizes() const;

@@ -32,6 +32,12 @@ std::string text_of(const Launch& launch) {
   if (launch.kind == Launch::Kind::clear) return cat("clear ", text_of(launch.to), " ", launch.bytes);
   if (launch.kind == Launch::Kind::copy)
     return cat("copy ", text_of(launch.from), " to ", text_of(launch.to), " ", launch.bytes);
+  if (launch.kind == Launch::Kind::product) {
+    const Product& p = *launch.product;
+    return cat("product ", p.dtype, " ", p.batch, "x", p.rows, "x", p.columns, "x", p.depth, " of ",
+               text_of(launch.arguments[0]), ", ", text_of(launch.arguments[1]), " to ",
+               text_of(launch.arguments[2]));
+  }
   std::string out = cat(launch.source->entry, "<<<", text_of(launch.grid), ", ", text_of(launch.block), ", ",
                         launch.shared_bytes, ">>>(");
   for (std::size_t i = 0; i < launch.arguments.size(); ++i)
@@ -40,6 +46,12 @@ std::string text_of(const Launch& launch) {
 }
 
 }  // namespace
+
+bool tessera::runtime::cuda::is_empty(const Launch& launch) {
+  if (launch.kind == Launch::Kind::product) return false;
+  if (launch.kind != Launch::Kind::kernel) return launch.bytes == 0;
+  return launch.grid.x == 0 || launch.grid.y == 0 || launch.grid.z == 0;
+}
 
 std::string tessera::runtime::cuda::to_text(const StepProgram& program) {
   std::string out;

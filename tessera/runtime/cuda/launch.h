@@ -59,9 +59,29 @@ struct Argument {
   bool operator==(const Argument&) const = default;
 };
 
+/// A matrix product that a library computes: c[i, j] is the sum over k of a[i, k] * b[k, j], in each of a
+/// batch. Strides count elements.
+struct Product {
+  struct Operand {
+    std::int64_t leading = 0;     ///< from one row to the next; if transposed, from one column to the next
+    bool is_transposed = false;   ///< neighbours in memory are neighbours in a column
+    std::int64_t batch = 0;       ///< from one matrix to the next; 0: all use the same
+    std::uint8_t alignment = 16;  ///< of its addresses, in bytes
+
+    bool operator==(const Operand&) const = default;
+  };
+
+  ir::Dtype dtype = ir::Dtype::f32;
+  std::int64_t rows = 0, columns = 0, depth = 0, batch = 1;
+  Operand a, b, c;
+
+  bool operator==(const Product&) const = default;
+};
+
 /// One node of the graph.
 struct Launch {
-  enum class Kind : std::uint8_t { kernel, clear, copy };
+  /// The arguments of a product are a, b, c and memory for the library, of product_workspace bytes.
+  enum class Kind : std::uint8_t { kernel, clear, copy, product };
 
   Kind kind = Kind::kernel;
   // Of a kernel:
@@ -70,11 +90,17 @@ struct Launch {
   Extent3 block = {};
   std::uint32_t shared_bytes = 0;  ///< dynamic
   std::vector<Argument> arguments = {};
+  std::shared_ptr<const Product> product = {};
   // Of a clear (all bytes are 0) or a copy:
   Memory to = {};
   Memory from = {};
   std::int64_t bytes = 0;
 };
+
+/// Whether there is nothing to do: drivers refuse such launches.
+[[nodiscard]] bool is_empty(const Launch& launch);
+
+inline constexpr std::int64_t product_workspace = 32 << 20;
 
 /// What kernels found wrong about the indices of a step, as it lies in the device's memory. A kernel that
 /// finds an index outside neither reads nor writes with it.

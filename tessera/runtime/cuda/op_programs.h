@@ -26,7 +26,6 @@ Result<void> write_nonzero(const op::CallInfo& call, ProgramWriter& program);
 Result<void> write_argmax(const op::CallInfo& call, ProgramWriter& program);
 Result<void> write_argmin(const op::CallInfo& call, ProgramWriter& program);
 Result<void> write_sort(const op::CallInfo& call, ProgramWriter& program);
-Result<void> write_topk(const op::CallInfo& call, ProgramWriter& program);
 
 // Windows (pool_source.cpp, conv_source.cpp).
 Result<void> write_max_pool(const op::CallInfo& call, ProgramWriter& program);

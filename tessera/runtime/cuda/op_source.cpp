@@ -18,8 +18,27 @@ struct Entry {
 };
 
 constexpr Entry entries[] = {
-    {"concat", write_concat},       {"gather", write_gather},   {"gather_elements", write_gather_elements},
-    {"gather_nd", write_gather_nd}, {"one_hot", write_one_hot}, {"update_slice", write_update_slice},
+    {"argmax", write_argmax},
+    {"argmin", write_argmin},
+    {"avg_pool", write_avg_pool},
+    {"avg_pool_gradient", write_avg_pool_gradient},
+    {"concat", write_concat},
+    {"conv", write_conv},
+    {"conv_transpose", write_conv_transpose},
+    {"conv_weight_gradient", write_conv_weight_gradient},
+    {"cumprod", write_cumprod},
+    {"cumsum", write_cumsum},
+    {"gather", write_gather},
+    {"gather_elements", write_gather_elements},
+    {"gather_nd", write_gather_nd},
+    {"matmul", write_matmul},
+    {"max_pool", write_max_pool},
+    {"nonzero", write_nonzero},
+    {"one_hot", write_one_hot},
+    {"scatter_elements", write_scatter_elements},
+    {"scatter_nd", write_scatter_nd},
+    {"sort", write_sort},
+    {"update_slice", write_update_slice},
 };
 
 const Entry* find_entry(const op::Card& card) {

@@ -26,8 +26,8 @@ void sort_unique(std::vector<std::uint32_t>& list) {
 class Writer {
  public:
   Writer(const plan::Plan& plan, const plan::Binding& binding, plan::Running running,
-         std::span<const std::uint8_t> alignments)
-      : plan_(plan), binding_(binding), running_(running), last_of_(plan.steps.size()) {
+         std::span<const std::uint8_t> alignments, Products products)
+      : plan_(plan), binding_(binding), running_(running), products_(products), last_of_(plan.steps.size()) {
     out_.alignments.assign(alignments.begin(), alignments.end());
   }
 
@@ -87,9 +87,9 @@ class Writer {
     std::vector<op::Array> inputs, results;
     for (const plan::ValueId value : step.inputs) inputs.push_back(array_of(value));
     for (const plan::ValueId value : step.results) results.push_back(array_of(value));
-    if (step.kind != plan::StepKind::call) return step_program(step, nullptr, inputs, results);
+    if (step.kind != plan::StepKind::call) return step_program(step, nullptr, inputs, results, products_);
     const op::CallInfo call(*step.card, binding_.input_types[s], binding_.attributes[s]);
-    return step_program(step, &call, inputs, results);
+    return step_program(step, &call, inputs, results, products_);
   }
 
   Result<void> add_step(StepId s, const std::vector<StepId>& waits, std::vector<std::int64_t>& scratch) {
@@ -114,20 +114,17 @@ class Writer {
     return {};
   }
 
-  [[nodiscard]] static bool is_empty(const Launch& launch) {
-    if (launch.kind != Launch::Kind::kernel) return launch.bytes == 0;
-    return launch.grid.x == 0 || launch.grid.y == 0 || launch.grid.z == 0;
-  }
-
   void add_launch(StepId s, const Launch& launch, std::vector<std::uint32_t> after) {
     PlanNode node{.step = s, .kind = launch.kind, .source = launch.source};
+    node.product = launch.product;
     node.grid = launch.grid;
     node.block = launch.block;
     node.shared_bytes = launch.shared_bytes;
     node.bytes = launch.bytes;
     node.after = std::move(after);
     for (const Argument& argument : launch.arguments) node.arguments.push_back(bound(s, argument));
-    if (launch.kind != Launch::Kind::kernel) node.arguments.push_back(bound(s, launch.to));
+    const bool has_target = launch.kind == Launch::Kind::clear || launch.kind == Launch::Kind::copy;
+    if (has_target) node.arguments.push_back(bound(s, launch.to));
     if (launch.kind == Launch::Kind::copy) node.arguments.push_back(bound(s, launch.from));
     out_.nodes.push_back(std::move(node));
   }
@@ -188,6 +185,7 @@ class Writer {
   const plan::Plan& plan_;
   const plan::Binding& binding_;
   plan::Running running_;
+  Products products_;
   std::vector<std::vector<std::uint32_t>> last_of_;  ///< by step: what must be done for it to be done
   PlanProgram out_;
 };
@@ -214,6 +212,7 @@ std::string text_of(const PlanArgument& argument) {
 std::string_view word_for(const PlanNode& node) {
   if (node.is_join) return "join";
   if (node.kind == Launch::Kind::kernel) return node.source->entry;
+  if (node.kind == Launch::Kind::product) return "product";
   return node.kind == Launch::Kind::clear ? "clear" : "copy";
 }
 
@@ -221,8 +220,9 @@ std::string_view word_for(const PlanNode& node) {
 
 Result<PlanProgram> tessera::runtime::cuda::plan_program(const plan::Plan& plan, const plan::Binding& binding,
                                                          plan::Running running,
-                                                         std::span<const std::uint8_t> alignments) {
-  return Writer(plan, binding, running, alignments).run();
+                                                         std::span<const std::uint8_t> alignments,
+                                                         Products products) {
+  return Writer(plan, binding, running, alignments, products).run();
 }
 
 std::string tessera::runtime::cuda::to_text(const PlanProgram& program) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tessera/plan/binding.h"
+#include "tessera/runtime/cuda/call_program.h"
 #include "tessera/runtime/cuda/launch.h"
 
 namespace tessera::runtime::cuda {
@@ -49,6 +50,7 @@ struct PlanNode {
   bool is_join = false;  ///< does nothing: stands between many and many
   Launch::Kind kind = Launch::Kind::kernel;
   SourceRef source = {};
+  std::shared_ptr<const Product> product = {};
   Extent3 grid = {}, block = {};
   std::uint32_t shared_bytes = 0;
   std::vector<PlanArgument> arguments = {};  ///< of a clear: where; of a copy: to, from
@@ -74,7 +76,7 @@ struct PlanProgram {
 /// An error names the op and its line.
 [[nodiscard]] Result<PlanProgram> plan_program(const plan::Plan& plan, const plan::Binding& binding,
                                                plan::Running running,
-                                               std::span<const std::uint8_t> alignments);
+                                               std::span<const std::uint8_t> alignments, Products products);
 
 /// One line per node.
 [[nodiscard]] std::string to_text(const PlanProgram& program);

@@ -32,6 +32,15 @@ class ProgramDraft {
   /// Appends a program whose inputs and results are these.
   void add(StepProgram part, std::span<const ProgramArray> inputs, std::span<const ProgramArray> results);
 
+  /// Appends a launch over the memory of this program.
+  void append(Launch launch) { out_.launches.push_back(std::move(launch)); }
+
+  /// Whether scratch memory could take the place of result `i`: it is a whole array and lies as the result
+  /// does, and the result lies in no input.
+  [[nodiscard]] bool can_become_result(const ProgramArray& from, std::size_t i) const;
+  /// From its first use on, scratch memory is this result.
+  void become_result(const ProgramArray& from, std::size_t i);
+
   [[nodiscard]] StepProgram finish() && { return std::move(out_); }
 
  private:

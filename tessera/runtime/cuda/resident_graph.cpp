@@ -60,7 +60,7 @@ Result<void> ResidentGraph::instantiate(std::span<const BoundLaunch> launches) {
   for (std::size_t i = 0; i < launches.size(); ++i) {
     before.clear();
     for (const std::uint32_t node : after_[i]) before.push_back(nodes[node]);
-    auto node = add_node(*context_, graph.handle, before, launches[i]);
+    auto node = add_node(*context_, *capturing_, graph.handle, before, launches[i]);
     if (!node) return std::move(node).error().note(cat("adding node ", i, " of the graph"));
     nodes.push_back(*node);
   }
@@ -94,12 +94,13 @@ Result<GraphUpdate> ResidentGraph::patch(std::span<const BoundLaunch> launches,
   GraphUpdate out;
   for (const std::uint32_t i : changed) {
     if (launches[i] == held_[i]) continue;
-    if (!set_node(*context_, executable_, nodes_[i], launches[i])) {
+    if (!set_node(*context_, *capturing_, executable_, nodes_[i], launches[i])) {
       TESSERA_TRY(instantiate(launches));
       return GraphUpdate{.is_instantiated = true};
     }
     ++out.patched;
     if (launches[i].function != held_[i].function) ++out.new_code;
+    if (launches[i].kind == BoundLaunch::Kind::product) ++out.recaptured;
     held_[i] = launches[i];
   }
   return out;

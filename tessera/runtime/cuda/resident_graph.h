@@ -15,6 +15,7 @@ namespace tessera::runtime::cuda {
 struct GraphUpdate {
   std::uint32_t patched = 0;     ///< nodes
   std::uint32_t new_code = 0;    ///< those of them that run another function than before
+  std::uint32_t recaptured = 0;  ///< those of them that are a library's
   bool is_instantiated = false;  ///< all of it was made anew
 
   bool operator==(const GraphUpdate&) const = default;
@@ -23,7 +24,9 @@ struct GraphUpdate {
 /// One thread at a time. REQUIRES, for all functions, that the context is current.
 class ResidentGraph {
  public:
-  explicit ResidentGraph(ContextRef context) : context_(std::move(context)) {}
+  /// What libraries do is captured from `capturing`.
+  ResidentGraph(ContextRef context, std::shared_ptr<const Stream> capturing)
+      : context_(std::move(context)), capturing_(std::move(capturing)) {}
   ~ResidentGraph();
   ResidentGraph(const ResidentGraph&) = delete;
   ResidentGraph& operator=(const ResidentGraph&) = delete;
@@ -49,6 +52,7 @@ class ResidentGraph {
   void drop();
 
   ContextRef context_;
+  std::shared_ptr<const Stream> capturing_;
   CUgraph graph_ = nullptr;
   CUgraphExec executable_ = nullptr;
   std::vector<CUgraphNode> nodes_;

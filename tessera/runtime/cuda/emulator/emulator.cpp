@@ -195,6 +195,8 @@ Result<void> Emulator::run(const StepProgram& program, std::span<const op::Array
       case Launch::Kind::copy:
         std::memcpy(run.address(step.to), run.address(step.from), static_cast<std::size_t>(step.bytes));
         break;
+      case Launch::Kind::product:
+        return Error(ErrorCode::unsupported, "the emulator has no library for matrix products");
     }
   for (const GuardedArray& scratch : run.scratch) TESSERA_TRY(scratch.check());
   for (std::size_t i = 0; i < run.statuses.size(); ++i)

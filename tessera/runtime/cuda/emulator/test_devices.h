@@ -18,7 +18,7 @@ enum class TestDevice : std::uint8_t { emulated, gpu };
 /// Kernels are not kept in files: each test sees its own.
 inline Result<std::shared_ptr<CudaDevice>> open_test_device(TestDevice which) {
   static const CodeStore nowhere("");
-  const CudaOptions options{.store = &nowhere};
+  CudaOptions options{.store = &nowhere};
   if (which == TestDevice::gpu) {
     const Driver* driver = TESSERA_TRY(Driver::open());
     auto compiler = TESSERA_TRY(Nvrtc::open());
@@ -26,6 +26,7 @@ inline Result<std::shared_ptr<CudaDevice>> open_test_device(TestDevice which) {
   }
   if (const std::string why = Emulator::why_unavailable(); !why.empty())
     return Error(ErrorCode::unsupported, why);
+  options.libraries = LibraryUse::none;  // they know the real device alone
   return CudaDevice::create(emulated_driver(), 0, emulated_compiler(), options);
 }
 

@@ -1,0 +1,169 @@
+// Programs that are compiled as a whole, with sizes that depend on data: against the interpreter, for many
+// data and sizes with one program.
+#include "tessera/engine/plan_runner.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tessera/compile/package.h"
+#include "tessera/compile/plan_program.h"
+#include "tessera/engine/devices.h"
+#include "tessera/ir/parse.h"
+#include "tessera/op/interpreter.h"
+
+using namespace tessera;
+using engine::PlanRunner;
+using op::HostTensor;
+
+namespace {
+
+ir::FunctionRef parsed(const std::string& text) {
+  const auto node = value_or_throw(ir::parse(text));
+  return ir::FunctionRef(ir::as<ir::Function>(node));
+}
+
+HostTensor floats(op::Extents shape, const std::vector<float>& elements) {
+  HostTensor out = value_or_throw(HostTensor::allocate(op::Dtype::f32, std::move(shape)));
+  std::memcpy(out.array().data, elements.data(), elements.size() * sizeof(float));
+  return out;
+}
+
+HostTensor integer(std::int64_t value) {
+  HostTensor out = value_or_throw(HostTensor::allocate(op::Dtype::i64, {}));
+  std::memcpy(out.array().data, &value, sizeof value);
+  return out;
+}
+
+PlanRunner runner_of(const ir::FunctionRef& function, const std::string& device) {
+  const auto on = value_or_throw(engine::find_device(device));
+  auto planned = value_or_throw(compiler::plan_program(function, on->target()));
+  return value_or_throw(
+      PlanRunner::create(compiler::package(*function, std::move(planned.program), device), *on));
+}
+
+void expect_same(const std::vector<HostTensor>& expected, const std::vector<HostTensor>& got) {
+  ASSERT_EQ(expected.size(), got.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(expected[i].shape(), got[i].shape()) << "output " << i;
+    EXPECT_EQ(std::memcmp(expected[i].array().data, got[i].array().data, got[i].byte_size()), 0) << i;
+  }
+}
+
+/// Elements of which those at multiples of `each` are not 0.
+HostTensor with_holes(std::int64_t size, std::int64_t each) {
+  std::vector<float> elements;
+  for (std::int64_t i = 0; i < size; ++i)
+    elements.push_back(each != 0 && i % each == 0 ? static_cast<float>(i + 1) : 0.0F);
+  return floats({size}, elements);
+}
+
+constexpr const char* positive_elements =
+    "func f[N](x: f32[N]) {\n"
+    "  places: i64[N, 1], k: i64 = nonzero(x)\n"
+    "  kept: i64[k, 1] = slice(places) {starts = shape[0], stops = shape[k]}\n"
+    "  flat: i64[k] = reshape(kept) {shape = shape[k]}\n"
+    "  y: f32[k] = gather(x, flat) {axis = 0}\n"
+    "  z: f32[k] = mul(y, 2.0)\n"
+    "  total: f32[] = sum(z) {axes = [0]}\n"
+    "  return z, total, k\n"
+    "}\n";
+
+}  // namespace
+
+class OnEveryDevice : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Devices, OnEveryDevice, testing::Values("reference", "cpu"));
+
+TEST_P(OnEveryDevice, ACutProgramServesAllCounts) {
+  const auto function = parsed(positive_elements);
+  PlanRunner runner = runner_of(function, GetParam());
+  EXPECT_EQ(runner.package().program.parts.size(), 2U);
+  for (const std::int64_t size : {0, 1, 7, 64, 1000})
+    for (const std::int64_t each : {0, 1, 2, 5, 1}) {
+      SCOPED_TRACE(testing::Message() << size << " elements, each " << each);
+      const HostTensor inputs[] = {with_holes(size, each)};
+      const auto got = runner.run(inputs);
+      ASSERT_TRUE(got) << got.error().to_text();
+      expect_same(value_or_throw(op::interpret(*function, inputs)), *got);
+    }
+}
+
+TEST_P(OnEveryDevice, SizesOfSizesAreLearnedOneAfterTheOther) {
+  const auto function = parsed(
+      "func f[N](x: f32[N]) {\n"
+      "  a: i64[N, 1], k: i64 = nonzero(x)\n"
+      "  y: f32[k] = slice(x) {starts = shape[0], stops = shape[k]}\n"
+      "  b: i64[k, 1], m: i64 = nonzero(y)\n"
+      "  z: f32[m] = slice(y) {starts = shape[0], stops = shape[m]}\n"
+      "  w: f32[m] = exp(z)\n"
+      "  return w, y\n"
+      "}\n");
+  PlanRunner runner = runner_of(function, GetParam());
+  EXPECT_EQ(runner.package().program.parts.size(), 3U);
+  for (const std::int64_t each : {0, 1, 2, 3}) {
+    const HostTensor inputs[] = {with_holes(20, each)};
+    const auto got = runner.run(inputs);
+    ASSERT_TRUE(got) << got.error().to_text();
+    EXPECT_EQ((*got)[0].shape(), value_or_throw(op::interpret(*function, inputs))[0].shape());
+  }
+}
+
+TEST_P(OnEveryDevice, ASizeThatDoesNotFitIsAnErrorAtItsLine) {
+  const auto function = parsed(
+      "func f(n: i64, x: f32[8]) {\n"
+      "  y: f32[n] = slice(x) {starts = shape[0], stops = shape[n]}\n"
+      "  m: i64 = sub(n, 2)\n"
+      "  z: f32[m] = slice(y) {starts = shape[0], stops = shape[m]}\n"
+      "  return z\n"
+      "}\n");
+  PlanRunner runner = runner_of(function, GetParam());
+  const auto run = [&](std::int64_t n) {
+    const HostTensor inputs[] = {integer(n), with_holes(8, 1)};
+    return runner.run(inputs);
+  };
+  const auto fine = run(5);
+  ASSERT_TRUE(fine) << fine.error().to_text();
+  EXPECT_EQ((*fine)[0].shape(), (op::Extents{3}));
+  const auto negative = run(1);
+  ASSERT_FALSE(negative);
+  EXPECT_EQ(negative.error().message(), "the size 'm' is -1, but must be at least 0");
+  EXPECT_EQ(negative.error().span().line, 3U);
+  EXPECT_FALSE(run(-3));
+  EXPECT_FALSE(run(9));  // more than there is
+  EXPECT_FALSE(run(std::int64_t{1} << 62));
+  EXPECT_TRUE(run(8)) << "an error leaves the runner as it was";
+}
+
+TEST(PlanRunner, ACutProgramIsSavedAndLoaded) {
+  const auto function = parsed(positive_elements);
+  PlanRunner fresh = runner_of(function, "cpu");
+  const std::string bytes = value_or_throw(plan::to_bytes(fresh.package()));
+  auto package = value_or_throw(
+      plan::from_bytes(Bytes::copy(std::as_bytes(std::span(bytes.data(), bytes.size()))), "saved"));
+  const auto device = value_or_throw(engine::find_device("cpu"));
+  PlanRunner loaded = value_or_throw(PlanRunner::create(std::move(package), *device));
+  const HostTensor inputs[] = {with_holes(33, 4)};
+  expect_same(value_or_throw(fresh.run(inputs)), value_or_throw(loaded.run(inputs)));
+}
+
+TEST(PlanRunner, SaysWhereAProgramIsCutAndWhatIsBounded) {
+  const auto lines =
+      plan::data_dependent_sizes(runner_of(parsed(positive_elements), "cpu").package().program);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0], "nonzero at <text>:2:3: by upper bound, i64[N, 1] with a count beside it");
+  EXPECT_EQ(lines[1], "cut at <text>:2:3: the host learns the size 'k' before part 2");
+}
+
+TEST(PlanRunner, KeepsToItsLimitOfWork) {
+  const auto device = value_or_throw(engine::find_device("reference"));
+  const auto function = parsed("func f[N](x: f32[N, N]) {\n  y: f32[N, N] = matmul(x, x)\n  return y\n}\n");
+  auto planned = value_or_throw(compiler::plan_program(function, device->target()));
+  auto runner = value_or_throw(PlanRunner::create(
+      compiler::package(*function, std::move(planned.program), "reference"), *device, {.work = 1000}));
+  const HostTensor small[] = {floats({4, 4}, std::vector<float>(16, 1))};
+  const HostTensor large[] = {floats({40, 40}, std::vector<float>(1600, 1))};
+  EXPECT_TRUE(runner.run(small));
+  const auto refused = runner.run(large);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::limit);
+}

@@ -1,0 +1,89 @@
+// Models as plans where sizes depend on data: against the run node by node.
+#include "tessera/model/planned_model.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tessera/engine/devices.h"
+#include "tests/support/onnx_file.h"
+
+using namespace tessera;
+using namespace tessera::fixture;
+using op::HostTensor;
+
+namespace {
+
+onnx::DataValue vector_of(const std::vector<float>& elements) {
+  const auto size = static_cast<std::int64_t>(elements.size());
+  return {onnx::DataValue::Kind::tensor,
+          {HostTensor::of<float>(op::Dtype::f32, {size}, std::span<const float>(elements))}};
+}
+
+/// Some of the elements are 0.
+std::vector<float> elements_of(std::int64_t size, std::int64_t each) {
+  std::vector<float> out;
+  for (std::int64_t i = 0; i < size; ++i)
+    out.push_back(each != 0 && i % each == 0 ? static_cast<float>(i + 1) : 0);
+  return out;
+}
+
+void expect_as_node_by_node(const OnnxFile& file, const std::string& name, std::size_t parts) {
+  const onnx::Model model = value_or_throw(onnx::read_model(file.write(name)));
+  for (const char* device_name : {"reference", "cpu"}) {
+    const auto device = value_or_throw(engine::find_device(device_name));
+    auto planned = PlannedModel::create(model, *device);
+    ASSERT_TRUE(planned) << planned.error().to_text();
+    EXPECT_EQ(planned->program().parts.size(), parts);
+    for (const std::int64_t size : {4, 1, 9})
+      for (const std::int64_t each : {0, 1, 2}) {
+        const onnx::DataValue inputs[] = {vector_of(elements_of(size, each))};
+        const auto expected = value_or_throw(onnx::run(model, inputs, {}))[0].tensors[0];
+        const auto run = planned->run(inputs);
+        ASSERT_TRUE(run) << run.error().to_text();
+        const HostTensor& got = (*run)[0].tensors[0];
+        ASSERT_EQ(expected.shape(), got.shape());
+        EXPECT_EQ(std::memcmp(expected.array().data, got.array().data, got.byte_size()), 0);
+      }
+  }
+}
+
+}  // namespace
+
+TEST(PlannedModel, NonZeroCutsTheProgram) {
+  OnnxFile file;
+  file.nodes = {onnx_node("NonZero", {"x"}, {"places"}),
+                onnx_node("Cast", {"places"}, {"y"}, "cast", {onnx_attribute("to", 1)})};
+  file.inputs = {onnx_value("x", {"N"})};
+  file.outputs = {onnx_value("y", {"1", "M"})};
+  expect_as_node_by_node(file, "planned_non_zero.onnx", 2);
+}
+
+TEST(PlannedModel, CompressKeepsWhatAConditionSays) {
+  OnnxFile file;
+  file.nodes = {onnx_node("Cast", {"x"}, {"is_kept"}, "cast", {onnx_attribute("to", 9)}),
+                onnx_node("Compress", {"x", "is_kept"}, {"kept"}), onnx_node("Relu", {"kept"}, {"y"})};
+  file.inputs = {onnx_value("x", {"N"})};
+  file.outputs = {onnx_value("y", {"M"})};
+  expect_as_node_by_node(file, "planned_compress.onnx", 2);
+}
+
+TEST(PlannedModel, SlicesEndWhereTheProgramSays) {
+  OnnxFile file;
+  file.nodes = {onnx_node("ReduceMax", {"x"}, {"most"}, "max", {onnx_attribute("keepdims", 0)}),
+                onnx_node("Cast", {"most"}, {"end"}, "cast", {onnx_attribute("to", 7)}),
+                onnx_node("Sub", {"end", "two"}, {"stop"}),
+                onnx_node("Reshape", {"stop", "one"}, {"stops"}),
+                onnx_node("Cast", {"zero"}, {"starts"}, "cast", {onnx_attribute("to", 7)}),
+                onnx_node("Slice", {"x", "starts", "stops"}, {"y"})};
+  file.tensors = {onnx_tensor("zero", {1}, {0})};
+  file.nodes.insert(file.nodes.begin(),
+                    onnx_node("Cast", {"one_f"}, {"one"}, "c1", {onnx_attribute("to", 7)}));
+  file.nodes.insert(file.nodes.begin(),
+                    onnx_node("Cast", {"two_f"}, {"two"}, "c2", {onnx_attribute("to", 7)}));
+  file.tensors.push_back(onnx_tensor("one_f", {1}, {1}));
+  file.tensors.push_back(onnx_tensor("two_f", {}, {2}));
+  file.inputs = {onnx_value("x", {"N"})};
+  file.outputs = {onnx_value("y", {"M"})};
+  expect_as_node_by_node(file, "planned_slice.onnx", 2);  // also negative: from the end
+}

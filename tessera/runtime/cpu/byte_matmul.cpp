@@ -1,0 +1,73 @@
+#include "tessera/runtime/cpu/byte_matmul.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+using namespace tessera;
+using namespace tessera::runtime::cpu;
+
+namespace {
+
+constexpr std::int64_t block_rows = 128;
+/// Every product of a panel packs the left operand anew: narrower ones do not pay.
+constexpr std::int64_t least_panel = 128, most_panels = 16, panel_step = 16;
+
+/// Copies integers as bytes, moved by a number that is a byte itself; nothing if there is no such number.
+template <class Byte>
+std::optional<Byte> to_bytes(std::span<const std::int32_t> from, std::vector<Byte>& to) {
+  using Limits = std::numeric_limits<Byte>;
+  std::int32_t least = 0, most = 0;
+  for (const std::int32_t value : from) {
+    least = std::min(least, value);
+    most = std::max(most, value);
+  }
+  const std::int64_t lowest = std::int64_t{Limits::min()} - least,
+                     highest = std::int64_t{Limits::max()} - most;
+  const std::int64_t zero = std::clamp<std::int64_t>(0, std::min(lowest, highest), highest);
+  if (lowest > highest || zero < Limits::min() || zero > Limits::max()) return std::nullopt;
+  to.resize(from.size());
+  for (std::size_t i = 0; i < from.size(); ++i)
+    to[i] = static_cast<Byte>(from[i] + static_cast<std::int32_t>(zero));
+  return static_cast<Byte>(zero);
+}
+
+}  // namespace
+
+ByteMatmul::ByteMatmul(const OneDnn& onednn, const ByteMatmulSizes& sizes) : onednn_(onednn), sizes_(sizes) {
+  row_blocks_ = (sizes.rows + block_rows - 1) / block_rows;
+  panels_ = std::clamp<std::int64_t>(sizes.columns / least_panel, 1, most_panels);
+  panel_columns_ = ((sizes.columns + panels_ - 1) / panels_ + panel_step - 1) / panel_step * panel_step;
+  panels_ = panel_columns_ == 0 ? 0 : (sizes.columns + panel_columns_ - 1) / panel_columns_;
+}
+
+bool ByteMatmul::read_left(std::span<const std::int32_t> from) {
+  const auto zero = to_bytes(from, left_);
+  left_zero_ = zero.value_or(0);
+  return zero.has_value();
+}
+
+bool ByteMatmul::read_right(std::span<const std::int32_t> from) {
+  const auto zero = to_bytes(from, right_);
+  right_zero_ = zero.value_or(0);
+  return zero.has_value();
+}
+
+Result<void> ByteMatmul::run(std::int32_t* result, kernel::ItemRange range) const {
+  for (std::int64_t item = range.begin; item < range.end; ++item) {
+    const std::int64_t panel = item % panels_, block = item / panels_ % row_blocks_,
+                       matrix = item / panels_ / row_blocks_;
+    const std::int64_t row = matrix * sizes_.rows + block * block_rows, column = panel * panel_columns_;
+    TESSERA_TRY(onednn_.multiply({.rows = std::min(block_rows, sizes_.rows - block * block_rows),
+                                  .columns = std::min(panel_columns_, sizes_.columns - column),
+                                  .depth = sizes_.depth,
+                                  .a = left_.data() + row * sizes_.depth,
+                                  .a_zero = left_zero_,
+                                  .b = right_.data() + matrix * sizes_.right_stride + column,
+                                  .b_stride = sizes_.columns,
+                                  .b_zero = right_zero_,
+                                  .c = result + row * sizes_.columns + column,
+                                  .c_stride = sizes_.columns}));
+  }
+  return {};
+}

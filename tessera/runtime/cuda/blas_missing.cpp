@@ -1,0 +1,10 @@
+// In builds without cuBLASLt's header.
+#include "tessera/runtime/cuda/blas.h"
+
+using namespace tessera;
+using namespace tessera::runtime::cuda;
+
+Result<std::unique_ptr<Blas>> Blas::open(ContextRef, std::shared_ptr<const Stream>,
+                                         std::shared_ptr<DeviceMemory>) {
+  return Error(ErrorCode::unsupported, "this build has no cuBLASLt: its header was not found");
+}

@@ -1,0 +1,21 @@
+// Matrix products as calls of a library.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "tessera/op/call_info.h"
+#include "tessera/runtime/cuda/launch.h"
+
+namespace tessera::runtime::cuda {
+
+/// Whether calls of the op may be products of a library: opening one takes time.
+[[nodiscard]] bool may_be_product(const op::Card& card);
+
+/// The program of a `matmul` of floats, by products and by copies of operands that do not lie as a library
+/// needs them. Nothing for other ops, other dtypes and batches that are not made of few regular ones.
+[[nodiscard]] std::optional<StepProgram> library_product(const op::CallInfo& call,
+                                                         std::span<const op::Array> inputs,
+                                                         std::span<const op::Array> results);
+
+}  // namespace tessera::runtime::cuda

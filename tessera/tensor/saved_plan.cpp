@@ -1,0 +1,113 @@
+#include "tessera/tensor/saved_plan.h"
+
+#include <mutex>
+
+#include "tessera/base/text.h"
+#include "tessera/compile/package.h"
+#include "tessera/compile/plan_program.h"
+#include "tessera/engine/plan_runner.h"
+#include "tessera/ir/rewrite.h"
+#include "tessera/tensor/call.h"
+#include "tessera/tensor/create.h"
+#include "tessera/tensor/trace.h"
+
+using namespace tessera;
+using namespace tessera::detail;
+using op::HostTensor;
+
+namespace {
+
+/// The elements, kept by the tensor.
+HostTensor host_of(const Tensor& tensor, Here here) {
+  const auto bytes = tensor.bytes(here);
+  const Shape shape = tensor.shape();
+  return HostTensor::wrap(tensor.dtype(), op::Extents(shape.begin(), shape.end()), bytes.data(),
+                          std::make_shared<Tensor>(tensor));
+}
+
+ir::ExprRef constant_of(const Tensor& tensor, const op::ValueType& type, Here here) {
+  const auto owner = std::make_shared<Tensor>(tensor);
+  return ir::dense(ir::tensor_type(type.dtype, type.shape), Bytes(owner->bytes(here), owner));
+}
+
+/// The function with its last parameters as constants.
+ir::FunctionRef with_constants(const ir::FunctionRef& function, const std::vector<Tensor>& values,
+                               Here here) {
+  const std::size_t kept = function->params.size() - values.size();
+  std::vector<ir::ExprRef> constants;
+  for (const Tensor& value : values) constants.push_back(constant_of(value, value.node()->type(), here));
+  const auto replaced = ir::replace_variables(function, [&](const ir::Var& var) -> ir::ExprRef {
+    for (std::size_t i = 0; i < constants.size(); ++i)
+      if (function->params[kept + i].get() == &var) return constants[i];
+    return {};
+  });
+  const auto& body = static_cast<const ir::Function&>(*replaced);
+  ir::FunctionParts parts{.name = "main", .dims = body.dims, .params = body.params, .body = body.body};
+  parts.params.resize(kept);
+  parts.results = body.results;
+  return ir::function(std::move(parts));
+}
+
+PlanValue value_of(const std::string& name, const op::ValueType& type) {
+  PlanValue out{name, type.dtype, {}};
+  for (const op::Dim& dim : type.shape) out.shape.push_back(dim.is_constant() ? dim.value() : -1);
+  return out;
+}
+
+}  // namespace
+
+struct SavedPlan::State {
+  std::shared_ptr<engine::Engine> engine;
+  std::mutex mutex;
+  engine::PlanRunner runner;
+};
+
+std::vector<Tensor> SavedPlan::operator()(const std::vector<Tensor>& inputs,
+                                          std::span<const double> parameters, Here here) const {
+  std::vector<HostTensor> given;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].is_empty()) fail(here, cat("input ", i, " of a plan is an empty tensor"));
+    given.push_back(host_of(inputs[i], here));
+  }
+  const std::lock_guard lock(state_->mutex);
+  auto results = state_->runner.run(given, parameters);
+  if (!results) throw Exception(std::move(results).error().at(span_of(here)));
+  std::vector<Tensor> out;
+  for (const HostTensor& result : *results)
+    out.push_back(from_bytes({result.array().data, result.byte_size()},
+                             Shape(result.shape().begin(), result.shape().end()),
+                             {.dtype = result.dtype(), .engine = state_->engine}, here));
+  return out;
+}
+
+std::vector<PlanValue> SavedPlan::inputs() const {
+  const plan::Package& package = state_->runner.package();
+  std::vector<PlanValue> out;
+  for (std::size_t i = 0; i < package.inputs.size(); ++i)
+    out.push_back(value_of(package.inputs[i], package.program.inputs[i]));
+  return out;
+}
+
+std::vector<PlanValue> SavedPlan::outputs() const {
+  const plan::Package& package = state_->runner.package();
+  std::vector<PlanValue> out;
+  for (std::size_t i = 0; i < package.outputs.size(); ++i)
+    out.push_back(value_of(package.outputs[i], package.program.type_of(package.program.outputs[i])));
+  return out;
+}
+
+SavedPlan tessera::load_plan(const std::string& path, LoadPlanOptions options, Here) {
+  auto engine = options.engine == nullptr ? engine::Engine::default_engine() : std::move(options.engine);
+  auto runner =
+      value_or_throw(engine::PlanRunner::create(value_or_throw(plan::load(path)), engine->device()));
+  return SavedPlan(
+      std::shared_ptr<SavedPlan::State>(new SavedPlan::State{std::move(engine), {}, std::move(runner)}));
+}
+
+void tessera::detail::save_function(const std::string& path, const ir::FunctionRef& function,
+                                    const std::vector<Tensor>& constants, engine::Engine& engine, Here here) {
+  const ir::FunctionRef whole = with_constants(function, constants, here);
+  auto planned = value_or_throw(compiler::plan_program(whole, engine.device().target()));
+  value_or_throw(plan::save(
+      compiler::package(*whole, std::move(planned.program), std::string(engine.device().name())), path));
+}
