@@ -78,8 +78,8 @@ bool KnownCall::serves(const op::Card& other, std::span<const Operand> given_ope
   return are_same(given, given_attributes);
 }
 
-std::size_t KnownCalls::place_of(const op::Card& card, std::span<const Operand> operands,
-                                 const op::Attributes& attributes) {
+KnownCalls::Set& KnownCalls::set_of(const op::Card& card, std::span<const Operand> operands,
+                                    const op::Attributes& attributes) {
   std::uint64_t hash = reinterpret_cast<std::uint64_t>(&card) >> 4;
   for (const Operand& operand : operands) {
     if (operand.node == nullptr) continue;
@@ -90,24 +90,22 @@ std::size_t KnownCalls::place_of(const op::Card& card, std::span<const Operand> 
     hash = (hash ^ dim(1) ^ dim(2) << 24 ^ dim(3) << 48) * 0x9fb21c651e98df25ULL;
   }
   for (const auto& [name, value] : attributes.entries()) hash = hash_of(hash, value);
-  return hash >> 56;
+  return sets_[hash >> 58];
 }
-static_assert(sizeof(std::size_t) == 8);
 
 const KnownCall* KnownCalls::find(const op::Card& card, std::span<const Operand> operands,
                                   const op::Attributes& attributes) {
   if (operands.size() > KnownCall::max_operands) return nullptr;
-  const std::size_t place = place_of(card, operands, attributes);
-  if (calls_[place].serves(card, operands, attributes)) return &calls_[place];
-  const KnownCall& other = calls_[beside(place)];
-  return other.serves(card, operands, attributes) ? &other : nullptr;
+  for (const KnownCall& call : set_of(card, operands, attributes))
+    if (call.serves(card, operands, attributes)) return &call;
+  return nullptr;
 }
 
 void KnownCalls::add(const op::Card& card, std::span<const Operand> operands, op::Attributes given,
                      std::shared_ptr<const op::Attributes> complete, const op::ValueType& result) {
   const auto numbers = ir::constant_shape(result.shape);
   if (operands.size() > KnownCall::max_operands || !numbers || numbers->size() > KnownCall::max_rank) return;
-  const std::size_t place = place_of(card, operands, given);
+  Set& set = set_of(card, operands, given);
   KnownCall call{.card = &card,
                  .count = static_cast<std::uint8_t>(operands.size()),
                  .given = std::move(given),
@@ -126,5 +124,6 @@ void KnownCalls::add(const op::Card& card, std::span<const Operand> operands, op
   call.result = {result.dtype, static_cast<std::uint8_t>(numbers->size()), {}};
   std::copy(numbers->begin(), numbers->end(), call.result.dims.begin());
   call.tracks_gradient = ir::is_float(result.dtype) && card.no_gradient.empty();
-  calls_[beside(place)] = std::exchange(calls_[place], std::move(call));
+  std::move_backward(set.begin(), set.end() - 1, set.end());
+  set.front() = std::move(call);
 }

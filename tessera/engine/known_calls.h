@@ -36,7 +36,7 @@ struct KnownCall {
                             const op::Attributes& attributes) const;
 };
 
-/// Of one thread. Two calls of the same place live beside each other; a third replaces the older one.
+/// Of one thread. Four calls share a set; one more replaces the oldest of them.
 class KnownCalls {
  public:
   /// The call, or null.
@@ -47,11 +47,10 @@ class KnownCalls {
            std::shared_ptr<const op::Attributes> complete, const op::ValueType& result);
 
  private:
-  static constexpr std::size_t places = 256;
-  [[nodiscard]] static std::size_t place_of(const op::Card& card, std::span<const Operand> operands,
-                                            const op::Attributes& attributes);
-  [[nodiscard]] static std::size_t beside(std::size_t place) { return place ^ 1; }
-  std::array<KnownCall, places> calls_;
+  using Set = std::array<KnownCall, 4>;  ///< the newest first
+  [[nodiscard]] Set& set_of(const op::Card& card, std::span<const Operand> operands,
+                            const op::Attributes& attributes);
+  std::array<Set, 64> sets_;
 };
 
 }  // namespace tessera::engine

@@ -36,16 +36,17 @@ ir::FunctionRef with_constants(const ir::FunctionRef& function, const std::vecto
   const std::size_t kept = function->params.size() - values.size();
   std::vector<ir::ExprRef> constants;
   for (const Tensor& value : values) constants.push_back(constant_of(value, value.node()->type(), here));
-  const auto replaced = ir::replace_variables(function, [&](const ir::Var& var) -> ir::ExprRef {
-    for (std::size_t i = 0; i < constants.size(); ++i)
-      if (function->params[kept + i].get() == &var) return constants[i];
-    return {};
-  });
-  const auto& body = static_cast<const ir::Function&>(*replaced);
-  ir::FunctionParts parts{.name = "main", .dims = body.dims, .params = body.params, .body = body.body};
-  parts.params.resize(kept);
-  parts.results = body.results;
-  return ir::function(std::move(parts));
+  ir::FunctionParts parts{.name = "main", .dims = function->dims, .params = function->params};
+  parts.params.resize(kept);  // only what a function does not bind is replaced in it
+  parts.body = function->body;
+  parts.results = function->results;
+  const auto replaced =
+      ir::replace_variables(ir::function(std::move(parts)), [&](const ir::Var& var) -> ir::ExprRef {
+        for (std::size_t i = 0; i < constants.size(); ++i)
+          if (function->params[kept + i].get() == &var) return constants[i];
+        return {};
+      });
+  return Ref<const ir::Function>(static_cast<const ir::Function*>(replaced.get()));
 }
 
 PlanValue value_of(const std::string& name, const op::ValueType& type) {
