@@ -130,14 +130,20 @@ std::size_t BoundKernel::load_count() const {
 
 // ---- arguments
 
-KernelText::KernelText(const BoundKernel& bound)
+KernelText::KernelText(const BoundKernel& bound) : KernelText(bound, own_, {}, {}) {}
+
+KernelText::KernelText(const BoundKernel& bound, SourceDraft& draft, std::string prefix,
+                       std::span<const std::string> arrays)
     : bound_(bound),
       kernel_(bound.kernel),
       passes_(bound.passes),
       binding_(bound.binding),
       body_(bound.kernel.body),
+      draft_(draft),
+      scalar_(draft.scalar),
       values_(bound.kernel.body.size()),
       elements_(bound.kernel.operands.size()),
+      prefix_(std::move(prefix)),
       places_(bound.binding.axis_count()),
       has_reciprocal_(bound.kernel.body.size(), false),
       has_jumps_(has_jumps(bound.kernel)),
@@ -147,18 +153,30 @@ KernelText::KernelText(const BoundKernel& bound)
     const bool is_input = argument < kernel_.input_count;
     const std::uint32_t index = is_input ? argument : argument - kernel_.input_count;
     const op::Array& array = (is_input ? bound.inputs : bound.results)[index];
-    add_pointer(
-        is_input ? cat("const ", element_type(i)) : std::string(element_type(i)), cat("p", i),
-        {is_input ? Memory::Kind::input : Memory::Kind::result, index, binding_.data[i] - array.data});
+    const std::int64_t byte = binding_.data[i] - array.data;
+    const std::string type = cat(is_input ? "const " : "", element_type(i));
     elements_[i] = cat("p", i, "[0]");
+    if (arrays.empty()) {
+      add_pointer(type, cat("p", i), {is_input ? Memory::Kind::input : Memory::Kind::result, index, byte});
+      continue;
+    }
+    add_argument("long long", cat("o", i), {.bits = static_cast<std::uint64_t>(byte)});
+    locals_ += cat(type, "* const p", i, " = (", type, "*)(", arrays[argument], " + o", i, ");\n");
   }
 }
 
-void KernelText::add_argument(std::string_view type, std::string_view name, Argument argument) {
-  if (std::find(names_.begin(), names_.end(), name) != names_.end()) return;
-  names_.emplace_back(name);
-  parameters_ += cat(arguments_.empty() ? "" : ", ", type, " ", name);
-  arguments_.push_back(argument);
+void SourceDraft::add_argument(std::string_view type, std::string_view name, const Argument& argument) {
+  if (std::find(names.begin(), names.end(), name) != names.end()) return;
+  names.emplace_back(name);
+  parameters += cat(arguments.empty() ? "" : ", ", type, " ", name);
+  arguments.push_back(argument);
+}
+
+void KernelText::add_argument(std::string_view type, const std::string& name, Argument argument) {
+  const std::size_t before = draft_.names.size();
+  draft_.add_argument(type, cat(prefix_, name), argument);
+  if (!prefix_.empty() && draft_.names.size() > before)
+    locals_ += cat("const ", type, " ", name, " = ", prefix_, name, ";\n");
 }
 
 void KernelText::add_index(const std::string& name, std::int64_t value) {
@@ -307,7 +325,7 @@ std::string KernelText::parameter(const Instruction& instruction) {
   const Dtype passed = instruction.dtype == Dtype::f32 ? Dtype::f32 : Dtype::f64;
   add_argument(wide_type(passed), name,
                {.kind = Argument::Kind::number,
-                .slot = instruction.index,
+                .slot = prefix_.empty() ? instruction.index : kernel_.slots[instruction.index],
                 .dtype = passed,
                 .bytes = static_cast<std::uint8_t>(ir::size_of(passed))});
   return passed == instruction.dtype ? name : scalar_.cast(name, passed, instruction.dtype);
@@ -431,14 +449,19 @@ Result<std::string> KernelText::joined(ScalarOpcode opcode, Dtype dtype, const s
 }
 
 Launch KernelText::launch(std::string entry, Extent3 grid, Extent3 block, unsigned most_threads) const {
+  Launch out = draft_.launch(std::move(entry), text_, has_small_indices_, most_threads);
+  out.grid = grid;
+  out.block = block;
+  return out;
+}
+
+Launch SourceDraft::launch(std::string entry, std::string_view text, bool has_small_indices,
+                           unsigned most_threads) const {
   Source source;
-  source.text = cat("typedef ", has_small_indices_ ? "int" : "long long", " index;", kernel_prelude,
-                    scalar_.functions(), "extern \"C\" __global__ void __launch_bounds__(", most_threads,
-                    ") ", entry, "(", parameters_, ") {\nbegin_kernel();\n", text_, "}\n");
+  source.text = cat("typedef ", has_small_indices ? "int" : "long long", " index;", kernel_prelude,
+                    scalar.functions(), "extern \"C\" __global__ void __launch_bounds__(", most_threads, ") ",
+                    entry, "(", parameters, ") {\nbegin_kernel();\n", text, "}\n");
   source.entry = std::move(entry);
   source.waits = true;
-  return {.source = std::make_shared<const Source>(std::move(source)),
-          .grid = grid,
-          .block = block,
-          .arguments = arguments_};
+  return {.source = std::make_shared<const Source>(std::move(source)), .arguments = arguments};
 }

@@ -49,9 +49,27 @@ struct BoundKernel {
                                        const kernel::Binding& binding, std::span<const op::Array> inputs,
                                        std::span<const op::Array> results);
 
+/// A source that is being written: what is around the text of its function.
+struct SourceDraft {
+  /// Once per name.
+  void add_argument(std::string_view type, std::string_view name, const Argument& argument);
+  [[nodiscard]] Launch launch(std::string entry, std::string_view text, bool has_small_indices,
+                              unsigned most_threads) const;
+
+  ScalarText scalar;
+  std::string parameters;  ///< of the function
+  std::vector<Argument> arguments;
+  std::vector<std::string> names;  ///< of the arguments
+};
+
 class KernelText {
  public:
+  /// A kernel that is a source of its own.
   explicit KernelText(const BoundKernel& bound);
+  /// A kernel that is a part of another one. `arrays` are texts of the addresses of its inputs and results,
+  /// of type unsigned char*; `prefix` stands before its arguments.
+  KernelText(const BoundKernel& bound, SourceDraft& draft, std::string prefix,
+             std::span<const std::string> arrays);
 
  protected:
   ~KernelText() = default;
@@ -63,7 +81,7 @@ class KernelText {
 
   // ---- arguments
 
-  void add_argument(std::string_view type, std::string_view name, Argument argument);
+  void add_argument(std::string_view type, const std::string& name, Argument argument);
   /// A number of the index type, once per name.
   void add_index(const std::string& name, std::int64_t value);
   void add_int(const std::string& name, std::int64_t value);
@@ -126,13 +144,21 @@ class KernelText {
 
   /// The launch of what was written.
   [[nodiscard]] Launch launch(std::string entry, Extent3 grid, Extent3 block, unsigned most_threads) const;
+  /// What was written, as a part of another kernel.
+  [[nodiscard]] std::string part() const { return cat("{\n", locals_, text_, "}\n"); }
 
   const BoundKernel& bound_;
   const kernel::Kernel& kernel_;
   const kernel::Passes& passes_;
   const kernel::Binding& binding_;
   const std::vector<Instruction>& body_;
-  ScalarText scalar_;
+
+ private:
+  SourceDraft own_;
+  SourceDraft& draft_;
+
+ protected:
+  ScalarText& scalar_;
   std::vector<std::string> values_;    ///< by value: its text at this place
   std::vector<std::string> elements_;  ///< by operand: the text of the element at this place
   std::string text_;
@@ -147,9 +173,8 @@ class KernelText {
   [[nodiscard]] std::string gelu(const Instruction& instruction) const;
   [[nodiscard]] std::string stride(std::size_t operand, std::size_t axis);
 
-  std::string parameters_;  ///< of the function
-  std::vector<Argument> arguments_;
-  std::vector<std::string> names_;    ///< of the arguments
+  const std::string prefix_;
+  std::string locals_;                ///< of a part: its names for its arguments
   std::vector<std::string> places_;   ///< by joined axis: the element's index there
   std::vector<bool> has_reciprocal_;  ///< by value
   const bool has_jumps_;

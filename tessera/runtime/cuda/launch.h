@@ -123,6 +123,8 @@ struct IndexCheck {
 
   std::string op;
   std::vector<Axis> axes;
+  std::int64_t limit =
+      0;  ///< of a loop, which has no axes: `first` is not 0 if it was still to run after so many
 
   bool operator==(const IndexCheck&) const = default;
 };

@@ -45,9 +45,9 @@ LoopShape loop_shape(const BoundKernel& bound, bool has_columns) {
     out.block = {static_cast<std::uint32_t>(threads), 1, 1};
     out.blocks = outer;
   }
-  const std::int64_t enough = threads * 8;  // vectors that are worth a block
-  out.splits =
-      std::clamp<std::int64_t>(std::min(many_blocks / out.blocks, out.vectors / enough), 1, many_blocks);
+  const std::int64_t enough = threads * 8;                                  // vectors that are worth a block
+  const std::int64_t wanted = has_columns ? 2 * many_blocks : many_blocks;  // single elements, or vectors
+  out.splits = std::clamp<std::int64_t>(std::min(wanted / out.blocks, out.vectors / enough), 1, wanted);
   out.chunk = divided_up(out.vectors, out.splits);
   if (out.chunk > 0) out.splits = std::max<std::int64_t>(1, divided_up(out.vectors, out.chunk));
   return out;

@@ -5,6 +5,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/runtime/cuda/call_program.h"
+#include "tessera/runtime/cuda/loop_source.h"
 #include "tessera/runtime/cuda/region_forms.h"
 #include "tessera/runtime/cuda/stored_numbers.h"
 
@@ -72,11 +73,24 @@ class Writer {
             placeholder(at.base, at.index, byte)};
   }
 
+  [[nodiscard]] std::vector<op::Array> arrays_of(const std::vector<plan::ValueId>& values) const {
+    std::vector<op::Array> out;
+    for (const plan::ValueId value : values) out.push_back(array_of(value));
+    return out;
+  }
+
+  /// A region that is a loop with a small state, as one kernel. Numbers in cells are for the host to read.
+  Result<StepProgram> loop_of(StepId s) const {
+    const plan::Step& step = plan_.steps[s];
+    for (const plan::ValueId value : step.inputs)
+      if (binding_.places[value].where == Where::cell)
+        return Error(ErrorCode::unsupported, "a loop over numbers of the host");
+    return loop_program(*step.function, arrays_of(step.inputs), arrays_of(step.results));
+  }
+
   Result<StepProgram> program_of(StepId s) const {
     const plan::Step& step = plan_.steps[s];
-    std::vector<op::Array> inputs, results;
-    for (const plan::ValueId value : step.inputs) inputs.push_back(array_of(value));
-    for (const plan::ValueId value : step.results) results.push_back(array_of(value));
+    const auto inputs = arrays_of(step.inputs), results = arrays_of(step.results);
     if (step.kind != plan::StepKind::call)
       return step_program(step, nullptr, inputs, results, binding_.sizes, products_);
     const op::CallInfo call(*step.card, binding_.input_types[s], binding_.attributes[s]);
@@ -89,8 +103,13 @@ class Writer {
     sort_unique(before);
     StepProgram program;
     const plan::Step& step = plan_.steps[s];
-    if (step.kind == plan::StepKind::function && has_regions(*step.function)) return drive(s);
-    if (!binding_.is_view[s]) program = TESSERA_TRY(program_of(s));
+    if (step.kind == plan::StepKind::function && has_regions(*step.function)) {
+      auto loop = loop_of(s);
+      if (!loop) return drive(s);
+      program = *std::move(loop);
+    } else if (!binding_.is_view[s]) {
+      program = TESSERA_TRY(program_of(s));
+    }
     for (const Launch& launch : program.launches) {
       if (is_empty(launch)) continue;
       add_launch(s, launch, std::move(before));

@@ -1,0 +1,284 @@
+#include "tessera/runtime/cuda/loop_source.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "tessera/base/text.h"
+#include "tessera/ir/dead_code.h"
+#include "tessera/kernel/build.h"
+#include "tessera/op/ir_builder.h"
+#include "tessera/runtime/cuda/block_kernel.h"
+
+using namespace tessera;
+using namespace tessera::runtime::cuda;
+
+namespace {
+
+using kernel::Kernel;
+
+constexpr std::int64_t default_limit = 1'000'000, most_shared_bytes = 40 * 1024;
+
+/// A value in the source: how its elements lie, and the text of its address.
+struct Place {
+  op::Array array;
+  std::string text;
+};
+
+/// Some results of a function that are computed together.
+struct Group {
+  Kernel kernel;
+  std::vector<std::size_t> results;
+};
+
+ir::FunctionRef with_results(const ir::Function& function, std::vector<ir::ExprRef> results) {
+  return ir::without_dead_code(ir::function({.name = function.name,
+                                             .dims = function.dims,
+                                             .params = function.params,
+                                             .body = function.body,
+                                             .results = std::move(results)}));
+}
+
+Result<Kernel> kernel_of(const ir::Function& function, std::span<const std::size_t> results) {
+  std::vector<ir::ExprRef> wanted;
+  for (const std::size_t result : results) wanted.push_back(function.results[result]);
+  return kernel::build(*with_results(function, std::move(wanted)));
+}
+
+/// As few kernels as taking one result after another gives.
+Result<std::vector<Group>> groups_of(const ir::Function& function) {
+  std::vector<Group> out;
+  for (std::size_t result = 0; result < function.results.size(); ++result) {
+    bool is_placed = false;
+    for (Group& group : out) {
+      std::vector<std::size_t> more = group.results;
+      more.push_back(result);
+      auto kernel = kernel_of(function, more);
+      if (!kernel) continue;
+      group = {std::move(*kernel), std::move(more)};
+      is_placed = true;
+      break;
+    }
+    if (is_placed) continue;
+    Kernel kernel = TESSERA_TRY(kernel_of(function, {&result, 1}));
+    out.push_back({std::move(kernel), {result}});
+  }
+  return out;
+}
+
+/// All elements of an array to one of the same shape.
+Kernel copying_kernel(ir::Dtype dtype, std::size_t rank) {
+  Kernel out;
+  out.input_count = out.output_count = 1;
+  out.outer_axes = static_cast<std::uint32_t>(rank);
+  out.fixed_sizes.assign(rank, -1);
+  for (std::uint32_t argument = 0; argument < 2; ++argument) {
+    kernel::Operand operand{dtype, argument, std::vector<kernel::Start>(rank), {}, {}, false};
+    for (std::uint32_t axis = 0; axis < rank; ++axis) operand.terms.push_back({axis, axis, 1});
+    out.operands.push_back(std::move(operand));
+  }
+  out.body.push_back({.kind = InstructionKind::load, .dtype = dtype});
+  out.stores.push_back({1, 0});
+  return out;
+}
+
+class LoopText {
+ public:
+  LoopText(const ir::Function& function, std::span<const op::Array> inputs,
+           std::span<const op::Array> results)
+      : function_(function), inputs_(inputs), results_(results) {}
+
+  Result<StepProgram> generate() {
+    const ir::Expr* region = function_.body.size() == 1 ? function_.body[0]->value.get() : nullptr;
+    const auto* repeat = region == nullptr ? nullptr : ir::as<ir::WhileRegion>(*region);
+    const auto* count = region == nullptr ? nullptr : ir::as<ir::ForRegion>(*region);
+    if (repeat == nullptr && count == nullptr)
+      return Error(ErrorCode::unsupported, cat("'", function_.name, "' does not run on this device yet"));
+    place_inputs();
+    TESSERA_TRY(repeat != nullptr ? write_while(*repeat) : write_for(*count));
+    for (std::size_t i = 0; i < carried_.size(); ++i) TESSERA_TRY(copy_result(i));
+    return finished();
+  }
+
+ private:
+  void place_inputs() {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const std::string name = cat("g", i);
+      draft_.add_argument("const unsigned char*", name, memory(Memory::Kind::input, i));
+      given_.push_back({inputs_[i], name});
+    }
+  }
+  static Argument memory(Memory::Kind kind, std::size_t index) {
+    return {.kind = Argument::Kind::memory, .memory = {kind, static_cast<std::uint32_t>(index), 0}};
+  }
+
+  /// Memory of the loop; the address is not looked at.
+  Place new_place(ir::Dtype dtype, const op::Extents& shape) {
+    const std::string name = cat("at", place_count_++);
+    draft_.add_argument("long long", name, {.bits = static_cast<std::uint64_t>(state_bytes_)});
+    Place out{{dtype, op::contiguous(shape), reinterpret_cast<std::byte*>(16)}, cat("(state + ", name, ")")};
+    const std::int64_t bytes = out.array.size() * static_cast<std::int64_t>(ir::size_of(dtype));
+    state_bytes_ += (bytes + 15) / 16 * 16;
+    return out;
+  }
+
+  /// Appends a kernel over these places.
+  Result<void> add(const Kernel& kernel, std::span<const Place> from, std::span<const Place> to,
+                   std::uint32_t counter = ~std::uint32_t{0}) {
+    std::vector<op::Array> inputs, results;
+    std::vector<std::string> texts;
+    for (const Place& place : from) inputs.push_back(place.array);
+    for (const Place& place : to) results.push_back(place.array);
+    for (const Place& place : from) texts.push_back(place.text);
+    for (const Place& place : to) texts.push_back(place.text);
+    kernel::Binding binding;
+    TESSERA_TRY(kernel::bind(kernel, inputs, results, binding));
+    if (binding.is_empty) return {};
+    const kernel::Passes passes = kernel::find_passes(kernel);
+    const BoundKernel bound = bound_kernel(kernel, passes, binding, inputs, results);
+    if (!bound.has_small_indices()) return Error(ErrorCode::unsupported, "a loop over very large arrays");
+    most_points_ = std::max({most_points_, binding.outer_points(), binding.reduced_points()});
+    text_ +=
+        TESSERA_TRY(block_kernel(bound, draft_, cat("k", kernel_count_++, "_"), texts, counter, "iteration"));
+    return {};
+  }
+
+  /// A value around the loop: where it is, or where it is computed once.
+  Result<Place> outer_value(const ir::ExprRef& expr, ir::Dtype dtype, const op::Extents& shape) {
+    Place out = new_place(dtype, shape);
+    const Kernel kernel = TESSERA_TRY(kernel::build(*ir::function(
+        {.name = function_.name, .dims = function_.dims, .params = function_.params, .results = {expr}})));
+    TESSERA_TRY(add(kernel, given_, {&out, 1}));
+    return out;
+  }
+
+  [[nodiscard]] const Place* given(const ir::Expr& expr) const {
+    for (std::size_t i = 0; i < function_.params.size(); ++i)
+      if (function_.params[i].get() == &expr) return &given_[i];
+    return nullptr;
+  }
+
+  Result<void> place_carried(std::span<const ir::ExprRef> inits) {
+    for (std::size_t i = 0; i < inits.size(); ++i) {
+      const op::Array& like = results_[i];
+      const Place first = TESSERA_TRY(outer_value(inits[i], like.dtype, like.shape()));
+      const Place second = new_place(like.dtype, like.shape());
+      const std::string now = cat("now", i), next = cat("next", i);
+      pointers_ += cat("unsigned char *", now, " = ", first.text, ", *", next, " = ", second.text, ";\n");
+      swaps_ +=
+          cat("{ unsigned char* const other = ", now, "; ", now, " = ", next, "; ", next, " = other; }\n");
+      carried_.push_back({first.array, now});
+      next_.push_back({second.array, next});
+    }
+    return {};
+  }
+
+  Result<void> place_captures(std::span<const ir::ExprRef> captures, std::span<const Ref<ir::Var>> params) {
+    for (std::size_t i = 0; i < captures.size(); ++i) {
+      if (const Place* place = given(*captures[i])) {
+        captures_.push_back(*place);
+        continue;
+      }
+      const auto type = op::value_type(*params[i]->type);
+      if (!type || !type->shape.empty())
+        return Error(ErrorCode::unsupported,
+                     cat("'", function_.name, "' captures a constant that is no number"));
+      captures_.push_back(TESSERA_TRY(outer_value(captures[i], type->dtype, {})));
+    }
+    return {};
+  }
+
+  Result<void> write_while(const ir::WhileRegion& region) {
+    TESSERA_TRY(place_carried(region.inits));
+    TESSERA_TRY(place_captures(region.captures, std::span(region.body->params).subspan(region.inits.size())));
+    const Place flag = new_place(ir::Dtype::boolean, {});
+    limit_ = region.limit.value_or(default_limit);
+    draft_.add_argument("long long", "limit", {.bits = static_cast<std::uint64_t>(*limit_)});
+    draft_.add_argument("unsigned long long*", "status", memory(Memory::Kind::status, 0));
+    text_ += cat("__syncthreads();\n", pointers_, "for (long long iteration = 0;; ++iteration) {\n");
+    const std::vector<Place> seen = in_body({});
+    for (const Group& group : TESSERA_TRY(groups_of(*region.condition)))
+      TESSERA_TRY(add(group.kernel, seen, {&flag, 1}));
+    text_ += cat("__syncthreads();\nif (*", flag.text, " == 0) break;\n");
+    text_ += "if (iteration == limit) {\nif (threadIdx.x == 0) status[1] = 1;\nbreak;\n}\n";
+    return write_body(*region.body, seen, {});
+  }
+
+  Result<void> write_for(const ir::ForRegion& region) {
+    TESSERA_TRY(place_carried(region.inits));
+    TESSERA_TRY(
+        place_captures(region.captures, std::span(region.body->params).subspan(region.inits.size() + 1)));
+    const Place count = TESSERA_TRY(outer_value(region.count, ir::Dtype::i64, {}));
+    text_ += cat("__syncthreads();\n", pointers_, "const long long end = *(const long long*)", count.text,
+                 ";\nfor (long long iteration = 0; iteration < end; ++iteration) {\n");
+    const Place counter{{ir::Dtype::i64, op::contiguous({}), reinterpret_cast<std::byte*>(16)}, "state"};
+    return write_body(*region.body, in_body(counter), 0);
+  }
+
+  /// What a body is given.
+  [[nodiscard]] std::vector<Place> in_body(const std::optional<Place>& counter) const {
+    std::vector<Place> out;
+    if (counter) out.push_back(*counter);
+    out.insert(out.end(), carried_.begin(), carried_.end());
+    out.insert(out.end(), captures_.begin(), captures_.end());
+    return out;
+  }
+
+  Result<void> write_body(const ir::Function& body, std::span<const Place> seen,
+                          std::optional<std::uint32_t> counter) {
+    for (const Group& group : TESSERA_TRY(groups_of(body))) {
+      std::vector<Place> to;
+      for (const std::size_t result : group.results) to.push_back(next_[result]);
+      TESSERA_TRY(add(group.kernel, seen, to, counter.value_or(~std::uint32_t{0})));
+    }
+    text_ += cat("__syncthreads();\n", swaps_, "}\n");
+    return {};
+  }
+
+  Result<void> copy_result(std::size_t i) {
+    const std::string name = cat("out", i);
+    draft_.add_argument("unsigned char*", name, memory(Memory::Kind::result, i));
+    const Place to{results_[i], name};
+    return add(copying_kernel(results_[i].dtype, results_[i].rank()), {&carried_[i], 1}, {&to, 1});
+  }
+
+  Result<StepProgram> finished() {
+    if (state_bytes_ > most_loop_bytes)
+      return Error(ErrorCode::unsupported,
+                   cat("a loop that carries ", state_bytes_, " bytes; one block has ", most_loop_bytes));
+    StepProgram out;
+    std::string head = "__shared__ unsigned long long parts[32];\n";
+    const bool is_shared = state_bytes_ <= most_shared_bytes;
+    if (is_shared) {
+      head +=
+          "extern __shared__ __align__(16) unsigned char shared_memory[];\n"
+          "unsigned char* const state = shared_memory;\n";
+    } else {
+      draft_.add_argument("unsigned char*", "state", memory(Memory::Kind::scratch, 0));
+      out.scratch_bytes.push_back(state_bytes_);
+    }
+    if (limit_) out.checks.push_back({.op = function_.name, .axes = {}, .limit = *limit_});
+    out.launches.push_back(draft_.launch("loop", head + text_, true, 1024));
+    Launch& launch = out.launches.back();
+    launch.block.x =
+        static_cast<std::uint32_t>(std::clamp<std::int64_t>(divided_up(most_points_, 32) * 32, 32, 1024));
+    if (is_shared) launch.shared_bytes = static_cast<std::uint32_t>(state_bytes_);
+    return out;
+  }
+
+  const ir::Function& function_;
+  const std::span<const op::Array> inputs_, results_;
+  SourceDraft draft_;
+  std::string text_, pointers_, swaps_;
+  std::vector<Place> given_, carried_, next_, captures_;
+  std::optional<std::int64_t> limit_;
+  std::int64_t state_bytes_ = 0, most_points_ = 1;
+  unsigned place_count_ = 0, kernel_count_ = 0;
+};
+
+}  // namespace
+
+Result<StepProgram> tessera::runtime::cuda::loop_program(const ir::Function& function,
+                                                         std::span<const op::Array> inputs,
+                                                         std::span<const op::Array> results) {
+  return LoopText(function, inputs, results).generate();
+}

@@ -1,0 +1,136 @@
+#include "tessera/runtime/cuda/loop_source.h"
+
+#include "tessera/base/text.h"
+#include "tessera/kernel/kernel_case.h"
+#include "tessera/runtime/cuda/emulator/emulator.h"
+#include "tessera/runtime/cuda/emulator/nvrtc_check.h"
+
+using namespace tessera;
+using namespace tessera::kernel;
+using namespace tessera::runtime::cuda;
+
+namespace {
+
+class LoopSourceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = Emulator::why_unavailable(); !why.empty()) GTEST_SKIP() << why;
+  }
+
+  static void expect_same(const std::string& text, const std::vector<op::HostTensor>& inputs,
+                          double tolerance, std::span<const double> numbers = {}) {
+    SCOPED_TRACE(text);
+    const auto function = parsed(text);
+    op::InterpreterOptions options;
+    options.parameters = numbers;
+    const auto expected = value_or_throw(op::interpret(*function, inputs, options));
+    const auto results = empty_like(expected);
+    const StepProgram program =
+        value_or_throw(loop_program(*function, arrays_of(inputs), arrays_of(results)));
+    ASSERT_EQ(program.launches.size(), 1u);
+    Emulator emulator;
+    const auto compiled = emulator.compile({&program, 1});
+    ASSERT_TRUE(compiled) << compiled.error().to_text();
+    for (const ThreadOrder order : {ThreadOrder::forward, ThreadOrder::backward}) {
+      const auto done = emulator.run(program, arrays_of(inputs), arrays_of(results), numbers, order);
+      ASSERT_TRUE(done) << done.error().to_text();
+      for (std::size_t i = 0; i < results.size(); ++i)
+        EXPECT_LE(difference(results[i], expected[i]), tolerance) << "result " << i << to_text(program);
+    }
+    if (!why_no_nvrtc().empty()) return;
+    const auto taken = check_by_nvrtc(*program.launches[0].source, "sm_90");
+    EXPECT_TRUE(taken) << taken.error().to_text();
+  }
+};
+
+op::HostTensor number(std::int64_t value) {
+  return op::HostTensor::of<std::int64_t>(Dtype::i64, {}, std::vector{value});
+}
+
+constexpr const char* counted = R"(func f(n: i64[], x: f32[100], w: f32[100]) {
+  y: f32[100], k: i64[] = for n (x, 0:i64) with (w) (i: i64[], s: f32[100], c: i64[], v: f32[100]) {
+    a: f32[100] = mul(s, v)
+    b: f32[100] = tanh(a)
+    d: i64[] = add(c, i)
+    return b, d
+  }
+  return y, k
+})";
+
+TEST_F(LoopSourceTest, Trap_G19_ForOfAnyCount) {
+  std::mt19937_64 random(1);
+  const auto x = random_tensor(Dtype::f32, {100}, random), w = random_tensor(Dtype::f32, {100}, random);
+  for (const std::int64_t n : {-3, 0, 1, 2, 25}) expect_same(counted, {number(n), x, w}, 1e-5);
+}
+
+TEST_F(LoopSourceTest, WhileWithSumsInItsConditionAndNumbers) {
+  std::mt19937_64 random(2);
+  const auto x = random_tensor(Dtype::f32, {3, 50}, random);
+  const std::string text = R"(func f(x: f32[3, 50]) {
+  y: f32[3, 50], k: i32[] = while (x, 0:i32) with ($0:f32) limit 100 (s: f32[3, 50], c: i32[], e: f32[]) {
+    q: f32[3, 50] = square(s)
+    t: f32[] = sum(q)
+    m: bool[] = gt(t, e)
+    return m
+  } do (s: f32[3, 50], c: i32[], e: f32[]) {
+    m: f32[3, 1] = mean(s) {axes = [1], keepdims = true}
+    d: f32[3, 50] = sub(s, m)
+    h: f32[3, 50] = mul(d, 0.5:f32)
+    n: i32[] = add(c, 1:i32)
+    return h, n
+  }
+  return y, k
+})";
+  for (const double eps : {0.001, 5.0, 1e9}) expect_same(text, {x}, 1e-5, std::vector{eps});
+}
+
+TEST_F(LoopSourceTest, LargeStatesLieInMemory) {
+  std::mt19937_64 random(3);
+  const auto x = random_tensor(Dtype::f32, {70, 200}, random);
+  expect_same(R"(func f(x: f32[70, 200]) {
+  y: f32[70, 200] = for 4:i64 (x) with () (i: i64[], s: f32[70, 200]) {
+    p: f32[70, 200] = softmax(s)
+    q: f32[70, 200] = add(p, s)
+    return q
+  }
+  return y
+})",
+              {x}, 1e-5);
+}
+
+TEST_F(LoopSourceTest, Trap_G12_AWhileThatNeverEndsSaysSo) {
+  const auto function = parsed(R"(func loop(x: f32[4]) {
+  y: f32[4] = while (x) with () limit 10 (s: f32[4]) {
+    return true
+  } do (s: f32[4]) {
+    t: f32[4] = add(s, 1.0:f32)
+    return t
+  }
+  return y
+})");
+  const std::vector<op::HostTensor> inputs{value_or_throw(op::HostTensor::allocate(Dtype::f32, {4}))};
+  const StepProgram program = value_or_throw(loop_program(*function, arrays_of(inputs), arrays_of(inputs)));
+  Emulator emulator;
+  ASSERT_TRUE(emulator.compile({&program, 1}));
+  const auto done = emulator.run(program, arrays_of(inputs), arrays_of(inputs));
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code(), ErrorCode::limit);
+  EXPECT_NE(done.error().to_text().find("limit of 10 iterations"), std::string::npos)
+      << done.error().to_text();
+}
+
+TEST(LoopSource, WhatOneBlockCannotHoldIsAnError) {
+  const auto function = parsed(R"(func f(x: f32[1000000]) {
+  y: f32[1000000] = for 4:i64 (x) with () (i: i64[], s: f32[1000000]) {
+    q: f32[1000000] = neg(s)
+    return q
+  }
+  return y
+})");
+  const std::vector<op::Array> x{{Dtype::f32, op::contiguous({1000000}), reinterpret_cast<std::byte*>(4096)}};
+  const auto program = loop_program(*function, x, x);
+  ASSERT_FALSE(program);
+  EXPECT_EQ(program.error().code(), ErrorCode::unsupported);
+}
+
+}  // namespace
