@@ -33,9 +33,3 @@ double CostScale::quantum() const { return std::ldexp(1.0, -exponent_); }
 
 FineCosts::FineCosts(Cost total)
     : bits_(std::clamp(53 - static_cast<int>(std::bit_width(static_cast<std::uint64_t>(total))), 0, 20)) {}
-
-void RealSum::add(double value) {
-  const double next = sum_ + value;
-  lost_ += std::abs(sum_) >= std::abs(value) ? (sum_ - next) + value : (value - next) + sum_;
-  sum_ = next;
-}

@@ -1,6 +1,7 @@
 // Costs as whole numbers, so that sums do not depend on their order and ties are exact.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 namespace tessera::cover {
@@ -52,7 +53,11 @@ class FineCosts {
 /// A sum of doubles whose error does not grow with the number of terms.
 class RealSum {
  public:
-  void add(double value);
+  void add(double value) {
+    const double next = sum_ + value;
+    lost_ += std::abs(sum_) >= std::abs(value) ? (sum_ - next) + value : (value - next) + sum_;
+    sum_ = next;
+  }
   [[nodiscard]] double value() const { return sum_ + lost_; }
 
  private:

@@ -1,6 +1,7 @@
 #include "tessera/pattern/tile.h"
 
 #include <algorithm>
+#include <set>
 
 using namespace tessera::pattern;
 
@@ -10,15 +11,17 @@ void tessera::pattern::find_boundary(const Graph& graph, Tile& tile) {
     if (tile.nodes.size() > few) return std::ranges::binary_search(tile.nodes, node);
     return std::ranges::find(tile.nodes, node) != tile.nodes.end();
   };
-  SmallVector<ValueId, 16> known;  // the inputs so far, ascending
+  std::set<ValueId> many;  // the inputs so far, once they are not few
+  const auto is_new_input = [&](ValueId value) {
+    if (tile.inputs.size() < few) return std::ranges::find(tile.inputs, value) == tile.inputs.end();
+    if (many.empty()) many.insert(tile.inputs.begin(), tile.inputs.end());
+    return many.insert(value).second;
+  };
   for (NodeId node : tile.nodes)
     for (const auto values : {graph.inputs(node), graph.reads(node)})
       for (ValueId value : values) {
         if (graph.producer(value) != none && is_inside(graph.producer(value))) continue;
-        const auto at = std::ranges::lower_bound(known, value);
-        if (at != known.end() && *at == value) continue;
-        known.insert(at, value);
-        tile.inputs.push_back(value);
+        if (is_new_input(value)) tile.inputs.push_back(value);
       }
   for (NodeId node : tile.nodes)
     for (std::uint32_t k = 0; k < graph.result_count(node); ++k) {
