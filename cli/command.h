@@ -42,6 +42,7 @@ class Commands {
 };
 
 void add_bench(Commands& commands);
+void add_calibrate(Commands& commands);
 void add_compile(Commands& commands);
 void add_demo(Commands& commands);
 void add_diff(Commands& commands);

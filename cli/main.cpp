@@ -89,6 +89,7 @@ int run(int argc, char** argv) {
   add_diff(commands);
   add_onnx_test(commands);
   add_bench(commands);
+  add_calibrate(commands);
 
   try {
     app.parse(argc, argv);

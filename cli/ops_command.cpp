@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "tessera/op/card_text.h"
 #include "tessera/op/catalogue.h"
+#include "tessera/runtime/cuda/coverage.h"
 
 using namespace tessera;
 using namespace tessera::cli;
@@ -15,6 +16,7 @@ namespace {
 
 struct Options {
   std::optional<std::string> name;
+  std::optional<std::string> device;
   bool json = false;
 };
 
@@ -30,15 +32,11 @@ std::string dtypes_text(const Card& card) {
 
 std::string_view or_dash(std::string_view text) { return text.empty() ? "-" : text; }
 
-void print_table(std::span<const Card* const> cards) {
-  using Row = std::array<std::string, 7>;
-  std::vector<Row> rows{{"OP", "DTYPES", "GRADIENT", "BY PARTS", "ONNX", "ORACLE", "SUMMARY"}};
-  for (const Card* card : cards)
-    rows.push_back({std::string(card->name), dtypes_text(*card), card->gradient != nullptr ? "yes" : "no",
-                    card->decompose != nullptr ? "yes" : "-", std::string(or_dash(card->onnx.type)),
-                    std::string(card->oracle.substr(0, card->oracle.find(": "))),
-                    std::string(card->summary)});
-  std::array<std::size_t, std::tuple_size_v<Row>> widths{};
+/// Columns as wide as their widest cell.
+template <std::size_t columns>
+void print_rows(std::span<const std::array<std::string, columns>> rows) {
+  using Row = std::array<std::string, columns>;
+  std::array<std::size_t, columns> widths{};
   for (const Row& row : rows)
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   for (const Row& row : rows) {
@@ -47,7 +45,46 @@ void print_table(std::span<const Card* const> cards) {
       line += cat(row[i], std::string(widths[i] - row[i].size() + 2, ' '));
     std::printf("%s%s\n", line.c_str(), row.back().c_str());
   }
+}
+
+void print_table(std::span<const Card* const> cards) {
+  using Row = std::array<std::string, 7>;
+  std::vector<Row> rows{{"OP", "DTYPES", "GRADIENT", "BY PARTS", "ONNX", "ORACLE", "SUMMARY"}};
+  for (const Card* card : cards)
+    rows.push_back({std::string(card->name), dtypes_text(*card), card->gradient != nullptr ? "yes" : "no",
+                    card->decompose != nullptr ? "yes" : "-", std::string(or_dash(card->onnx.type)),
+                    std::string(card->oracle.substr(0, card->oracle.find(": "))),
+                    std::string(card->summary)});
+  print_rows<7>(rows);
   std::printf("\n%zu ops; `tessera ops NAME` shows one\n", cards.size());
+}
+
+/// How each op runs on CUDA devices.
+void print_coverage(std::span<const Card* const> cards) {
+  using runtime::cuda::RunsAs;
+  std::vector<std::array<std::string, 3>> rows{{"OP", "RUNS AS", "DTYPES"}};
+  std::size_t missing = 0;
+  for (const Card* card : cards) {
+    const RunsAs how = runtime::cuda::runs_as(*card);
+    if (how == RunsAs::nothing) ++missing;
+    rows.push_back({std::string(card->name), std::string(to_string(how)), dtypes_text(*card)});
+  }
+  print_rows<3>(rows);
+  std::printf("\n%zu ops, %zu do not run on CUDA devices\n", cards.size(), missing);
+}
+
+void print_coverage_json(std::span<const Card* const> cards) {
+  JsonWriter json(JsonWriter::Style::indented);
+  json.begin_object().key("ops").begin_array();
+  for (const Card* card : cards)
+    json.begin_object()
+        .key("name")
+        .value(card->name)
+        .key("runs_as")
+        .value(to_string(runtime::cuda::runs_as(*card)))
+        .end_object();
+  json.end_array().end_object();
+  std::printf("%s\n", json.text().c_str());
 }
 
 void print_card(const Card& card) {
@@ -86,7 +123,15 @@ Result<Answer> list(const Options& options) {
   const Card* one = options.name ? op::find_card(*options.name) : nullptr;
   if (options.name && one == nullptr) return unknown_op(*options.name);
   if (one != nullptr) cards = {&one, 1};
-  if (options.json)
+  if (options.device && *options.device != "cuda")
+    return Error(ErrorCode::invalid_argument,
+                 cat("--device is '", shortened(printable(*options.device), 80),
+                     "', expected cuda: the reference and the CPU run every op"));
+  if (options.device && options.json)
+    print_coverage_json(cards);
+  else if (options.device)
+    print_coverage(cards);
+  else if (options.json)
     print_json(cards);
   else if (one != nullptr)
     print_card(*one);
@@ -102,8 +147,10 @@ void tessera::cli::add_ops(Commands& commands) {
   CLI::App& command = commands.add("ops", "list the ops, or say all about one",
                                    "  tessera ops\n"
                                    "  tessera ops softmax\n"
-                                   "  tessera ops --json           everything, for programs",
+                                   "  tessera ops --json           everything, for programs\n"
+                                   "  tessera ops --device cuda    how each runs on a GPU",
                                    [options] { return list(*options); });
   command.add_option("NAME", options->name, "an op; without one, all of them");
+  command.add_option("--device", options->device, "say how ops run on this device: cuda");
   command.add_flag("--json", options->json, "answer as JSON");
 }

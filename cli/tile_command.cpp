@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <set>
 
 #include "cli/command.h"
@@ -95,8 +96,6 @@ Result<Inputs> sort_files(const Options& options) {
       return wrong_use(cat("unexpected argument '", printable(file), "'"));
   }
   if (!options.has_dsl && !inputs.graph) return wrong_use("no graph: give GRAPH.json or --dsl");
-  if (!inputs.library && options.patterns.empty() && !options.regions)
-    return wrong_use("no patterns: give LIBRARY.json, --pattern or --regions");
   if (inputs.graph == "-" && inputs.library == "-") return wrong_use("standard input can be read once only");
   return inputs;
 }
@@ -150,6 +149,8 @@ Result<pattern::TileOptions> tile_options(const Options& options) {
   else if (options.objective != "cost")
     return wrong_use(
         cat("unknown objective '", printable(options.objective), "', expected cost or coverage"));
+  // Who sets no budget waits for the proof; only memory ends the search.
+  if (!options.budget_ms) out.solver.state_limit = std::numeric_limits<std::uint64_t>::max();
   if (options.budget_ms) {
     if (*options.budget_ms < 0) return wrong_use(cat("--budget-ms ", *options.budget_ms, " is negative"));
     // What does not fit the clock is as good as no budget.
@@ -169,6 +170,8 @@ Result<Answer> run_tile(const Options& options) {
   const Inputs inputs = TESSERA_TRY(sort_files(options));
   const pattern::TileOptions how = TESSERA_TRY(tile_options(options));
   const pattern::Graph graph = TESSERA_TRY(load_graph(options, inputs));
+  if (!inputs.library && options.patterns.empty() && !options.regions)
+    return wrong_use("no patterns: give LIBRARY.json, --pattern or --regions");
   std::vector<pattern::Pattern> patterns = TESSERA_TRY(load_patterns(options, inputs, graph.traits()));
   const auto library = std::make_shared<pattern::PatternLibrary>(std::move(patterns));
   pattern::Target target{.name = "command line", .sources = {library}};
@@ -196,15 +199,17 @@ void tessera::cli::add_tile(Commands& commands) {
   command.add_option("--dsl", options->dsl, "the graph as a text instead of GRAPH.json: \"1:mm->2:relu\"")
       ->each([options](const std::string&) { options->has_dsl = true; });
   command
-      .add_option("--pattern", options->patterns,
-                  "a further pattern as a text: \"name=1:mm->2:relu\"; repeated")
+      .add_option(
+          "--pattern", options->patterns,
+          "a further pattern as a text: \"name=1:mm->2:relu\"; repeated. Without \"name=\" the text is "
+          "its name")
       ->allow_extra_args(false);
   command.add_flag("--regions", options->regions,
                    "also offer generated fusion regions, at cost 1 each; they need shapes");
   command.add_option("--objective", options->objective,
                      "cost (default), or coverage: most nodes, then fewest tiles");
   command.add_option("--budget-ms", options->budget_ms,
-                     "stop after so many milliseconds with the best so far");
+                     "stop after so many milliseconds with the best so far; without it, go on to the proof");
   command.add_option("--uncovered", options->uncovered,
                      "the cost of a node in no tile; default: more than any tiling");
   command.add_option("--dot", options->dot, "draw graph and tiles for Graphviz into this file");

@@ -4,9 +4,11 @@
 #include <memory>
 
 #include "tessera/base/text.h"
+#include "tessera/cover/instances.h"
 #include "tessera/pattern/graph_builder.h"
 #include "tessera/pattern/library.h"
 #include "tessera/pattern/pattern_text.h"
+#include "tessera/pattern/region_grower.h"
 
 using namespace tessera;
 using namespace tessera::bench;
@@ -69,6 +71,29 @@ TileInstance tessera::bench::copies(std::uint32_t count) {
   }
   return {value_or_throw(std::move(builder).build()),
           {.sources = {library_of({"1:a->2:b", "1:b->2:c", "1:a"})}}};
+}
+
+TileInstance tessera::bench::woven(std::uint32_t nodes, std::uint32_t product_every) {
+  GraphBuilder builder;
+  cover::Random random(1);
+  const ValueType type{ir::Dtype::f32, builder.shape({ir::Dim(64), ir::Dim(64)})};
+  const ValueId weight = builder.input("weight");
+  std::vector<ValueId> values{builder.input("x"), builder.input("y")};
+  for (const ValueId value : {weight, values[0], values[1]}) builder.set_type(value, type);
+  static constexpr const char* ops[] = {"add", "mul", "sub", "maximum"};
+  for (std::uint32_t i = 0; i < nodes; ++i) {
+    const auto recent = [&] {
+      const auto reach = std::min<std::uint32_t>(16, static_cast<std::uint32_t>(values.size()));
+      return values[values.size() - 1 - random.below(reach)];
+    };
+    const ValueId a = recent();
+    const bool is_product = product_every != 0 && i % product_every == product_every - 1;
+    const char* op = is_product ? "matmul" : ops[random.below(4)];
+    values.push_back(builder.add(op, {a, is_product ? weight : recent()}, {}, type));
+  }
+  builder.set_sinks_as_outputs();
+  return {value_or_throw(std::move(builder).build()),
+          {.sources = {library_of({"1:matmul"}), std::make_shared<RegionGrower>()}}};
 }
 
 TileInstance tessera::bench::from_problem(const cover::Problem& problem) {

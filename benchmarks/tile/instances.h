@@ -25,6 +25,10 @@ struct TileInstance {
 /// Disjoint chains a-b-c with the patterns ab, bc and a.
 [[nodiscard]] TileInstance copies(std::uint32_t count);
 
+/// Element-wise ops of one shape, each of two of the sixteen values before it, and all generated regions at
+/// cost 1. With `product_every`, every so many ops one is a matrix product, whose result comes back.
+[[nodiscard]] TileInstance woven(std::uint32_t nodes, std::uint32_t product_every = 0);
+
 /// The problem as a graph whose nodes all have ops of their own, and one pattern for each candidate.
 [[nodiscard]] TileInstance from_problem(const cover::Problem& problem);
 

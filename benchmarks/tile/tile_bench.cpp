@@ -1,17 +1,19 @@
 // How long the tiler takes from a graph and a target to the tiling: matching, growing, covering.
 //
-//   tessera bench tile                  all rows
-//   tessera bench tile chain dense      some: transformer, compiler, chain, copies, dense
+// `tessera bench tile --help` lists the rows and options.
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "benchmarks/tile/instances.h"
+#include "tessera/base/text.h"
 #include "tessera/cover/ilp_oracle.h"
 #include "tessera/cover/instances.h"
 #include "tessera/pattern/graph_function.h"
@@ -50,19 +52,51 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+constexpr const char* help =
+    "usage: tessera bench tile [ROW...] [--filter TEXT] [--seconds S]\n"
+    "  ROW            transformer, compiler, chain, copies, woven or dense; all if none is named\n"
+    "  --filter TEXT  rows whose name contains the text\n"
+    "  --seconds S    no further run of a row after so many seconds (default 60; all 100 seeds of dense "
+    "take\n"
+    "                 some minutes where cbc is installed)\n";
+
+struct Options {
+  std::vector<std::string_view> rows;
+  std::string_view filter;
+  double seconds = 600;
+
+  [[nodiscard]] bool wants(std::string_view row) const {
+    return (rows.empty() || std::ranges::find(rows, row) != rows.end()) &&
+           row.find(filter) != std::string_view::npos;
+  }
+};
+constexpr std::string_view row_names[] = {"transformer", "compiler", "chain", "copies", "woven", "dense"};
+
+/// Whether a row has time for another run.
+class RowClock {
+ public:
+  explicit RowClock(double seconds) : seconds_(seconds) {}
+  [[nodiscard]] bool has_time() const { return milliseconds_since(start_) < 1e3 * seconds_; }
+
+ private:
+  double seconds_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 struct Times {
   double total = 0;
   double processor = 0;
   double list = 0;
 };
 
-/// The median of nine runs after a first that does not count.
-Times measure(const char* name, const TileInstance& instance) {
+/// The median of nine runs after a first that does not count, of fewer if they take long.
+Times measure(const char* name, const TileInstance& instance, double seconds) {
+  const RowClock clock(seconds);
   std::vector<double> totals;
   std::vector<double> processor;
   std::vector<double> lists;
   Tiling tiling;
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 10 && (i < 2 || clock.has_time()); ++i) {
     tiling = {};
     const auto start = std::chrono::steady_clock::now();
     const double used = processor_ms();
@@ -85,12 +119,13 @@ Times measure(const char* name, const TileInstance& instance) {
 }
 
 /// From a function to its tiling, as a compiler needs it.
-Times measure_function(const char* name, const ir::Function& function, const Target& target) {
+Times measure_function(const char* name, const ir::Function& function, const Target& target, double seconds) {
+  const RowClock clock(seconds);
   std::vector<double> totals;
   std::vector<double> processor;
   std::vector<double> reads;
   Tiling tiling;
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 10 && (i < 2 || clock.has_time()); ++i) {
     tiling = {};
     const auto start = std::chrono::steady_clock::now();
     const double used = processor_ms();
@@ -113,11 +148,11 @@ Times measure_function(const char* name, const ir::Function& function, const Tar
   return times;
 }
 
-void measure_compiler() {
+void measure_compiler(double seconds) {
   const Target target = compiler_target();
   const auto measure_widths = [&](const char* small_name, const char* large_name, LayerWidths widths) {
-    const Times small = measure_function(small_name, *decoder(19, widths), target);
-    const Times large = measure_function(large_name, *decoder(190, widths), target);
+    const Times small = measure_function(small_name, *decoder(19, widths), target, seconds);
+    const Times large = measure_function(large_name, *decoder(190, widths), target, seconds);
     std::printf("  %.2f times the time for ten times the layers\n", large.processor / small.processor);
   };
   measure_widths("function, 19 layers", "function, 190 layers", LayerWidths::equal);
@@ -125,14 +160,44 @@ void measure_compiler() {
                  LayerWidths::different);
 }
 
+/// One run, with a budget or to the proof.
+void measure_woven(const char* name, const TileInstance& instance, std::optional<int> budget_ms) {
+  TileOptions options;
+  if (budget_ms) options.budget = std::chrono::milliseconds(*budget_ms);
+  const auto start = std::chrono::steady_clock::now();
+  const double used = processor_ms();
+  const Tiling tiling = value_or_throw(tile(instance.graph, instance.target, options));
+  std::printf(
+      "%-30s %7u nodes %8zu candidates %8.1f ms, %8.1f ms of the processor  %zu tiles, cost %.1f, %s, gap "
+      "%.3f, %s\n",
+      name, instance.graph.node_count(), tiling.candidates, milliseconds_since(start), processor_ms() - used,
+      tiling.tiles.size(), tiling.cost, tiling.optimal ? "optimal" : "not proven", tiling.gap,
+      tiling.gaps.empty() ? "all listed" : "not all listed");
+  std::fflush(stdout);
+}
+
+void measure_woven() {
+  measure_woven("woven", woven(1000), {});
+  measure_woven("  a product in 25", woven(1000, 25), 10'000);
+  measure_woven("  a product in 15", woven(1000, 15), 10'000);
+  for (const int budget_ms : {200, 2000})
+    for (const std::uint32_t product_every : {0U, 25U}) {
+      const std::string name =
+          cat(product_every == 0 ? "  no product" : "  a product in 25", ", ", budget_ms, " ms");
+      measure_woven(name.c_str(), woven(3000, product_every), budget_ms);
+    }
+}
+
 /// 60 nodes, 300 candidates of two nodes or more, and one for each node alone. Times are of the processor.
-void measure_dense() {
+void measure_dense(double seconds) {
   constexpr std::uint64_t seeds = 100;
+  const RowClock clock(seconds);
   const auto cbc = cover::IlpOracle::find(cover::IlpOracle::Program::cbc);
   std::vector<double> ours;
   std::vector<double> theirs;
   std::uint64_t proven = 0;
-  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+  std::uint64_t seed = 0;
+  for (; seed < seeds && clock.has_time(); ++seed) {
     const auto costs = seed % 2 == 0 ? cover::CostKind::unit : cover::CostKind::fraction;
     const cover::Problem problem = cover::dense_problem(15, costs, seed);
     const TileInstance instance = from_problem(problem);
@@ -153,33 +218,60 @@ void measure_dense() {
     std::fflush(stdout);
   }
   std::printf("dense, 60 nodes: %llu of %llu proven in 1 s, median %.1f ms of the processor; ",
-              static_cast<unsigned long long>(proven), static_cast<unsigned long long>(seeds), median(ours));
+              static_cast<unsigned long long>(proven), static_cast<unsigned long long>(seed), median(ours));
   if (cbc)
     std::printf("cbc %.1f ms, stopped after 1 s (-1: not solved)\n", median(theirs));
   else
     std::puts("cbc is not installed");
 }
 
+bool is_number(std::string_view text, double& out) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc() && end == text.data() + text.size() && out > 0;
+}
+
+void run(const Options& options) {
+  const double seconds = options.seconds;
+  if (options.wants("transformer")) {
+    measure("transformer, 12 layers", transformer(12), seconds);
+    measure("transformer, 100 layers", transformer(100), seconds);
+  }
+  if (options.wants("compiler")) measure_compiler(seconds);
+  if (options.wants("chain")) {
+    const Times once = measure("chain", chain(100'000), seconds);
+    const Times twice = measure("  twice as long", chain(200'000), seconds);
+    std::printf("  %.2f times the time for twice the length\n", twice.processor / once.processor);
+  }
+  if (options.wants("copies")) {
+    const Times copy = measure("1,000 copies", copies(1000), seconds);
+    std::printf("  %.2f times the time of listing their candidates\n", copy.total / copy.list);
+  }
+  if (options.wants("woven")) measure_woven();
+  if (options.wants("dense")) measure_dense(seconds);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto is_wanted = [&](std::string_view row) {
-    return argc < 2 || std::any_of(argv + 1, argv + argc, [&](const char* name) { return row == name; });
-  };
-  if (is_wanted("transformer")) {
-    measure("transformer, 12 layers", transformer(12));
-    measure("transformer, 100 layers", transformer(100));
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    const std::string_view value = i + 1 < argc ? argv[i + 1] : "";
+    if (argument == "--help" || argument == "-h") {
+      std::fputs(help, stdout);
+      return 0;
+    }
+    if (argument == "--filter" && i + 1 < argc) {
+      options.filter = argv[++i];
+    } else if (argument == "--seconds" && is_number(value, options.seconds)) {
+      ++i;
+    } else if (std::ranges::find(row_names, argument) != std::end(row_names)) {
+      options.rows.push_back(argument);
+    } else {
+      std::fprintf(stderr, "tessera: bench tile: unexpected '%s'\n%s", argv[i], help);
+      return 2;
+    }
   }
-  if (is_wanted("compiler")) measure_compiler();
-  if (is_wanted("chain")) {
-    const Times once = measure("chain", chain(100'000));
-    const Times twice = measure("  twice as long", chain(200'000));
-    std::printf("  %.2f times the time for twice the length\n", twice.processor / once.processor);
-  }
-  if (is_wanted("copies")) {
-    const Times copy = measure("1,000 copies", copies(1000));
-    std::printf("  %.2f times the time of listing their candidates\n", copy.total / copy.list);
-  }
-  if (is_wanted("dense")) measure_dense();
+  run(options);
   return 0;
 }

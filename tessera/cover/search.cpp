@@ -39,8 +39,9 @@ class Search::Impl {
   };
   static constexpr std::uint32_t root = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint64_t word_limit = std::uint64_t{1} << 27;  ///< of states in one run: 1 GiB
-  /// Looks at tiles, some seconds: in a large piece a state may take a thousand of them.
-  static constexpr std::uint64_t look_limit = 300'000'000;
+  /// A limit on states is one on time, too: where a state takes a thousand looks at tiles, fewer are
+  /// expanded.
+  static constexpr std::uint64_t looks_per_state = 150;
   static constexpr Cost none = std::numeric_limits<Cost>::max();
 
   bool run(std::uint64_t state_limit, const Deadline& deadline);
@@ -91,8 +92,8 @@ bool Search::Impl::run(std::uint64_t state_limit, const Deadline& deadline) {
   std::ranges::fill(child_, 0);
   buckets_[0].offer(child_, {0, root, 0});
   for (std::uint32_t decided = 0; decided < model_.size; ++decided) {
-    const bool is_over =
-        answer_.states + trail_.size() > state_limit || tried_ + rest_bound_.looks() > look_limit;
+    const bool is_over = answer_.states + trail_.size() > state_limit ||
+                         (tried_ + rest_bound_.looks()) / looks_per_state > state_limit;
     if (is_over || stored_words_ > word_limit || deadline.passed()) return false;
     take_bucket(decided, deadline);
   }

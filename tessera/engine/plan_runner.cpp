@@ -69,7 +69,8 @@ Error PlanRunner::wrong_input(std::size_t i, const HostTensor& given) const {
                                      join(given.shape(), ", "), "], expected ", program().inputs[i]));
 }
 
-Result<std::vector<std::int64_t>> PlanRunner::sizes_of(std::span<const HostTensor> inputs) const {
+Result<std::vector<std::int64_t>> PlanRunner::sizes_of(std::span<const HostTensor> inputs,
+                                                       std::span<const std::int64_t> given) const {
   const auto& [dims, types] = std::tie(program().dims, program().inputs);
   if (inputs.size() != types.size())
     return Error(ErrorCode::invalid_argument,
@@ -86,6 +87,7 @@ Result<std::vector<std::int64_t>> PlanRunner::sizes_of(std::span<const HostTenso
   }
   std::vector<std::int64_t> sizes;
   for (std::size_t d = 0; d < dims.size(); ++d) {
+    if (!found[d] && d < given.size()) found[d] = given[d];
     if (!found[d])
       return Error(ErrorCode::shape, cat("the size '", printable(dims[d]->name),
                                          "' does not follow from the shapes of the inputs"));
@@ -186,8 +188,9 @@ Result<PlanRunner::Tensors> PlanRunner::run_part(std::size_t p, std::span<const 
 }
 
 Result<std::vector<HostTensor>> PlanRunner::run(std::span<const HostTensor> inputs,
-                                                std::span<const double> parameters) {
-  const auto sizes = TESSERA_TRY(sizes_of(inputs));
+                                                std::span<const double> parameters,
+                                                std::span<const std::int64_t> given) {
+  const auto sizes = TESSERA_TRY(sizes_of(inputs, given));
   std::vector<Tensors> results;
   const auto value = [&](const Source& source) -> const HostTensor& {
     return source.part == Source::caller ? inputs[source.index] : results[source.part][source.index];

@@ -28,13 +28,16 @@ class PlanRunner {
   [[nodiscard]] const plan::Package& package() const { return package_; }
 
   /// The sizes that inputs of these shapes mean. Fails, naming the input and what was expected, if their
-  /// number, a dtype, a rank or a size does not fit, or if a size does not follow from them.
-  [[nodiscard]] Result<std::vector<std::int64_t>> sizes_of(std::span<const op::HostTensor> inputs) const;
+  /// number, a dtype, a rank or a size does not fit, or if a size neither follows from them nor is among
+  /// those given by symbol.
+  [[nodiscard]] Result<std::vector<std::int64_t>> sizes_of(std::span<const op::HostTensor> inputs,
+                                                           std::span<const std::int64_t> given = {}) const;
 
   /// The outputs for inputs of any sizes that the plan allows. `parameters` are by slot; those left out have
-  /// the values they were written with.
+  /// the values they were written with. `sizes` are for symbols that do not follow from the inputs.
   [[nodiscard]] Result<std::vector<op::HostTensor>> run(std::span<const op::HostTensor> inputs,
-                                                        std::span<const double> parameters = {});
+                                                        std::span<const double> parameters = {},
+                                                        std::span<const std::int64_t> sizes = {});
 
  private:
   struct Part {

@@ -1,6 +1,6 @@
 // Every op that has a CUDA program of its own: its samples in every dtype, on arrays of any strides and
-// alignments, on sizes of 0, 1 and many, run by the emulator and compared with the reference; and every
-// source shown to NVRTC.
+// alignments, on sizes of 0, 1 and many, run by the emulator, and by a GPU where there is one, and compared
+// with the reference; and every source shown to NVRTC.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,9 +12,11 @@
 #include "tessera/op/catalogue.h"
 #include "tessera/op/reference.h"
 #include "tessera/runtime/cuda/call_program.h"
+#include "tessera/runtime/cuda/cuda_devices.h"
 #include "tessera/runtime/cuda/emulator/emulator.h"
 #include "tessera/runtime/cuda/emulator/nvrtc_check.h"
 #include "tessera/runtime/cuda/op_source.h"
+#include "tessera/runtime/host_access.h"
 #include "tests/support/compare.h"
 #include "tests/support/op_samples.h"
 
@@ -92,6 +94,55 @@ ValueType type_of(const Array& array) {
   return {array.dtype, ir::shape_of(std::span<const std::int64_t>(array.shape()))};
 }
 
+/// The first GPU, if there is one.
+class Gpu {
+ public:
+  static Gpu* find() {
+    static const std::unique_ptr<Gpu> gpu = [] {
+      auto device = runtime::cuda::open_device(0);
+      return device ? std::unique_ptr<Gpu>(new Gpu(*std::move(device))) : nullptr;
+    }();
+    return gpu.get();
+  }
+
+  /// The results of a case in host memory.
+  Result<std::vector<HostTensor>> run(const Case& c) {
+    std::vector<Ref<runtime::Buffer>> held;
+    std::vector<Array> inputs, results;
+    for (const GuardedArray& input : c.inputs) inputs.push_back(TESSERA_TRY(copied(input.array(), held)));
+    for (const GuardedArray& result : c.results) results.push_back(TESSERA_TRY(copied(result.array(), held)));
+    TESSERA_TRY(device_->run(CallInfo(*c.card, c.types, c.attributes), inputs, results));
+    std::vector<HostTensor> out;
+    for (const Array& result : results) {
+      out.push_back(TESSERA_TRY(HostTensor::allocate(result.dtype, result.shape())));
+      const std::span<std::byte> bytes(out.back().array().data, out.back().byte_size());
+      TESSERA_TRY(pool_->space()->copy_out(result.data, bytes));
+    }
+    return out;
+  }
+
+ private:
+  explicit Gpu(std::shared_ptr<runtime::Device> device)
+      : device_(std::move(device)), pool_(runtime::MemoryPool::create({}, device_->memory_space())) {}
+
+  /// The same elements behind the same strides.
+  Result<Array> copied(const Array& host, std::vector<Ref<runtime::Buffer>>& held) {
+    std::int64_t low = host.layout.offset, high = low;
+    for (std::size_t i = 0; i < host.rank(); ++i) {
+      const std::int64_t reach = host.layout.strides[i] * (host.shape()[i] - 1);
+      (reach < 0 ? low : high) += reach;
+    }
+    const auto size = static_cast<std::int64_t>(ir::size_of(host.dtype));
+    const auto bytes = static_cast<std::size_t>(host.size() == 0 ? 0 : (high - low + 1) * size);
+    held.push_back(TESSERA_TRY(pool_->allocate(bytes)));
+    TESSERA_TRY(runtime::write_bytes(*held.back(), {host.at(low), bytes}));
+    return Array{host.dtype, host.layout, held.back()->data() - low * size};
+  }
+
+  std::shared_ptr<runtime::Device> device_;
+  std::shared_ptr<runtime::MemoryPool> pool_;
+};
+
 /// All cases of a test: compiled at once, for the compiler's start is what takes time.
 class Cases {
  public:
@@ -140,10 +191,17 @@ class Cases {
       SCOPED_TRACE(c.text);
       run(c, emulator, ThreadOrder::forward);
     }
-    if (order == ThreadOrder::forward) return;
     for (Case& c : cases_) {
+      if (order == ThreadOrder::forward) break;
       SCOPED_TRACE(cat(c.text, ", threads backwards"));
       run(c, emulator, ThreadOrder::backward);
+    }
+    for (const Case& c : cases_) {
+      if (Gpu::find() == nullptr) break;
+      SCOPED_TRACE(cat(c.text, ", on a GPU"));
+      const auto results = Gpu::find()->run(c);
+      expect_as_reference(c, results ? Result<void>() : Result<void>(results.error()),
+                          results ? *results : std::vector<HostTensor>());
     }
   }
 
@@ -167,21 +225,28 @@ class Cases {
  private:
   static void run(Case& c, Emulator& emulator, ThreadOrder order) {
     const auto done = emulator.run(c.program, Case::arrays(c.inputs), Case::arrays(c.results), {}, order);
+    std::vector<HostTensor> results;
+    for (const GuardedArray& result : c.results) {
+      results.push_back(value_or_throw(HostTensor::allocate(result.array().dtype, result.array().shape())));
+      copy_elements(result.array(), results.back().array());
+      EXPECT_TRUE(result.check());
+    }
+    expect_as_reference(c, done, results);
+  }
+
+  static void expect_as_reference(const Case& c, const Result<void>& done,
+                                  const std::vector<HostTensor>& results) {
     if (c.error) {
       ASSERT_FALSE(done) << "expected: " << c.error->message();
       EXPECT_EQ(done.error().message(), c.error->message());
       return;
     }
     ASSERT_TRUE(done) << done.error().to_text() << runtime::cuda::to_text(c.program);
-    for (std::size_t k = 0; k < c.expected.size(); ++k) {
-      const Array& got = c.results[k].array();
-      HostTensor copy = value_or_throw(HostTensor::allocate(got.dtype, got.shape()));
-      copy_elements(got, copy.array());
-      EXPECT_LE(fixture::largest_difference(copy, c.expected[k]), tolerance(*c.card, got.dtype))
+    for (std::size_t k = 0; k < results.size(); ++k)
+      EXPECT_LE(fixture::largest_difference(results[k], c.expected[k]),
+                tolerance(*c.card, results[k].dtype()))
           << "result " << k << "\n"
           << runtime::cuda::to_text(c.program);
-      EXPECT_TRUE(c.results[k].check());
-    }
   }
 
   std::deque<Case> cases_;

@@ -34,6 +34,27 @@ class Table(unittest.TestCase):
                          ["sigmoid", "floats", "yes", "yes", "Sigmoid", "torch:sigmoid", "1 / (1 + exp(-x))"])
 
 
+class Device(unittest.TestCase):
+    def test_nearly_every_op_runs_on_cuda(self):
+        how = {op["name"]: op["runs_as"] for op in json.loads(ops("--device", "cuda", "--json").out)["ops"]}
+        self.assertEqual(sorted(how), [card["name"] for card in cards()])
+        missing = [name for name, kind in how.items() if kind == "nothing"]
+        self.assertLessEqual(len(missing), 0.05 * len(how), missing)
+        expected = {"add": "kernel", "sum": "kernel", "eye": "kernel", "reshape": "view", "matmul": "program",
+                    "sort": "program", "attention": "parts", "tile": "parts"}
+        self.assertEqual({name: how[name] for name in expected}, expected)
+
+    def test_the_table_counts_what_is_missing(self):
+        lines = ops("--device", "cuda").out.splitlines()
+        self.assertEqual(lines[0].split(), ["OP", "RUNS", "AS", "DTYPES"])
+        self.assertEqual(lines[-1], f"{len(cards())} ops, 0 do not run on CUDA devices")
+
+    def test_other_devices_are_refused(self):
+        result = ops("--device", "tpu")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("--device is 'tpu', expected cuda", result.err)
+
+
 class OneOp(unittest.TestCase):
     def test_details(self):
         result = ops("leaky_relu")

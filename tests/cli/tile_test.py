@@ -245,6 +245,7 @@ class Refusals(Files):
     def test_arguments(self):
         self.refuse(says="no graph")
         self.refuse("--dsl", "1:mm", says="no patterns")
+        self.refuse("/nonexistent.json", says="cannot read /nonexistent.json")
         self.refuse("--dsl", "1:mm", "--pattern", "a=1:mm", "--objective", "speed", says="unknown objective 'speed'")
         self.refuse("--dsl", "1:mm", "--pattern", "a=1:mm", "--budget-ms", "-1", says="negative")
         self.refuse("--dsl", "1:mm", "--pattern", "a=1:mm", "--uncovered", "inf", says="not a finite number")

@@ -90,6 +90,17 @@ const LibraryCase cases[] = {
      "c: f32[N, 4, 8] = add(a, b) d: f32[N, 4, 8] = add(c, r) return d }",
      "matmul+add+add",
      {3}},
+    {"silu_written_out",
+     "func f(x: f32[5, 7], w: f32[7, 9], b: f32[9]) { a: f32[5, 9] = matmul(x, w) c: f32[5, 9] = add(a, b) "
+     "s: f32[5, 9] = sigmoid(c) d: f32[5, 9] = mul(c, s) return d }",
+     "matmul+add+silu"},
+    {"hard_swish_written_out",
+     "func f(x: f32[1, 16, 9, 9], w: f32[32, 16, 3, 3]) { a: f32[1, 32, 7, 7] = conv(x, w) "
+     "c: f32[1, 32, 7, 7] = add(a, 3.0) l: f32[1, 32, 7, 7] = maximum(c, 0.0) "
+     "h: f32[1, 32, 7, 7] = minimum(l, 6.0) m: f32[1, 32, 7, 7] = mul(a, h) d: f32[1, 32, 7, 7] = div(m, "
+     "6.0) "
+     "return d }",
+     "conv+hard_swish"},
     {"residual_before_activation",
      "func f(x: f32[4, 6], w: f32[6, 8], r: f32[4, 8]) { a: f32[4, 8] = matmul(x, w) "
      "c: f32[4, 8] = add(r, a) d: f32[4, 8] = gelu(c) return d }",

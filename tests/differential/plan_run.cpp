@@ -24,10 +24,10 @@ Result<Results> tessera::differential::run_planned(const Program& program,
   auto planned = TESSERA_TRY(compiler::plan_program(program.function, target, options));
   const auto package = compiler::package(*program.function, std::move(planned.program), "any");
   auto run = TESSERA_TRY(engine::PlanRunner::create(package, device));
-  (void)run.run(program.inputs, program.second_parameters);
-  auto fresh = run.run(program.inputs, parameters);
+  (void)run.run(program.inputs, program.second_parameters, program.sizes);
+  auto fresh = run.run(program.inputs, parameters, program.sizes);
   auto loaded = TESSERA_TRY(engine::PlanRunner::create(TESSERA_TRY(saved_and_loaded(package)), device));
-  const auto again = loaded.run(program.inputs, parameters);
+  const auto again = loaded.run(program.inputs, parameters, program.sizes);
   if (fresh.ok() != again.ok())
     return Error(ErrorCode::internal, "a loaded plan fails where the fresh one does not");
   if (fresh)

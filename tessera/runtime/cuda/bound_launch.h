@@ -20,6 +20,8 @@ struct BoundLaunch {
   Kind kind = Kind::join;
   FunctionRef function = {};
   BlasProductRef product = {};
+  /// The kernel itself waits for what it depends on, so that it may be started before that is done.
+  bool waits_itself = false;
   Extent3 grid = {};
   Extent3 block = {};
   std::uint32_t shared_bytes = 0;

@@ -6,9 +6,9 @@
 #include "tessera/kernel/build.h"
 #include "tessera/op/catalogue.h"
 #include "tessera/runtime/call_function.h"
+#include "tessera/runtime/cuda/function_program.h"
 #include "tessera/runtime/cuda/kernel_source.h"
 #include "tessera/runtime/cuda/library_product.h"
-#include "tessera/runtime/cuda/loop_source.h"
 #include "tessera/runtime/cuda/op_source.h"
 #include "tessera/runtime/cuda/parts_program.h"
 #include "tessera/runtime/cuda/program_draft.h"
@@ -73,12 +73,11 @@ Result<StepProgram> tessera::runtime::cuda::call_program(const op::CallInfo& cal
 Result<StepProgram> tessera::runtime::cuda::step_program(const plan::Step& step, const op::CallInfo* call,
                                                          std::span<const op::Array> inputs,
                                                          std::span<const op::Array> results,
+                                                         std::span<const std::int64_t> sizes,
                                                          Products products) {
   if (step.kind == plan::StepKind::copy) return copy_program(inputs[0], results[0]);
   if (call != nullptr) return call_program(*call, inputs, results, products);
-  if (step.kind == plan::StepKind::function) return loop_program(*step.function, inputs, results);
-  if (step.kernel == nullptr)
-    return Error(ErrorCode::unsupported, cat("'", step.name(), "' does not run on this device yet"));
+  if (step.kernel == nullptr) return function_program(*step.function, inputs, results, sizes, products);
   StepProgram out = TESSERA_TRY(program_of_kernel(*step.kernel, inputs, results));
   // Which parameters of the plan these are is the step's affair: one kernel serves several.
   for (Launch& launch : out.launches)

@@ -19,9 +19,10 @@ enum class Products : std::uint8_t { by_kernels, by_library };
 [[nodiscard]] Result<StepProgram> call_program(const op::CallInfo& call, std::span<const op::Array> inputs,
                                                std::span<const op::Array> results, Products products);
 
-/// The same of a step of a plan. `call` is what it calls, if it is one.
+/// The same of a step of a plan, whose symbols have these sizes. `call` is what it calls, if it is one.
 [[nodiscard]] Result<StepProgram> step_program(const plan::Step& step, const op::CallInfo* call,
                                                std::span<const op::Array> inputs,
-                                               std::span<const op::Array> results, Products products);
+                                               std::span<const op::Array> results,
+                                               std::span<const std::int64_t> sizes, Products products);
 
 }  // namespace tessera::runtime::cuda

@@ -46,8 +46,15 @@ Result<void> Context::read_properties() {
 }
 
 Result<Current> Context::enter() const {
+  CUcontext before = nullptr;
+  TESSERA_CUDA(driver_, cuCtxGetCurrent, &before);
+  if (before == handle_) return Current(nullptr);
+  if (before == nullptr) {
+    TESSERA_CUDA(driver_, cuCtxSetCurrent, handle_);
+    return Current(nullptr);
+  }
   TESSERA_CUDA(driver_, cuCtxPushCurrent, handle_);
-  return Current(driver_);
+  return Current(&driver_);
 }
 
 Result<std::shared_ptr<const Stream>> Stream::create(ContextRef context) {

@@ -13,7 +13,8 @@ namespace tessera::runtime::cuda {
 
 class Context;
 
-/// While it lives, calls of this thread go to a context; what the thread had before comes back after.
+/// While it lives, calls of this thread go to a context; another that the thread had comes back after. A
+/// thread that had none keeps this one, as CUDA's own runtime does it.
 class Current {
  public:
   Current(Current&& other) noexcept : driver_(std::exchange(other.driver_, nullptr)) {}
@@ -22,7 +23,8 @@ class Current {
 
  private:
   friend class Context;
-  explicit Current(const Driver& driver) : driver_(&driver) {}
+  /// Without a driver nothing comes back.
+  explicit Current(const Driver* driver) : driver_(driver) {}
 
   const Driver* driver_;
 };

@@ -136,6 +136,12 @@ Result<void> CudaDevice::run(const op::CallInfo& call, std::span<const op::Array
   return std::move(done).error().note(cat("running '", call.card().name, "' on ", name_));
 }
 
+Result<void> CudaDevice::run_program(const StepProgram& program, std::span<const op::Array> inputs,
+                                     std::span<const op::Array> results) {
+  const Current current = TESSERA_TRY(context_->enter());
+  return SingleCall(*this, inputs, results).run(program);
+}
+
 Result<void> CudaDevice::synchronize() {
   const Current current = TESSERA_TRY(context_->enter());
   return stream_->wait();

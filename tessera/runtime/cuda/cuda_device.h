@@ -26,6 +26,9 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   /// Returns when the call is queued, unless it has indices to check.
   [[nodiscard]] Result<void> run(const op::CallInfo& call, std::span<const op::Array> inputs,
                                  std::span<const op::Array> results) override;
+  /// Queues a program on arrays in the memory of the device.
+  [[nodiscard]] Result<void> run_program(const StepProgram& program, std::span<const op::Array> inputs,
+                                         std::span<const op::Array> results);
   [[nodiscard]] Result<void> synchronize() override;
   [[nodiscard]] const pattern::Target& target() const override { return target_; }
   [[nodiscard]] Result<std::unique_ptr<Executable>> load(plan::PlanRef plan,

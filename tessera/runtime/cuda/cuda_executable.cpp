@@ -1,11 +1,13 @@
 #include "tessera/runtime/cuda/cuda_executable.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "tessera/base/text.h"
 #include "tessera/runtime/cuda/gate.h"
 #include "tessera/runtime/cuda/library_product.h"
 #include "tessera/runtime/cuda/number_value.h"
+#include "tessera/runtime/cuda/region_run.h"
 #include "tessera/runtime/host_access.h"
 
 using namespace tessera;
@@ -39,7 +41,7 @@ CudaExecutable::CudaExecutable(std::shared_ptr<CudaDevice> device, plan::PlanRef
     : device_(std::move(device)),
       plan_(std::move(plan)),
       pool_(std::move(pool)),
-      graph_(device_->context(), std::move(capturing)) {
+      capturing_(std::move(capturing)) {
   // Those who have memory of the host alone give no limits for this one.
   if (pool_ == nullptr || pool_->space() != &device_->memory())
     pool_ = MemoryPool::create({}, device_->memory_space());
@@ -105,6 +107,11 @@ Result<void> CudaExecutable::take_memory(Prepared& to) {
   to.cell_values.assign(plan_->parameters.size(), 0);
   for (const std::int64_t size : to.binding.size_cells)
     to.cell_values.push_back(static_cast<std::uint64_t>(size));
+  const std::size_t own = to.cell_values.size();
+  to.cell_values.resize(own + to.program.number_cells.size(), 0);
+  to.number_cells_of.assign(plan_->parameters.size(), {});
+  for (std::size_t i = 0; i < to.program.number_cells.size(); ++i)
+    to.number_cells_of[to.program.number_cells[i].slot].push_back(static_cast<std::uint32_t>(own + i));
   TESSERA_TRY(take(to.cells, nullptr, to.cell_values.size() * sizeof(std::uint64_t)));
   to.parameters.clear();
   return {};
@@ -130,6 +137,7 @@ Result<void> CudaExecutable::bind_launches(Prepared& to) {
   const auto functions = TESSERA_TRY(device_->modules().get(sources));
   to.launches.clear();
   to.after.clear();
+  to.part_ends.clear();
   to.inputs.assign(plan_->inputs.size(), nullptr);
   to.outputs.assign(to.binding.buffers.size(), nullptr);
   to.of_input.assign(to.inputs.size(), {});
@@ -139,6 +147,7 @@ Result<void> CudaExecutable::bind_launches(Prepared& to) {
   for (const PlanNode& node : to.program.nodes) {
     BoundLaunch launch{.kind = kind_of(node), .grid = node.grid, .block = node.block};
     if (launch.kind == BoundLaunch::Kind::kernel) launch.function = functions[kernels++];
+    launch.waits_itself = launch.kind == BoundLaunch::Kind::kernel && node.source->waits;
     if (launch.kind == BoundLaunch::Kind::product)
       launch.product = TESSERA_TRY(device_->blas()->get(*node.product));
     launch.shared_bytes = node.shared_bytes;
@@ -150,7 +159,13 @@ Result<void> CudaExecutable::bind_launches(Prepared& to) {
       launch.values.push_back(fixed_value(to, argument));
     }
     to.launches.push_back(std::move(launch));
-    to.after.push_back(node.after);
+  }
+  for (const DrivenStep& driven : to.program.driven) to.part_ends.push_back(driven.before);
+  to.part_ends.push_back(static_cast<std::uint32_t>(to.launches.size()));
+  for (std::uint32_t node = 0, part = 0, begin = 0; node < to.launches.size(); ++node) {
+    while (node >= to.part_ends[part]) begin = to.part_ends[part++];
+    to.after.push_back(to.program.nodes[node].after);
+    for (std::uint32_t& before : to.after.back()) before -= begin;
   }
   return {};
 }
@@ -242,6 +257,11 @@ Result<void> CudaExecutable::follow_numbers(const runtime::Launch& launch) {
     if (!is_first && prepared_.parameters[slot] == bits) continue;
     const ir::Dtype dtype = plan_->parameters[slot];
     prepared_.cell_values[slot] = cell_value(bits, dtype);
+    for (const std::uint32_t place : prepared_.number_cells_of[slot]) {
+      const std::size_t own = prepared_.cell_values.size() - prepared_.program.number_cells.size();
+      prepared_.cell_values[place] =
+          argument_value(bits, dtype, prepared_.program.number_cells[place - own].dtype);
+    }
     for (const Use& use : prepared_.of_slot[slot]) {
       const PlanArgument& argument = prepared_.program.nodes[use.node].arguments[use.argument];
       set_value(use, argument_value(bits, dtype, argument.dtype));
@@ -268,25 +288,75 @@ Result<void> CudaExecutable::run(const runtime::Launch& launch) {
   TESSERA_TRY(follow_alignments(launch));
   follow_addresses(launch);
   TESSERA_TRY(follow_numbers(launch));
-  if (prepared_.launches.empty()) return {};
   if (launch.times != nullptr) {
     TESSERA_TRY(run_timed(*launch.times));
   } else {
-    TESSERA_TRY(update_graph());
-    TESSERA_TRY(graph_.launch(device_->stream()));
+    TESSERA_TRY(run_parts());
   }
   return prepared_.program.checks.empty() ? Result<void>() : read_statuses();
 }
 
-/// Launches that are under way keep what they were launched with.
-Result<void> CudaExecutable::update_graph() {
-  if (is_stale_)
-    last_update_ = TESSERA_TRY(graph_.set(prepared_.launches, prepared_.after));
-  else if (!changed_.empty())
-    last_update_ = TESSERA_TRY(graph_.patch(prepared_.launches, changed_));
+Result<void> CudaExecutable::run_parts() {
+  const std::size_t parts = prepared_.part_ends.size();
+  while (graphs_.size() < parts)
+    graphs_.push_back(std::make_unique<ResidentGraph>(device_->context(), capturing_));
+  for (std::size_t part = 0; part < parts; ++part) TESSERA_TRY(update_graph(part));
   is_stale_ = false;
   changed_.clear();
+  for (std::size_t part = 0; part < parts; ++part) {
+    if (part > 0) TESSERA_TRY(run_driven(prepared_.program.driven[part - 1].step));
+    if (prepared_.part_ends[part] > part_begin(part)) TESSERA_TRY(graphs_[part]->launch(device_->stream()));
+  }
   return {};
+}
+
+/// Launches that are under way keep what they were launched with.
+Result<void> CudaExecutable::update_graph(std::size_t part) {
+  const std::uint32_t begin = part_begin(part), count = prepared_.part_ends[part] - begin;
+  if (count == 0 || (!is_stale_ && changed_.empty())) return {};
+  const auto launches = std::span<const BoundLaunch>(prepared_.launches).subspan(begin, count);
+  GraphUpdate update;
+  if (is_stale_) {
+    const auto after = std::span<const std::vector<std::uint32_t>>(prepared_.after).subspan(begin, count);
+    update = TESSERA_TRY(graphs_[part]->set(launches, after));
+  } else {
+    std::vector<std::uint32_t> own;
+    for (const std::uint32_t node : changed_)
+      if (node >= begin && node - begin < count) own.push_back(node - begin);
+    update = TESSERA_TRY(graphs_[part]->patch(launches, own));
+  }
+  last_update_.patched += update.patched;
+  last_update_.new_code += update.new_code;
+  last_update_.recaptured += update.recaptured;
+  last_update_.is_instantiated = last_update_.is_instantiated || update.is_instantiated;
+  return {};
+}
+
+std::byte* CudaExecutable::address_now(plan::ValueId value) const {
+  const Address at = address_of(prepared_.binding, value);
+  if (at.base == Address::Base::input) return prepared_.inputs[at.index];
+  if (at.base == Address::Base::output) return prepared_.outputs[at.index];
+  const std::uint64_t fixed = fixed_value(prepared_, {.kind = PlanArgument::Kind::address, .address = at});
+  return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(fixed));
+}
+
+Result<void> CudaExecutable::run_driven(plan::StepId s) {
+  const plan::Step& step = plan_->steps[s];
+  const auto arrays = [this](const std::vector<plan::ValueId>& values) {
+    std::vector<op::Array> out;
+    for (const plan::ValueId value : values)
+      out.push_back(
+          {plan_->values[value].type.dtype, prepared_.binding.places[value].layout, address_now(value)});
+    return out;
+  };
+  const auto inputs = arrays(step.inputs), results = arrays(step.results);
+  std::vector<double> numbers;
+  for (std::size_t slot = 0; slot < prepared_.parameters.size(); ++slot)
+    numbers.push_back(std::bit_cast<double>(
+        argument_value(prepared_.parameters[slot], plan_->parameters[slot], ir::Dtype::f64)));
+  const RegionLaunch launch{inputs, results, numbers, prepared_.binding.sizes};
+  auto done = run_region(*step.function, launch, *device_, *pool_);
+  return done ? std::move(done) : std::move(done).error().at(step.span.resolve());
 }
 
 /// One by one, with a time between any two steps: what the graph runs side by side does not disturb the
@@ -301,13 +371,25 @@ Result<void> CudaExecutable::run_timed(std::vector<TimedStep>& times) {
   TESSERA_TRY(device_->stream().wait());
   const auto begin = TimedStep::Clock::now();
   TESSERA_TRY(mark());
+  std::size_t driven = 0;
+  const auto drive_before = [&](std::size_t node) -> Result<void> {
+    for (; driven < prepared_.program.driven.size() && prepared_.program.driven[driven].before == node;
+         ++driven) {
+      steps.push_back(prepared_.program.driven[driven].step);
+      TESSERA_TRY(run_driven(steps.back()));
+      TESSERA_TRY(mark());
+    }
+    return {};
+  };
   for (std::size_t i = 0; i < prepared_.launches.size(); ++i) {
+    TESSERA_TRY(drive_before(i));
     const plan::StepId step = prepared_.program.nodes[i].step;
     TESSERA_TRY(queue(*device_->context(), prepared_.launches[i], device_->stream()));
     if (i + 1 < prepared_.launches.size() && prepared_.program.nodes[i + 1].step == step) continue;
     steps.push_back(step);
     TESSERA_TRY(mark());
   }
+  TESSERA_TRY(drive_before(prepared_.launches.size()));
   TESSERA_TRY(device_->stream().wait());
   auto at = begin;
   for (std::size_t i = 0; i < steps.size(); ++i) {

@@ -1,5 +1,5 @@
 // A plan on a GPU: one resident graph. A launch compares addresses and numbers with what the nodes hold, and
-// patches those that hold something else.
+// patches those that hold something else. A region that the host drives stands between two graphs.
 #pragma once
 
 #include <vector>
@@ -39,10 +39,12 @@ class CudaExecutable final : public Executable {
     plan::Running running = plan::Running::side_by_side;
     PlanProgram program;
     std::vector<BoundLaunch> launches;              ///< by node
-    std::vector<std::vector<std::uint32_t>> after;  ///< by node
+    std::vector<std::vector<std::uint32_t>> after;  ///< by node; nodes count from the first of their part
+    std::vector<std::uint32_t> part_ends;           ///< nodes before the end of each part, which is a graph
     std::vector<std::vector<Use>> of_input, of_output, of_slot;
     Ref<Buffer> block, scratch, status, cells;
-    std::vector<std::uint64_t> cell_values;  ///< parameters first, then sizes
+    std::vector<std::uint64_t> cell_values;  ///< parameters first, then sizes, then numbers of kernels
+    std::vector<std::vector<std::uint32_t>> number_cells_of;  ///< by slot: places in `cell_values`
     // What the launches hold now.
     std::vector<std::byte*> inputs, outputs;
     std::vector<std::uint64_t> parameters;
@@ -61,7 +63,13 @@ class CudaExecutable final : public Executable {
   [[nodiscard]] Result<void> follow_numbers(const runtime::Launch& launch);
   void set_value(Use use, std::uint64_t value);
   [[nodiscard]] Result<void> upload_cells();
-  [[nodiscard]] Result<void> update_graph();
+  [[nodiscard]] Result<void> run_parts();
+  [[nodiscard]] Result<void> update_graph(std::size_t part);
+  [[nodiscard]] Result<void> run_driven(plan::StepId step);
+  [[nodiscard]] std::byte* address_now(plan::ValueId value) const;
+  [[nodiscard]] std::uint32_t part_begin(std::size_t part) const {
+    return part == 0 ? 0 : prepared_.part_ends[part - 1];
+  }
   [[nodiscard]] Result<void> run_timed(std::vector<TimedStep>& times);
   [[nodiscard]] Result<void> read_statuses();
 
@@ -70,9 +78,10 @@ class CudaExecutable final : public Executable {
   std::shared_ptr<MemoryPool> pool_;
   std::vector<Ref<Buffer>> constants_;  ///< on the device; made with the first sizes
   Prepared prepared_;
-  ResidentGraph graph_;
-  bool is_stale_ = true;                ///< the graph is of other sizes, or not there
-  std::vector<std::uint32_t> changed_;  ///< nodes whose launches are not what the graph holds
+  std::shared_ptr<const Stream> capturing_;
+  std::vector<std::unique_ptr<ResidentGraph>> graphs_;  ///< by part
+  bool is_stale_ = true;                                ///< the graphs are of other sizes, or not there
+  std::vector<std::uint32_t> changed_;                  ///< nodes whose launches are not what the graphs hold
   GraphUpdate last_update_;
 };
 

@@ -70,6 +70,29 @@ class PlanMaker {
     return finish(std::move(step), {type});
   }
 
+  /// x, to which it is added `count` times.
+  ValueId repeated_sum(ValueId count, ValueId x) {
+    const op::ValueType type = plan_->values[x].type, number{Dtype::i64, {}};
+    op::IrBuilder builder;
+    static_cast<void>(builder.parameter("i", number));
+    const op::Value sum = builder.parameter("sum", type), captured = builder.parameter("x", type);
+    const op::Value next[] = {builder.call("add", {sum, captured})};
+    const auto region = Ref<ir::ForRegion>(new ir::ForRegion);
+    auto* to = const_cast<ir::ForRegion*>(region.get());
+    const auto k = ir::variable("k", op::ir_type(number)), start = ir::variable("x", op::ir_type(type));
+    const auto target = ir::variable("y", op::ir_type(type));
+    to->count = k;
+    to->inits = {start};
+    to->captures = {start};
+    to->body = value_or_throw(builder.function("body", next));
+    ir::FunctionParts parts{.name = "for", .params = {k, start}};
+    parts.body = {ir::assign({target}, region)};
+    parts.results = {target};
+    plan::Step step{.kind = plan::StepKind::function, .function = ir::function(std::move(parts))};
+    step.inputs = {count, x};
+    return finish(std::move(step), {type});
+  }
+
   plan::PlanRef finish(std::vector<ValueId> outputs) {
     plan_->outputs = std::move(outputs);
     return plan_;
@@ -224,6 +247,22 @@ TEST_P(CudaPlans, PatchOnlyWhatChanged) {
   EXPECT_FALSE(plan.executable().last_update().is_instantiated);
 }
 
+TEST_P(CudaPlans, ReadManyNumbersFromMemory) {
+  PlanMaker make;
+  const ValueId x = make.input({make.n()});
+  for (int i = 0; i < 20; ++i) static_cast<void>(make.parameter());
+  ValueId y = x;
+  for (std::uint32_t i = 0; i < 20; ++i) y = make.scaled_sum(y, x, i);
+  PlanOnDevice plan(*device_, make.finish({y}));
+  std::vector<std::uint64_t> parameters(20, bits(0.5));
+  ASSERT_NO_FATAL_FAILURE(plan.run(33, {numbers({33}, 1.0f, 1.0f)}, parameters));
+  for (int i = 0; i < 3; ++i) {
+    for (std::uint64_t& parameter : parameters) parameter = bits(i);
+    ASSERT_NO_FATAL_FAILURE(plan.run(33, {numbers({33}, 1.0f, 1.0f)}, parameters));
+    EXPECT_EQ(plan.executable().last_update(), GraphUpdate()) << "no node holds a number";
+  }
+}
+
 TEST_P(CudaPlans, FollowSizesWithoutANewGraph) {
   PlanOnDevice plan(*device_, two_branches());
   for (const std::int64_t n : {4, 1, 300, 4}) {
@@ -272,6 +311,17 @@ TEST_P(CudaPlans, HaveConstantsViewsAndNumbersAsArrays) {
   const ValueId sum = make.call("add", {x, c}), product = make.call("mul", {sum, p});
   PlanOnDevice plan(*device_, make.finish({flat, product, turned}));
   for (int i = 0; i < 3; ++i) ASSERT_NO_FATAL_FAILURE(plan.run(5, {numbers({5, 4}, 1.0f)}, {bits(i + 0.5)}));
+}
+
+TEST_P(CudaPlans, Trap_G19_RunRegionsBetweenTheirSteps) {
+  PlanMaker make;
+  const ValueId k = make.input({}, Dtype::i64), x = make.input({make.n()});
+  const ValueId before = make.call("neg", {x}), sum = make.repeated_sum(k, before);
+  PlanOnDevice plan(*device_, make.finish({make.call("add", {sum, x}), sum}));
+  for (const std::int64_t count : {3, 0, 7}) {
+    const auto times = HostTensor::of<std::int64_t>(Dtype::i64, {}, std::vector<std::int64_t>{count});
+    ASSERT_NO_FATAL_FAILURE(plan.run(5, {times, numbers({5}, 1.0f)}));
+  }
 }
 
 TEST_P(CudaPlans, ReportIndicesThatAreOutside) {

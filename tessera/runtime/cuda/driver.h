@@ -21,6 +21,8 @@
   X(cuDeviceTotalMem)                   \
   X(cuDevicePrimaryCtxRetain)           \
   X(cuDevicePrimaryCtxRelease)          \
+  X(cuCtxGetCurrent)                    \
+  X(cuCtxSetCurrent)                    \
   X(cuCtxPushCurrent)                   \
   X(cuCtxPopCurrent)                    \
   X(cuCtxSynchronize)                   \

@@ -206,11 +206,13 @@ class ProductProgram {
 
 }  // namespace
 
-bool tessera::runtime::cuda::may_be_product(const op::Card& card) { return card.name == "matmul"; }
+bool tessera::runtime::cuda::may_be_product(const op::Card& card) {
+  return card.name == "matmul" || (card.traits.composite && card.traits.costly);
+}
 
 std::optional<StepProgram> tessera::runtime::cuda::library_product(const op::CallInfo& call,
                                                                    std::span<const op::Array> inputs,
                                                                    std::span<const op::Array> results) {
-  if (!may_be_product(call.card()) || !ir::is_float(results[0].dtype)) return std::nullopt;
+  if (call.card().name != "matmul" || !ir::is_float(results[0].dtype)) return std::nullopt;
   return ProductProgram(inputs, results).run();
 }

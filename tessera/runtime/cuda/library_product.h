@@ -9,7 +9,7 @@
 
 namespace tessera::runtime::cuda {
 
-/// Whether calls of the op may be products of a library: opening one takes time.
+/// Whether a call of the op, or its parts, may be products of a library: opening one takes time.
 [[nodiscard]] bool may_be_product(const op::Card& card);
 
 /// The program of a `matmul` of floats, by products and by copies of operands that do not lie as a library

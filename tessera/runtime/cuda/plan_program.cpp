@@ -1,9 +1,13 @@
 #include "tessera/runtime/cuda/plan_program.h"
 
 #include <algorithm>
+#include <map>
 
 #include "tessera/base/text.h"
 #include "tessera/runtime/cuda/call_program.h"
+#include "tessera/runtime/cuda/loop_source.h"
+#include "tessera/runtime/cuda/region_forms.h"
+#include "tessera/runtime/cuda/stored_numbers.h"
 
 using namespace tessera;
 using namespace tessera::runtime::cuda;
@@ -56,20 +60,7 @@ class Writer {
   }
 
   [[nodiscard]] Address address_of(plan::ValueId value) const {
-    const plan::Place& place = binding_.places[value];
-    switch (place.where) {
-      case Where::input:
-        return {Address::Base::input, place.index, 0};
-      case Where::output:
-        return {Address::Base::output, place.index, 0};
-      case Where::constant:
-        return {Address::Base::constant, place.index, 0};
-      case Where::cell:
-        return {Address::Base::cell, 0, std::int64_t{place.index} * 8};
-      case Where::scratch:
-        break;
-    }
-    return {Address::Base::block, 0, place.byte};
+    return runtime::cuda::address_of(binding_, value);
   }
 
   /// The value with an address that has the right alignment and overlaps what the real one does.
@@ -87,9 +78,18 @@ class Writer {
     std::vector<op::Array> inputs, results;
     for (const plan::ValueId value : step.inputs) inputs.push_back(array_of(value));
     for (const plan::ValueId value : step.results) results.push_back(array_of(value));
-    if (step.kind != plan::StepKind::call) return step_program(step, nullptr, inputs, results, products_);
+    if (step.kind != plan::StepKind::call)
+      return step_program(step, nullptr, inputs, results, binding_.sizes, products_);
     const op::CallInfo call(*step.card, binding_.input_types[s], binding_.attributes[s]);
-    return step_program(step, &call, inputs, results, products_);
+    return step_program(step, &call, inputs, results, binding_.sizes, products_);
+  }
+
+  /// A region that is one kernel: a loop of one block.
+  Result<StepProgram> loop_of(StepId s) const {
+    std::vector<op::Array> inputs, results;
+    for (const plan::ValueId value : plan_.steps[s].inputs) inputs.push_back(array_of(value));
+    for (const plan::ValueId value : plan_.steps[s].results) results.push_back(array_of(value));
+    return loop_program(*plan_.steps[s].function, inputs, results);
   }
 
   Result<void> add_step(StepId s, const std::vector<StepId>& waits, std::vector<std::int64_t>& scratch) {
@@ -97,7 +97,14 @@ class Writer {
     for (const StepId wait : waits) before.insert(before.end(), last_of_[wait].begin(), last_of_[wait].end());
     sort_unique(before);
     StepProgram program;
-    if (!binding_.is_view[s]) program = TESSERA_TRY(program_of(s));
+    const plan::Step& step = plan_.steps[s];
+    if (step.kind == plan::StepKind::function && has_regions(*step.function)) {
+      auto loop = loop_of(s);
+      if (!loop) return drive(s);
+      program = *std::move(loop);
+    } else if (!binding_.is_view[s]) {
+      program = TESSERA_TRY(program_of(s));
+    }
     for (const Launch& launch : program.launches) {
       if (is_empty(launch)) continue;
       add_launch(s, launch, std::move(before));
@@ -114,6 +121,15 @@ class Writer {
     return {};
   }
 
+  /// What follows is queued after all that went before: no edge leads over it.
+  Result<void> drive(StepId s) {
+    out_.driven.push_back({s, static_cast<std::uint32_t>(out_.nodes.size())});
+    for (const plan::ValueId value : plan_.steps[s].inputs)
+      if (binding_.places[value].where == Where::cell) out_.reads_cells = true;
+    for (auto& last : last_of_) last.clear();
+    return {};
+  }
+
   void add_launch(StepId s, const Launch& launch, std::vector<std::uint32_t> after) {
     PlanNode node{.step = s, .kind = launch.kind, .source = launch.source};
     node.product = launch.product;
@@ -122,11 +138,40 @@ class Writer {
     node.shared_bytes = launch.shared_bytes;
     node.bytes = launch.bytes;
     node.after = std::move(after);
-    for (const Argument& argument : launch.arguments) node.arguments.push_back(bound(s, argument));
+    if (const SourceRef stored = stored_numbers(launch)) {
+      node.source = stored;
+      for (const Argument& argument : launch.arguments)
+        node.arguments.push_back(argument.kind == Argument::Kind::number ? stored_number(argument)
+                                                                         : bound(s, argument));
+    } else {
+      for (const Argument& argument : launch.arguments) node.arguments.push_back(bound(s, argument));
+    }
     const bool has_target = launch.kind == Launch::Kind::clear || launch.kind == Launch::Kind::copy;
     if (has_target) node.arguments.push_back(bound(s, launch.to));
     if (launch.kind == Launch::Kind::copy) node.arguments.push_back(bound(s, launch.from));
     out_.nodes.push_back(std::move(node));
+  }
+
+  /// The source that reads its numbers from memory, if there are many in the plan and some here.
+  SourceRef stored_numbers(const Launch& launch) {
+    const auto is_number = [](const Argument& argument) { return argument.kind == Argument::Kind::number; };
+    if (launch.kind != Launch::Kind::kernel || plan_.parameters.size() <= most_patched_numbers ||
+        std::none_of(launch.arguments.begin(), launch.arguments.end(), is_number))
+      return nullptr;
+    return source_with_stored_numbers(launch);
+  }
+
+  PlanArgument stored_number(const Argument& argument) {
+    const NumberCell cell{argument.slot, argument.dtype};
+    std::uint32_t& known = number_cell_of_[{cell.slot, cell.dtype}];
+    if (known == 0) {
+      out_.number_cells.push_back(cell);
+      known = static_cast<std::uint32_t>(out_.number_cells.size());
+    }
+    out_.reads_cells = true;
+    const std::size_t place = plan_.parameters.size() + binding_.size_cells.size() + known - 1;
+    return {.kind = PlanArgument::Kind::address,
+            .address = {Address::Base::cell, 0, static_cast<std::int64_t>(place * 8)}};
   }
 
   PlanArgument bound(StepId s, const Argument& argument) {
@@ -186,6 +231,7 @@ class Writer {
   const plan::Binding& binding_;
   plan::Running running_;
   Products products_;
+  std::map<std::pair<std::uint32_t, ir::Dtype>, std::uint32_t> number_cell_of_;  ///< 1 + its place
   std::vector<std::vector<std::uint32_t>> last_of_;  ///< by step: what must be done for it to be done
   PlanProgram out_;
 };
@@ -217,6 +263,23 @@ std::string_view word_for(const PlanNode& node) {
 }
 
 }  // namespace
+
+Address tessera::runtime::cuda::address_of(const plan::Binding& binding, plan::ValueId value) {
+  const plan::Place& place = binding.places[value];
+  switch (place.where) {
+    case Where::input:
+      return {Address::Base::input, place.index, 0};
+    case Where::output:
+      return {Address::Base::output, place.index, 0};
+    case Where::constant:
+      return {Address::Base::constant, place.index, 0};
+    case Where::cell:
+      return {Address::Base::cell, 0, std::int64_t{place.index} * 8};
+    case Where::scratch:
+      break;
+  }
+  return {Address::Base::block, 0, place.byte};
+}
 
 Result<PlanProgram> tessera::runtime::cuda::plan_program(const plan::Plan& plan, const plan::Binding& binding,
                                                          plan::Running running,

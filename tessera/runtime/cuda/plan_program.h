@@ -21,7 +21,7 @@ struct Address {
     block,     ///< the plan's memory for what it computes
     scratch,   ///< the memory of its steps
     constant,  ///< `index`
-    cell,      ///< the numbers that are read as arrays
+    cell,      ///< the numbers that are read from memory
     status,    ///< what its steps find wrong
   };
 
@@ -63,20 +63,43 @@ struct PlanCheck {
   IndexCheck check;
 };
 
+/// A number as kernels read it from memory.
+struct NumberCell {
+  std::uint32_t slot = 0;
+  ir::Dtype dtype = ir::Dtype::f32;
+
+  bool operator==(const NumberCell&) const = default;
+};
+
+/// A step that the host drives: everything listed before it is done before it, and what follows after.
+struct DrivenStep {
+  plan::StepId step = 0;
+  std::uint32_t before = 0;  ///< the first node that comes after it
+};
+
 struct PlanProgram {
-  std::vector<PlanNode> nodes;  ///< in an order in which they can run
+  std::vector<PlanNode> nodes;     ///< in an order in which they can run
+  std::vector<DrivenStep> driven;  ///< regions, in their order
   std::uint64_t scratch_bytes = 0;
   std::vector<PlanCheck> checks;  ///< one per Status, side by side
   /// The bits below 16 of the addresses of inputs, then outputs, that the sources rely on.
   std::vector<std::uint8_t> alignments;
   bool reads_cells = false;
+  std::vector<NumberCell> number_cells;  ///< behind the cells of the binding
 };
+
+/// More numbers than this are read from memory: patching the nodes that hold them would take longer than one
+/// copy.
+inline constexpr std::size_t most_patched_numbers = 8;
 
 /// The program of a plan whose values lie where `binding` says, for inputs and outputs of these alignments.
 /// An error names the op and its line.
 [[nodiscard]] Result<PlanProgram> plan_program(const plan::Plan& plan, const plan::Binding& binding,
                                                plan::Running running,
                                                std::span<const std::uint8_t> alignments, Products products);
+
+/// Where a value of the plan lies.
+[[nodiscard]] Address address_of(const plan::Binding& binding, plan::ValueId value);
 
 /// One line per node.
 [[nodiscard]] std::string to_text(const PlanProgram& program);

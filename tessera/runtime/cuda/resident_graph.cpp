@@ -11,6 +11,9 @@ using namespace tessera::runtime::cuda;
 
 namespace {
 
+/// The compute capability from which on kernels can wait for others themselves.
+constexpr int first_with_early_starts = 90;
+
 /// A graph that is given back unless it is taken.
 class HeldGraph {
  public:
@@ -46,10 +49,26 @@ void ResidentGraph::drop() {
 
 bool ResidentGraph::fits(std::span<const BoundLaunch> launches,
                          std::span<const std::vector<std::uint32_t>> after) const {
-  const auto same_kind = [](const BoundLaunch& a, const BoundLaunch& b) { return a.kind == b.kind; };
+  const auto same_kind = [](const BoundLaunch& a, const BoundLaunch& b) {
+    return a.kind == b.kind && a.waits_itself == b.waits_itself;
+  };
   return executable_ != nullptr &&
          std::equal(launches.begin(), launches.end(), held_.begin(), held_.end(), same_kind) &&
          std::equal(after.begin(), after.end(), after_.begin(), after_.end());
+}
+
+/// Between two kernels of which the second waits itself: it is started as soon as all of the first has begun.
+bool ResidentGraph::starts_early(std::span<const BoundLaunch> launches, std::size_t i) const {
+  return context_->sm() >= first_with_early_starts && launches[i].waits_itself && after_[i].size() == 1 &&
+         launches[after_[i][0]].kind == BoundLaunch::Kind::kernel;
+}
+
+Result<void> ResidentGraph::add_early_edge(CUgraph graph, CUgraphNode from, CUgraphNode to) const {
+  CUgraphEdgeData edge = {};
+  edge.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+  edge.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+  TESSERA_CUDA(context_->driver(), cuGraphAddDependencies, graph, &from, &to, &edge, 1);
+  return {};
 }
 
 Result<void> ResidentGraph::instantiate(std::span<const BoundLaunch> launches) {
@@ -59,9 +78,12 @@ Result<void> ResidentGraph::instantiate(std::span<const BoundLaunch> launches) {
   std::vector<CUgraphNode> nodes, before;
   for (std::size_t i = 0; i < launches.size(); ++i) {
     before.clear();
-    for (const std::uint32_t node : after_[i]) before.push_back(nodes[node]);
+    const bool is_early = starts_early(launches, i);
+    if (!is_early)
+      for (const std::uint32_t node : after_[i]) before.push_back(nodes[node]);
     auto node = add_node(*context_, *capturing_, graph.handle, before, launches[i]);
     if (!node) return std::move(node).error().note(cat("adding node ", i, " of the graph"));
+    if (is_early) TESSERA_TRY(add_early_edge(graph.handle, nodes[after_[i][0]], *node));
     nodes.push_back(*node);
   }
   CUgraphExec executable = nullptr;

@@ -48,6 +48,8 @@ class ResidentGraph {
  private:
   [[nodiscard]] bool fits(std::span<const BoundLaunch> launches,
                           std::span<const std::vector<std::uint32_t>> after) const;
+  [[nodiscard]] bool starts_early(std::span<const BoundLaunch> launches, std::size_t i) const;
+  [[nodiscard]] Result<void> add_early_edge(CUgraph graph, CUgraphNode from, CUgraphNode to) const;
   [[nodiscard]] Result<void> instantiate(std::span<const BoundLaunch> launches);
   void drop();
 

@@ -245,6 +245,8 @@ void add_device_functions(Driver& d) {
     return *out = reinterpret_cast<CUcontext>(&all()), CUDA_SUCCESS;
   };
   d.cuDevicePrimaryCtxRelease = [](CUdevice) { return CUDA_SUCCESS; };
+  d.cuCtxGetCurrent = [](CUcontext* out) { return *out = nullptr, CUDA_SUCCESS; };
+  d.cuCtxSetCurrent = [](CUcontext) { return CUDA_SUCCESS; };
   d.cuCtxPushCurrent = [](CUcontext) { return CUDA_SUCCESS; };
   d.cuCtxPopCurrent = [](CUcontext*) { return CUDA_SUCCESS; };
   d.cuCtxSynchronize = [] { return CUDA_SUCCESS; };
@@ -359,6 +361,19 @@ void add_graph_functions(Driver& d) {
   d.cuGraphAddMemsetNode = [](CUgraphNode* out, CUgraph graph, const CUgraphNode* after, std::size_t count,
                               const CUDA_MEMSET_NODE_PARAMS* params,
                               CUcontext) { return add(out, graph, after, count, clear_node(*params)); };
+  d.cuGraphAddDependencies = [](CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                const CUgraphEdgeData* edges, std::size_t count) {
+    auto& of = *as<EmulatedGraph>(graph);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t first = *as<std::size_t>(from[i]), second = *as<std::size_t>(to[i]);
+      const bool are_kernels = of.nodes[first].kind == EmulatedNode::Kind::kernel &&
+                               of.nodes[second].kind == EmulatedNode::Kind::kernel;
+      if (edges[i].type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC && !are_kernels)
+        return CUDA_ERROR_INVALID_VALUE;
+      of.nodes[second].after.push_back(first);
+    }
+    return CUDA_SUCCESS;
+  };
   d.cuGraphAddEmptyNode = [](CUgraphNode* out, CUgraph graph, const CUgraphNode* after, std::size_t count) {
     return add(out, graph, after, count, {});
   };

@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "tessera/base/text.h"
+#include "tessera/op/wide.h"
 
 using namespace tessera;
 using namespace tessera::runtime::cuda;
@@ -100,6 +101,28 @@ std::uint64_t number_bits(double value, ir::Dtype dtype) {
     std::memcpy(&out, &single, 4);
   }
   return out;
+}
+
+/// Element (i, j) of matrix `n`, counted from the first.
+std::int64_t element_of(const Product::Operand& operand, std::int64_t n, std::int64_t i, std::int64_t j) {
+  return n * operand.batch + (operand.is_transposed ? j * operand.leading + i : i * operand.leading + j);
+}
+
+/// What a library does.
+void run_product(const Product& p, const std::byte* a, const std::byte* b, std::byte* c) {
+  const auto load = op::loader<double>(p.dtype);
+  for (std::int64_t n = 0; n < p.batch; ++n)
+    for (std::int64_t i = 0; i < p.rows; ++i)
+      for (std::int64_t j = 0; j < p.columns; ++j) {
+        double sum = 0;
+        for (std::int64_t k = 0; k < p.depth; ++k) {
+          double x = 0, y = 0;
+          load(a, element_of(p.a, n, i, k), 1, 1, &x);
+          load(b, element_of(p.b, n, k, j), 1, 1, &y);
+          sum += x * y;
+        }
+        op::storer<double>(p.dtype)(c, element_of(p.c, n, i, j), 1, 1, &sum);
+      }
 }
 
 op::Array byte_array(std::vector<std::byte>& bytes) {
@@ -196,7 +219,9 @@ Result<void> Emulator::run(const StepProgram& program, std::span<const op::Array
         std::memcpy(run.address(step.to), run.address(step.from), static_cast<std::size_t>(step.bytes));
         break;
       case Launch::Kind::product:
-        return Error(ErrorCode::unsupported, "the emulator has no library for matrix products");
+        run_product(*step.product, run.address(step.arguments[0].memory),
+                    run.address(step.arguments[1].memory), run.address(step.arguments[2].memory));
+        break;
     }
   for (const GuardedArray& scratch : run.scratch) TESSERA_TRY(scratch.check());
   for (std::size_t i = 0; i < run.statuses.size(); ++i)

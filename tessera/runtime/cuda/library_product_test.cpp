@@ -1,0 +1,126 @@
+#include "tessera/runtime/cuda/library_product.h"
+
+#include <gtest/gtest.h>
+
+#include "tessera/op/catalogue.h"
+#include "tessera/op/reference.h"
+#include "tessera/op/wide.h"
+#include "tessera/runtime/cuda/emulator/emulator.h"
+
+using namespace tessera;
+using namespace tessera::runtime::cuda;
+using op::Dtype;
+using op::Extents;
+using op::HostTensor;
+
+namespace {
+
+HostTensor small_numbers(Dtype dtype, const Extents& shape, int seed) {
+  HostTensor out = value_or_throw(HostTensor::allocate(dtype, shape));
+  for (std::int64_t i = 0; i < out.size(); ++i) {
+    const double value = static_cast<double>((i * 7 + seed) % 5) - 2;
+    op::storer<double>(dtype)(out.array().data, i, 1, 1, &value);
+  }
+  return out;
+}
+
+/// The elements of `shape` with its axes in memory in another order: axis order[0] is the slowest. The axes
+/// in `backwards` run from their end.
+op::Array ordered(const HostTensor& memory, const Extents& shape, const std::vector<std::size_t>& order,
+                  const std::vector<std::size_t>& backwards = {}) {
+  op::Layout layout{shape, Extents(shape.size(), 0), 0};
+  std::int64_t stride = 1;
+  for (std::size_t i = order.size(); i-- > 0; stride *= shape[order[i]]) layout.strides[order[i]] = stride;
+  for (const std::size_t axis : backwards) {
+    layout.offset += (shape[axis] - 1) * layout.strides[axis];
+    layout.strides[axis] = -layout.strides[axis];
+  }
+  return {memory.dtype(), layout, memory.array().data};
+}
+
+/// How many products and how many launches the program has; its result is what the reference says.
+std::pair<std::size_t, std::size_t> check(const op::Array& a, const op::Array& b) {
+  const op::Card& card = *op::find_card("matmul");
+  const op::Attributes attributes = value_or_throw(op::complete_attributes(card, {}));
+  op::ValueTypes types;
+  for (const op::Array* array : {&a, &b})
+    types.push_back({array->dtype, ir::shape_of(std::span<const std::int64_t>(array->shape()))});
+  const op::CallInfo call(card, types, attributes);
+  const auto type = value_or_throw(op::infer(card, types, attributes))[0];
+  const HostTensor expected = value_or_throw(HostTensor::allocate(type.dtype, op::extents_of(type.shape)));
+  const HostTensor got = value_or_throw(HostTensor::allocate(type.dtype, op::extents_of(type.shape)));
+  const op::Array inputs[] = {a, b};
+  value_or_throw(op::run_reference(call, inputs, {&expected.array(), 1}));
+  const auto program = library_product(call, inputs, {&got.array(), 1});
+  EXPECT_TRUE(program.has_value());
+  if (!program) return {0, 0};
+  Emulator emulator;
+  value_or_throw(emulator.compile({&*program, 1}));
+  value_or_throw(emulator.run(*program, inputs, {&got.array(), 1}));
+  EXPECT_EQ(std::memcmp(got.array().data, expected.array().data, got.byte_size()), 0) << to_text(*program);
+  std::size_t products = 0;
+  for (const Launch& launch : program->launches) products += launch.kind == Launch::Kind::product;
+  return {products, program->launches.size()};
+}
+
+using Counts = std::pair<std::size_t, std::size_t>;
+
+}  // namespace
+
+TEST(LibraryProduct, ReadsMatricesAsTheyLie) {
+  for (const Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16}) {
+    const auto a = small_numbers(dtype, {3, 5}, 1), b = small_numbers(dtype, {5, 4}, 2);
+    for (const auto& left : {ordered(a, {3, 5}, {0, 1}), ordered(a, {3, 5}, {1, 0})})
+      for (const auto& right : {ordered(b, {5, 4}, {0, 1}), ordered(b, {5, 4}, {1, 0})})
+        EXPECT_EQ(check(left, right), Counts(1, 1));
+  }
+}
+
+TEST(LibraryProduct, TakesVectorsAndSingleRows) {
+  const auto m = small_numbers(Dtype::f32, {5, 4}, 1), v = small_numbers(Dtype::f32, {5}, 2);
+  const auto w = small_numbers(Dtype::f32, {4}, 3);
+  EXPECT_EQ(check(v.array(), m.array()), Counts(1, 1));
+  EXPECT_EQ(check(m.array(), w.array()), Counts(1, 1));
+  EXPECT_EQ(check(v.array(), v.array()), Counts(1, 1));
+  EXPECT_EQ(check(ordered(m, {1, 20}, {0, 1}), ordered(m, {20, 1}, {1, 0})), Counts(1, 1));
+  EXPECT_EQ(check(ordered(m, {20, 1}, {0, 1}), ordered(m, {1, 20}, {1, 0})), Counts(1, 1));
+}
+
+TEST(LibraryProduct, JoinsBatches) {
+  const auto a = small_numbers(Dtype::f32, {2, 3, 4, 5}, 1), b = small_numbers(Dtype::f32, {2, 3, 5, 4}, 2);
+  EXPECT_EQ(check(a.array(), b.array()), Counts(1, 1));
+  const auto shared = small_numbers(Dtype::f32, {5, 4}, 3);
+  EXPECT_EQ(check(a.array(), shared.array()), Counts(1, 1)) << "the batch becomes rows";
+  const auto first = small_numbers(Dtype::f32, {4, 5}, 3);
+  EXPECT_EQ(check(first.array(), b.array()), Counts(1, 1));
+  // [2, 1] by [3]: a batch in which neither side follows the other.
+  EXPECT_EQ(check(ordered(a, {2, 1, 12, 5}, {0, 1, 2, 3}), ordered(b, {6, 5, 4}, {0, 1, 2})), Counts(2, 2));
+  EXPECT_EQ(check(ordered(a, {2, 3, 4, 5}, {1, 0, 2, 3}), b.array()), Counts(2, 2));
+}
+
+TEST(LibraryProduct, CopiesWhatNoLibraryReads) {
+  const auto a = small_numbers(Dtype::f32, {6, 5}, 1), b = small_numbers(Dtype::f32, {5, 4}, 2);
+  EXPECT_EQ(check(ordered(a, {6, 5}, {0, 1}, {1}), b.array()), Counts(1, 2));
+  op::Array broadcast = b.array();
+  broadcast.layout.strides = {0, 1};
+  EXPECT_EQ(check(a.array(), broadcast), Counts(1, 2));
+  const auto batched = small_numbers(Dtype::f32, {3, 2, 5}, 1);
+  EXPECT_EQ(check(ordered(batched, {3, 2, 5}, {0, 1, 2}, {0}), ordered(b, {1, 5, 4}, {0, 1, 2})),
+            Counts(1, 2));
+}
+
+TEST(LibraryProduct, OfNothingIsZeroOrNothing) {
+  const auto none = small_numbers(Dtype::f32, {3, 0}, 1), other = small_numbers(Dtype::f32, {0, 4}, 1);
+  EXPECT_EQ(check(none.array(), other.array()), Counts(0, 1));
+  const auto wide = small_numbers(Dtype::f32, {4, 0}, 1), a = small_numbers(Dtype::f32, {3, 4}, 1);
+  EXPECT_EQ(check(a.array(), wide.array()), Counts(0, 0));
+}
+
+TEST(LibraryProduct, LeavesIntegersToOthers) {
+  const auto a = small_numbers(Dtype::i32, {3, 3}, 1);
+  const op::Card& card = *op::find_card("matmul");
+  const op::Attributes attributes = value_or_throw(op::complete_attributes(card, {}));
+  const op::ValueTypes types(2, {Dtype::i32, {3, 3}});
+  const op::Array inputs[] = {a.array(), a.array()};
+  EXPECT_FALSE(library_product(op::CallInfo(card, types, attributes), inputs, {&a.array(), 1}));
+}
