@@ -80,14 +80,11 @@ class RegionWriter {
   std::unordered_map<const ir::Dense*, Ref<ir::Var>> constants_;
 };
 
-/// Code for one kernel takes time to generate; chains that are longer gain nothing by being one, and their
-/// pieces are often equal.
-constexpr std::ptrdiff_t most_in_a_kernel = 256;
-
 /// Makes parts out of statements of a function.
 class PartBuilder {
  public:
-  explicit PartBuilder(const ir::Function& function) : function_(function) {
+  PartBuilder(const ir::Function& function, std::size_t most_in_kernel)
+      : function_(function), most_in_kernel_(static_cast<std::ptrdiff_t>(most_in_kernel)) {
     for (std::uint32_t i = 0; i < function.body.size(); ++i) {
       if (!ir::is<ir::Call>(*function.body[i]->value)) add_needed(*function.body[i]->value);
       for (const ir::ExprRef& argument : arguments(i))
@@ -100,7 +97,7 @@ class PartBuilder {
   /// The statements as one kernel, or as few as can be.
   void add(const std::vector<std::uint32_t>& statements, std::vector<TiledPart>& out) const {
     for (auto begin = statements.begin(); begin != statements.end();) {
-      auto end = begin + std::min(statements.end() - begin, most_in_a_kernel);
+      auto end = begin + std::min(statements.end() - begin, most_in_kernel_);
       TiledPart part = kernel_of({begin, end});
       // A beginning of the region can go first: nothing in it waits for the rest.
       while (part.kernel == nullptr && end - begin > 1) {
@@ -205,6 +202,7 @@ class PartBuilder {
   }
 
   const ir::Function& function_;
+  const std::ptrdiff_t most_in_kernel_;
   std::unordered_map<const ir::Var*, std::vector<std::uint32_t>> readers_;  ///< calls alone
   std::unordered_set<const ir::Var*> is_needed_;  ///< as results, or by regions, which are in no tile
 };
@@ -233,7 +231,7 @@ Result<TiledFunction> compiler::tile(const ir::Function& function, const pattern
   const pattern::Tiling tiling = TESSERA_TRY(pattern::tile(graph, priced, {.budget = options.budget}));
   TiledFunction out{
       .cost = tiling.cost, .bound = tiling.bound, .is_optimal = tiling.optimal, .gaps = tiling.gaps};
-  const PartBuilder builder(function);
+  const PartBuilder builder(function, target.most_ops_in_kernel);
   for (const pattern::TilingStep& step : tiling.order) {
     if (step.kind == pattern::TilingStep::Kind::node) {
       builder.add({step.index}, out.parts);

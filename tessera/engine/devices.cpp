@@ -68,8 +68,9 @@ Result<std::shared_ptr<runtime::Device>> find_gpu(int number) {
   static auto* opened = new Opened;  // never destroyed, as all devices
   const std::lock_guard lock(opened->mutex);
   if (const auto found = opened->devices.find(number); found != opened->devices.end()) return found->second;
-  auto device = TESSERA_TRY(runtime::cuda::open_device(
-      number, {.target = {.name = "cuda", .sources = {compiler::fused_regions()}}}));
+  // A launch costs more than a long kernel takes to compile.
+  pattern::Target target{.name = "cuda", .sources = {compiler::fused_regions()}, .most_ops_in_kernel = 4096};
+  auto device = TESSERA_TRY(runtime::cuda::open_device(number, {.target = std::move(target)}));
   opened->devices.emplace(number, device);
   return device;
 }

@@ -73,23 +73,28 @@ class Writer {
             placeholder(at.base, at.index, byte)};
   }
 
+  [[nodiscard]] std::vector<op::Array> arrays_of(const std::vector<plan::ValueId>& values) const {
+    std::vector<op::Array> out;
+    for (const plan::ValueId value : values) out.push_back(array_of(value));
+    return out;
+  }
+
+  /// A region that is a loop with a small state, as one kernel. Numbers in cells are for the host to read.
+  Result<StepProgram> loop_of(StepId s) const {
+    const plan::Step& step = plan_.steps[s];
+    for (const plan::ValueId value : step.inputs)
+      if (binding_.places[value].where == Where::cell)
+        return Error(ErrorCode::unsupported, "a loop over numbers of the host");
+    return loop_program(*step.function, arrays_of(step.inputs), arrays_of(step.results));
+  }
+
   Result<StepProgram> program_of(StepId s) const {
     const plan::Step& step = plan_.steps[s];
-    std::vector<op::Array> inputs, results;
-    for (const plan::ValueId value : step.inputs) inputs.push_back(array_of(value));
-    for (const plan::ValueId value : step.results) results.push_back(array_of(value));
+    const auto inputs = arrays_of(step.inputs), results = arrays_of(step.results);
     if (step.kind != plan::StepKind::call)
       return step_program(step, nullptr, inputs, results, binding_.sizes, products_);
     const op::CallInfo call(*step.card, binding_.input_types[s], binding_.attributes[s]);
     return step_program(step, &call, inputs, results, binding_.sizes, products_);
-  }
-
-  /// A region that is one kernel: a loop of one block.
-  Result<StepProgram> loop_of(StepId s) const {
-    std::vector<op::Array> inputs, results;
-    for (const plan::ValueId value : plan_.steps[s].inputs) inputs.push_back(array_of(value));
-    for (const plan::ValueId value : plan_.steps[s].results) results.push_back(array_of(value));
-    return loop_program(*plan_.steps[s].function, inputs, results);
   }
 
   Result<void> add_step(StepId s, const std::vector<StepId>& waits, std::vector<std::int64_t>& scratch) {
