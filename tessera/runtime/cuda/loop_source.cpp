@@ -135,7 +135,11 @@ class LoopText {
     if (binding.is_empty) return {};
     const kernel::Passes passes = kernel::find_passes(kernel);
     const BoundKernel bound = bound_kernel(kernel, passes, binding, inputs, results);
-    if (!bound.has_small_indices()) return Error(ErrorCode::unsupported, "a loop over very large arrays");
+    const double points =
+        static_cast<double>(binding.outer_points()) * static_cast<double>(binding.reduced_points());
+    if (points > static_cast<double>(most_loop_points) || !bound.has_small_indices())
+      return Error(ErrorCode::unsupported,
+                   "a loop with more work in an iteration than one block should have");
     most_points_ = std::max({most_points_, binding.outer_points(), binding.reduced_points()});
     text_ +=
         TESSERA_TRY(block_kernel(bound, draft_, cat("k", kernel_count_++, "_"), texts, counter, "iteration"));
