@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "tessera/compile/package.h"
@@ -25,7 +26,7 @@ ir::FunctionRef parsed(const std::string& text) {
 
 HostTensor floats(op::Extents shape, const std::vector<float>& elements) {
   HostTensor out = value_or_throw(HostTensor::allocate(op::Dtype::f32, std::move(shape)));
-  std::memcpy(out.array().data, elements.data(), elements.size() * sizeof(float));
+  std::copy(elements.begin(), elements.end(), out.values<float>().begin());
   return out;
 }
 

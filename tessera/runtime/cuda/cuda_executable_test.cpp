@@ -149,7 +149,7 @@ class PlanOnDevice {
       std::vector<std::byte> got(expected[i].byte_size());
       const auto read = outputs_[i]->space()->copy_out(outputs_[i]->data(), got);
       ASSERT_TRUE(read) << read.error().to_text();
-      ASSERT_EQ(std::memcmp(got.data(), expected[i].array().data, got.size()), 0) << "output " << i;
+      ASSERT_TRUE(std::equal(got.begin(), got.end(), expected[i].array().data)) << "output " << i;
     }
   }
 
