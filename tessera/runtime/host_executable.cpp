@@ -6,6 +6,7 @@
 #include "tessera/base/text.h"
 #include "tessera/op/interpreter.h"
 #include "tessera/op/wide.h"
+#include "tessera/runtime/number_cell.h"
 
 using namespace tessera;
 using namespace tessera::runtime;
@@ -19,18 +20,6 @@ namespace {
 double number_of(std::uint64_t bits, op::Dtype dtype) {
   return ir::is_float(dtype) ? std::bit_cast<double>(bits)
                              : static_cast<double>(static_cast<std::int64_t>(bits));
-}
-
-/// Writes a number, given as bits, as its dtype stores it.
-void store_number(std::uint64_t bits, op::Dtype dtype, std::uint64_t& cell) {
-  auto* at = reinterpret_cast<std::byte*>(&cell);
-  if (ir::is_float(dtype)) {
-    const auto value = std::bit_cast<double>(bits);
-    op::storer<double>(dtype)(at, 0, 1, 1, &value);
-  } else {
-    const op::SignedWide value = static_cast<std::int64_t>(bits);
-    op::storer<op::SignedWide>(dtype)(at, 0, 1, 1, &value);
-  }
 }
 
 }  // namespace
@@ -86,7 +75,7 @@ std::byte* HostExecutable::address(plan::ValueId value, const Launch& launch) {
 
 void HostExecutable::set_parameters(const Launch& launch) {
   for (std::size_t i = 0; i < plan_->parameters.size(); ++i) {
-    store_number(launch.parameters[i], plan_->parameters[i], cells_[i]);
+    cells_[i] = number_cell(launch.parameters[i], plan_->parameters[i]);
     numbers_[i] = number_of(launch.parameters[i], plan_->parameters[i]);
   }
 }

@@ -58,7 +58,8 @@ inline Tensor tensor(std::initializer_list<float> values, Here here = {}) {
                    {static_cast<std::int64_t>(values.size())}, {}, here);
 }
 /// Memory of the caller, not copied: it stays valid until `release` is called, and nobody writes to it
-/// meanwhile. If this throws, `release` is not called: the memory is still the caller's.
+/// meanwhile. A device with memory of its own copies it, and `release` is called at once. If this throws,
+/// `release` is not called: the memory is still the caller's.
 Tensor from_memory(void* data, Shape shape, std::function<void()> release, CreateOptions options = {},
                    Here here = {});
 /// A number that never changes, of rank 0: unlike a plain number it is no parameter and may be folded.

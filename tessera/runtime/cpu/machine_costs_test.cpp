@@ -16,9 +16,8 @@ const MachineCosts measured{
 class CostStoreTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/tessera_costs_XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    folder_ = name;
+    folder_ = (std::filesystem::temp_directory_path() / "tessera_costs_XXXXXX").string();
+    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 

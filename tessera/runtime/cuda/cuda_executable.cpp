@@ -9,6 +9,7 @@
 #include "tessera/runtime/cuda/number_value.h"
 #include "tessera/runtime/cuda/region_run.h"
 #include "tessera/runtime/host_access.h"
+#include "tessera/runtime/number_cell.h"
 
 using namespace tessera;
 using namespace tessera::runtime;
@@ -256,7 +257,7 @@ Result<void> CudaExecutable::follow_numbers(const runtime::Launch& launch) {
     const std::uint64_t bits = launch.parameters[slot];
     if (!is_first && prepared_.parameters[slot] == bits) continue;
     const ir::Dtype dtype = plan_->parameters[slot];
-    prepared_.cell_values[slot] = cell_value(bits, dtype);
+    prepared_.cell_values[slot] = number_cell(bits, dtype);
     for (const std::uint32_t place : prepared_.number_cells_of[slot]) {
       const std::size_t own = prepared_.cell_values.size() - prepared_.program.number_cells.size();
       prepared_.cell_values[place] =

@@ -30,16 +30,3 @@ std::uint64_t tessera::runtime::cuda::argument_value(std::uint64_t bits, ir::Dty
   op::storer<double>(ir::Dtype::i64)(reinterpret_cast<std::byte*>(&integer), 0, 1, 1, &number);
   return static_cast<std::uint64_t>(integer);
 }
-
-std::uint64_t tessera::runtime::cuda::cell_value(std::uint64_t bits, ir::Dtype dtype) {
-  std::uint64_t cell = 0;
-  auto* at = reinterpret_cast<std::byte*>(&cell);
-  if (ir::is_float(dtype)) {
-    const auto value = std::bit_cast<double>(bits);
-    op::storer<double>(dtype)(at, 0, 1, 1, &value);
-  } else {
-    const op::SignedWide value = static_cast<std::int64_t>(bits);
-    op::storer<op::SignedWide>(dtype)(at, 0, 1, 1, &value);
-  }
-  return cell;
-}
