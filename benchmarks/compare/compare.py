@@ -20,6 +20,8 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TURN = 0.02  # seconds that one side runs before the next has its turn
+LOOK = 0.005  # seconds between two looks whether a side's threads sleep
+LONGEST_REST = 0.5
 
 # What a row does, its sizes (worker.h), and the most that Tessera's time may be, over that of the best peer.
 ROWS = [
@@ -101,6 +103,25 @@ class Side:
     def turn(self):
         self.seconds.append(float(self.ask("run", self.count)[CLOCKS.index(self.clock)]) / self.count)
 
+    def rest(self):
+        """Waits until its threads sleep. Those of some engines look for work for 20 ms and more: the side behind them would have one
+        processor and a half of two."""
+        until = time.monotonic() + LONGEST_REST
+        before = self.processor_ns()
+        while time.monotonic() < until:
+            time.sleep(LOOK)
+            now = self.processor_ns()
+            if None not in (before, now) and now - before < LOOK * 1e9 / 20:
+                return
+            before = now
+
+    def processor_ns(self):
+        """What all its threads have used, or None where the system does not say."""
+        try:
+            return sum(int(task.read_text().split()[0]) for task in pathlib.Path(f"/proc/{self.program.pid}/task").glob("*/schedstat"))
+        except OSError:
+            return None
+
 
 def workers(bench):
     """Every side by name: how it is started, and whether it can be."""
@@ -151,7 +172,7 @@ def measure(sides, kinds, sizes, rounds):
     for _ in range(rounds):
         for side in ready:
             side.turn()
-            time.sleep(0.005)  # threads that spin go to sleep before the next side's turn
+            side.rest()
     row = {"sides": {side.name: {"fastest": min(side.seconds), "median": statistics.median(side.seconds), "rounds": side.seconds}
                      for side in ready},
            "cache_line_ns": [before, float(sides["Tessera"].ask("probe")[0])]}
