@@ -18,10 +18,20 @@ struct MatrixView {
 
 struct GemmKernel {
   static constexpr std::size_t most_rows = 16;
-  /// Multiplies `a` [rows of this function][depth] by `b` [depth][columns], whose rows are `b_stride` apart,
-  /// into `c`, or onto it.
-  using Function = void (*)(const MatrixView& a, const float* b, std::int64_t b_stride, std::int64_t depth,
-                            float* c, std::int64_t c_stride, bool is_first);
+  /// One call: `a` [rows of the function][depth] by `b` [depth][columns] into `c`, or onto it.
+  struct Tile {
+    MatrixView a;
+    const float* b = nullptr;
+    std::int64_t b_stride = 0;  ///< between rows
+    std::int64_t depth = 0;
+    float* c = nullptr;
+    std::int64_t c_stride = 0;
+    bool is_first = true;
+    /// What is needed next, fetched meanwhile: two lines a row, for each row of b.
+    const float* ahead = nullptr;
+    std::int64_t ahead_stride = 0;
+  };
+  using Function = void (*)(const Tile& tile);
 
   /// Copies a panel `b` [depth][columns] to [depth][columns] without gaps.
   using Pack = void (*)(const MatrixView& b, std::int64_t depth, float* out);

@@ -34,8 +34,8 @@ void store(const Vector& value, float* to) { std::memcpy(to, &value, sizeof valu
 
 /// Rows of b that are fetched ahead: they lie too far apart for the processor to foresee.
 constexpr int rows_ahead = 4;
-/// Products of fewer rows wait for memory.
-constexpr int few_rows = 4;
+/// Of a fetch: into the second cache, the first is full.
+constexpr int near_cache = 2;
 
 /// Where the numbers of some rows of a begin, for three at a time: addresses that are a multiple of the
 /// stride apart need one register.
@@ -53,17 +53,18 @@ struct RowGroups {
 };
 
 template <int rows>
-void multiply(const MatrixView& a, const float* b, std::int64_t b_stride, std::int64_t depth, float* c,
-              std::int64_t c_stride, bool is_first) {
-  RowGroups<rows> factors{{}, a.row_stride};
+void multiply(const GemmKernel::Tile& tile) {
+  RowGroups<rows> factors{{}, tile.a.row_stride};
 #pragma GCC unroll 16
-  for (int g = 0; g < factors.count; ++g) factors.begin[g] = a.data + g * factors.size * a.row_stride;
+  for (int g = 0; g < factors.count; ++g)
+    factors.begin[g] = tile.a.data + g * factors.size * tile.a.row_stride;
+  const float *b = tile.b, *ahead = tile.ahead;
   Vector sum[rows][tile_vectors] = {};
-  for (std::int64_t k = 0; k < depth; ++k) {
+  for (std::int64_t k = 0; k < tile.depth; ++k) {
     Vector row[tile_vectors];
 #pragma GCC unroll 16
     for (int v = 0; v < tile_vectors; ++v) {
-      if constexpr (rows < few_rows) __builtin_prefetch(b + rows_ahead * b_stride + v * lanes);
+      __builtin_prefetch(ahead + v * lanes, 0, near_cache);
       row[v] = load(b + v * lanes);
     }
 #pragma GCC unroll 16
@@ -72,15 +73,16 @@ void multiply(const MatrixView& a, const float* b, std::int64_t b_stride, std::i
 #pragma GCC unroll 16
       for (int v = 0; v < tile_vectors; ++v) sum[i][v] += factor * row[v];
     }
-    b += b_stride;
-    factors.move(a.column_stride);
+    b += tile.b_stride;
+    ahead += tile.ahead_stride;
+    factors.move(tile.a.column_stride);
   }
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) {
 #pragma GCC unroll 16
     for (int v = 0; v < tile_vectors; ++v) {
-      float* const at = c + i * c_stride + v * lanes;
-      store(is_first ? sum[i][v] : load(at) + sum[i][v], at);
+      float* const at = tile.c + i * tile.c_stride + v * lanes;
+      store(tile.is_first ? sum[i][v] : load(at) + sum[i][v], at);
     }
   }
 }

@@ -82,7 +82,7 @@ Result<std::shared_ptr<const Matmul>> Matmul::create(const MatmulSpec& spec, Pro
     out->forget_onednn();
   }
   out->implementation_ = "blocked";
-  out->split_ = split_for_tiles(plain);
+  out->split_ = split_for_own(plain);
   const auto tile = static_cast<std::size_t>(out->split_.rows * padded_columns(out->split_.columns));
   const auto row = static_cast<std::size_t>(out->split_.columns);
   out->scratch_bytes_ =

@@ -393,7 +393,14 @@ TEST(BlockedGemm, EveryKernelOfThisProcessorIsRight) {
       const auto a = random_floats(depth * rows, 1), b = random_floats(depth * columns, 2);
       std::vector<float> c(static_cast<std::size_t>(rows * columns));
       for (bool is_first : {true, false})
-        kernel.function[rows]({a.data(), 1, rows}, b.data(), columns, depth, c.data(), columns, is_first);
+        kernel.function[rows]({.a = {a.data(), 1, rows},
+                               .b = b.data(),
+                               .b_stride = columns,
+                               .depth = depth,
+                               .c = c.data(),
+                               .c_stride = columns,
+                               .is_first = is_first,
+                               .ahead = b.data()});
       for (std::int64_t i = 0; i < rows; ++i)
         for (std::int64_t j = 0; j < columns; ++j) {
           double sum = 0;
