@@ -32,30 +32,119 @@ Vector load(const float* from) {
 }
 void store(const Vector& value, float* to) { std::memcpy(to, &value, sizeof value); }
 
+/// Rows of b that are fetched ahead: they lie too far apart for the processor to foresee.
+constexpr int rows_ahead = 4;
+/// Of a fetch: into the second cache, the first is full.
+constexpr int near_cache = 2;
+
+/// Where the numbers of some rows of a begin, for three at a time: addresses that are a multiple of the
+/// stride apart need one register.
 template <int rows>
-void multiply(const float* a, const float* b, std::int64_t b_stride, std::int64_t depth, float* c,
-              std::int64_t c_stride, bool is_first) {
+struct RowGroups {
+  static constexpr int size = 3, count = (rows + size - 1) / size;
+  const float* begin[count];
+  std::int64_t stride;
+
+  float at(int row) const { return begin[row / size][row % size * stride]; }
+  void move(std::int64_t distance) {
+#pragma GCC unroll 16
+    for (int g = 0; g < count; ++g) begin[g] += distance;
+  }
+};
+
+template <int rows>
+void multiply(const GemmKernel::Tile& tile) {
+  RowGroups<rows> factors{{}, tile.a.row_stride};
+#pragma GCC unroll 16
+  for (int g = 0; g < factors.count; ++g)
+    factors.begin[g] = tile.a.data + g * factors.size * tile.a.row_stride;
+  const float *b = tile.b, *ahead = tile.ahead;
   Vector sum[rows][tile_vectors] = {};
-  for (std::int64_t k = 0; k < depth; ++k) {
+  for (std::int64_t k = 0; k < tile.depth; ++k) {
     Vector row[tile_vectors];
 #pragma GCC unroll 16
-    for (int v = 0; v < tile_vectors; ++v) row[v] = load(b + k * b_stride + v * lanes);
+    for (int v = 0; v < tile_vectors; ++v) {
+      __builtin_prefetch(ahead + v * lanes, 0, near_cache);
+      row[v] = load(b + v * lanes);
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < rows; ++i) {
-      const float factor = a[k * rows + i];
+      const float factor = factors.at(i);
 #pragma GCC unroll 16
       for (int v = 0; v < tile_vectors; ++v) sum[i][v] += factor * row[v];
     }
+    b += tile.b_stride;
+    ahead += tile.ahead_stride;
+    factors.move(tile.a.column_stride);
   }
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) {
 #pragma GCC unroll 16
     for (int v = 0; v < tile_vectors; ++v) {
-      float* const at = c + i * c_stride + v * lanes;
-      store(is_first ? sum[i][v] : load(at) + sum[i][v], at);
+      float* const at = tile.c + i * tile.c_stride + v * lanes;
+      store(tile.is_first ? sum[i][v] : load(at) + sum[i][v], at);
     }
   }
 }
+
+// ---- panels
+
+/// Exchanges, in every pair of rows `step` apart, what is not on the diagonal of their squares of `step`.
+template <int step, int... e>
+void exchange(Vector* rows, std::integer_sequence<int, e...>) {
+#pragma GCC unroll 16
+  for (int i = 0; i < lanes; ++i) {
+    if ((i & step) != 0) continue;
+    const Vector a = rows[i], b = rows[i + step];
+    rows[i] = __builtin_shufflevector(a, b, ((e & step) == 0 ? e : lanes + e - step)...);
+    rows[i + step] = __builtin_shufflevector(a, b, ((e & step) == 0 ? e + step : lanes + e)...);
+  }
+}
+
+template <int step = 1>
+void transpose(Vector* rows) {
+  exchange<step>(rows, std::make_integer_sequence<int, lanes>());
+  if constexpr (2 * step < lanes) transpose<2 * step>(rows);
+}
+
+/// `lanes` columns, each of which lies in one piece, as rows.
+void pack_columns(const float* from, std::int64_t stride, std::int64_t depth, float* out) {
+  constexpr int width = tile_vectors * lanes;
+  std::int64_t k = 0;
+  for (; k + lanes <= depth; k += lanes) {
+    Vector square[lanes];
+#pragma GCC unroll 16
+    for (int j = 0; j < lanes; ++j) square[j] = load(from + j * stride + k);
+    transpose(square);
+#pragma GCC unroll 16
+    for (int r = 0; r < lanes; ++r) store(square[r], out + (k + r) * width);
+  }
+  for (; k < depth; ++k)
+    for (int j = 0; j < lanes; ++j) out[k * width + j] = from[j * stride + k];
+}
+
+void pack(const MatrixView& b, std::int64_t depth, float* out) {
+  constexpr int width = tile_vectors * lanes;
+  if (b.row_stride == 1) {
+    for (int v = 0; v < tile_vectors; ++v)
+      pack_columns(b.data + v * lanes * b.column_stride, b.column_stride, depth, out + v * lanes);
+    return;
+  }
+  for (std::int64_t k = 0; k < depth; ++k, out += width) {
+    const float* const row = b.data + k * b.row_stride;
+    if (b.column_stride == 1) {
+#pragma GCC unroll 16
+      for (int v = 0; v < tile_vectors; ++v) {
+        __builtin_prefetch(row + rows_ahead * b.row_stride + v * lanes);
+        store(load(row + v * lanes), out + v * lanes);
+      }
+    } else {
+      for (int j = 0; j < width; ++j) out[j] = row[j * b.column_stride];
+    }
+  }
+}
+
+// ---- filters
 
 /// Some places at once, next to each other.
 template <int places>
@@ -86,7 +175,7 @@ void filter(const float* const* from, const float* weights, std::int64_t taps, s
 }  // namespace
 
 GemmKernel kernel() {
-  GemmKernel out{tile_rows, tile_vectors * lanes, {}, filter};
+  GemmKernel out{tile_rows, tile_vectors * lanes, {}, pack, filter};
   [&]<int... i>(std::integer_sequence<int, i...>) { ((out.function[i + 1] = multiply<i + 1>), ...); }
   (std::make_integer_sequence<int, tile_rows>());
   return out;

@@ -35,6 +35,10 @@ BoundLaunch::Kind kind_of(const PlanNode& node) {
 
 std::span<const std::byte> bytes_of(std::span<const std::uint64_t> cells) { return std::as_bytes(cells); }
 
+bool are_equal(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
+
 }  // namespace
 
 CudaExecutable::CudaExecutable(std::shared_ptr<CudaDevice> device, plan::PlanRef plan,
@@ -60,9 +64,13 @@ Result<void> CudaExecutable::prepare(std::span<const std::int64_t> sizes,
   // Addresses are known at a launch; most of them are aligned.
   const std::vector<std::uint8_t> aligned(plan_->inputs.size() + next.binding.buffers.size(), 0);
   TESSERA_TRY(make_program(next, aligned));
-  prepared_ = std::move(next);
-  is_stale_ = true;
+  take_over(std::move(next));
   return {};
+}
+
+void CudaExecutable::take_over(Prepared next) {
+  prepared_ = std::move(next);
+  replicas_.reset(std::move(prepared_.launches), plan_->inputs.size(), prepared_.binding.buffers.size());
 }
 
 Products CudaExecutable::products() const {
@@ -139,10 +147,8 @@ Result<void> CudaExecutable::bind_launches(Prepared& to) {
   to.launches.clear();
   to.after.clear();
   to.part_ends.clear();
-  to.inputs.assign(plan_->inputs.size(), nullptr);
-  to.outputs.assign(to.binding.buffers.size(), nullptr);
-  to.of_input.assign(to.inputs.size(), {});
-  to.of_output.assign(to.outputs.size(), {});
+  to.of_input.assign(plan_->inputs.size(), {});
+  to.of_output.assign(to.binding.buffers.size(), {});
   to.of_slot.assign(plan_->parameters.size(), {});
   std::size_t kernels = 0;
   for (const PlanNode& node : to.program.nodes) {
@@ -205,11 +211,11 @@ std::uint64_t CudaExecutable::fixed_value(const Prepared& of, const PlanArgument
   return device_address(buffer->data() + argument.address.byte);
 }
 
-void CudaExecutable::set_value(Use use, std::uint64_t value) {
-  std::uint64_t& held = prepared_.launches[use.node].values[use.argument];
+void CudaExecutable::set_value(GraphReplica& replica, Use use, std::uint64_t value) {
+  std::uint64_t& held = replica.launches[use.node].values[use.argument];
   if (held == value) return;
   held = value;
-  changed_.push_back(use.node);
+  replica.changed.push_back(use.node);
 }
 
 /// Sources that read 16 bytes at once do so from addresses that allow it.
@@ -226,55 +232,68 @@ Result<void> CudaExecutable::follow_alignments(const runtime::Launch& launch) {
   for (std::size_t i = 0; i < assumed.size(); ++i) alignments.push_back(at(i));
   Prepared next{.binding = prepared_.binding, .running = prepared_.running};
   TESSERA_TRY(make_program(next, alignments));
-  prepared_ = std::move(next);
-  is_stale_ = true;
+  take_over(std::move(next));
   return {};
 }
 
 void CudaExecutable::follow_addresses(const runtime::Launch& launch) {
-  const auto follow = [this](std::span<std::byte* const> given, std::vector<std::byte*>& held,
-                             const std::vector<std::vector<Use>>& uses) {
+  replicas_.choose({launch.inputs, launch.outputs});
+  GraphReplica& replica = replicas_.current();
+  const auto follow = [&](std::span<std::byte* const> given, std::vector<std::byte*>& held,
+                          const std::vector<std::vector<Use>>& uses) {
     for (std::size_t i = 0; i < given.size(); ++i) {
       if (given[i] == held[i]) continue;
       held[i] = given[i];
       for (const Use& use : uses[i]) {
         const PlanArgument& argument = prepared_.program.nodes[use.node].arguments[use.argument];
-        set_value(use, device_address(given[i] + argument.address.byte));
+        set_value(replica, use, device_address(given[i] + argument.address.byte));
       }
     }
   };
-  follow(launch.inputs, prepared_.inputs, prepared_.of_input);
-  follow(launch.outputs, prepared_.outputs, prepared_.of_output);
+  follow(launch.inputs, replica.inputs, prepared_.of_input);
+  follow(launch.outputs, replica.outputs, prepared_.of_output);
 }
 
-Result<void> CudaExecutable::follow_numbers(const runtime::Launch& launch) {
-  if (std::equal(launch.parameters.begin(), launch.parameters.end(), prepared_.parameters.begin(),
-                 prepared_.parameters.end()) &&
-      !is_stale_)
-    return {};
-  const bool is_first = prepared_.parameters.size() != launch.parameters.size();
+/// Those that nodes hold.
+void CudaExecutable::follow_numbers(const runtime::Launch& launch) {
+  GraphReplica& replica = replicas_.current();
+  if (are_equal(launch.parameters, replica.parameters)) return;
+  const bool is_first = replica.parameters.size() != launch.parameters.size();
   for (std::size_t slot = 0; slot < launch.parameters.size(); ++slot) {
     const std::uint64_t bits = launch.parameters[slot];
-    if (!is_first && prepared_.parameters[slot] == bits) continue;
-    const ir::Dtype dtype = plan_->parameters[slot];
-    prepared_.cell_values[slot] = number_cell(bits, dtype);
-    for (const std::uint32_t place : prepared_.number_cells_of[slot]) {
-      const std::size_t own = prepared_.cell_values.size() - prepared_.program.number_cells.size();
-      prepared_.cell_values[place] =
-          argument_value(bits, dtype, prepared_.program.number_cells[place - own].dtype);
-    }
+    if (!is_first && replica.parameters[slot] == bits) continue;
     for (const Use& use : prepared_.of_slot[slot]) {
       const PlanArgument& argument = prepared_.program.nodes[use.node].arguments[use.argument];
-      set_value(use, argument_value(bits, dtype, argument.dtype));
+      set_value(replica, use, argument_value(bits, plan_->parameters[slot], argument.dtype));
     }
   }
-  prepared_.parameters.assign(launch.parameters.begin(), launch.parameters.end());
-  return upload_cells();
+  replica.parameters.assign(launch.parameters.begin(), launch.parameters.end());
+}
+
+/// Those that all replicas read from memory.
+Result<void> CudaExecutable::follow_cells(const runtime::Launch& launch) {
+  Prepared& p = prepared_;
+  if (!p.program.reads_cells || p.cell_values.empty()) return {};
+  const bool is_first = p.parameters.size() != launch.parameters.size();
+  if (!is_first && p.are_cells_there && are_equal(launch.parameters, p.parameters)) return {};
+  const std::size_t own = p.cell_values.size() - p.program.number_cells.size();
+  for (std::size_t slot = 0; slot < launch.parameters.size(); ++slot) {
+    const std::uint64_t bits = launch.parameters[slot];
+    if (!is_first && p.parameters[slot] == bits) continue;
+    const ir::Dtype dtype = plan_->parameters[slot];
+    p.cell_values[slot] = number_cell(bits, dtype);
+    for (const std::uint32_t place : p.number_cells_of[slot])
+      p.cell_values[place] = argument_value(bits, dtype, p.program.number_cells[place - own].dtype);
+  }
+  p.parameters.assign(launch.parameters.begin(), launch.parameters.end());
+  p.are_cells_there = false;
+  TESSERA_TRY(upload_cells());
+  p.are_cells_there = true;
+  return {};
 }
 
 /// The driver has read them when the call returns: they lie in pageable memory.
 Result<void> CudaExecutable::upload_cells() {
-  if (!prepared_.program.reads_cells || prepared_.cell_values.empty()) return {};
   const auto bytes = bytes_of(prepared_.cell_values);
   TESSERA_CUDA(device_->context()->driver(), cuMemcpyHtoDAsync, device_address(prepared_.cells->data()),
                bytes.data(), bytes.size(), device_->stream().handle());
@@ -286,9 +305,12 @@ Result<void> CudaExecutable::upload_cells() {
 Result<void> CudaExecutable::run(const runtime::Launch& launch) {
   const Current current = TESSERA_TRY(device_->context()->enter());
   last_update_ = {};
-  TESSERA_TRY(follow_alignments(launch));
-  follow_addresses(launch);
-  TESSERA_TRY(follow_numbers(launch));
+  if (!replicas_.current().holds({launch.inputs, launch.outputs})) {
+    TESSERA_TRY(follow_alignments(launch));
+    follow_addresses(launch);
+  }
+  follow_numbers(launch);
+  TESSERA_TRY(follow_cells(launch));
   if (launch.times != nullptr) {
     TESSERA_TRY(run_timed(*launch.times));
   } else {
@@ -298,33 +320,37 @@ Result<void> CudaExecutable::run(const runtime::Launch& launch) {
 }
 
 Result<void> CudaExecutable::run_parts() {
+  GraphReplica& replica = replicas_.current();
   const std::size_t parts = prepared_.part_ends.size();
-  while (graphs_.size() < parts)
-    graphs_.push_back(std::make_unique<ResidentGraph>(device_->context(), capturing_));
-  for (std::size_t part = 0; part < parts; ++part) TESSERA_TRY(update_graph(part));
-  is_stale_ = false;
-  changed_.clear();
+  if (replica.is_stale || !replica.changed.empty()) {
+    while (replica.graphs.size() < parts)
+      replica.graphs.push_back(std::make_unique<ResidentGraph>(device_->context(), capturing_));
+    for (std::size_t part = 0; part < parts; ++part) TESSERA_TRY(update_graph(replica, part));
+    replica.is_stale = false;
+    replica.changed.clear();
+  }
   for (std::size_t part = 0; part < parts; ++part) {
     if (part > 0) TESSERA_TRY(run_driven(prepared_.program.driven[part - 1].step));
-    if (prepared_.part_ends[part] > part_begin(part)) TESSERA_TRY(graphs_[part]->launch(device_->stream()));
+    if (prepared_.part_ends[part] > part_begin(part))
+      TESSERA_TRY(replica.graphs[part]->launch(device_->stream()));
   }
   return {};
 }
 
 /// Launches that are under way keep what they were launched with.
-Result<void> CudaExecutable::update_graph(std::size_t part) {
+Result<void> CudaExecutable::update_graph(GraphReplica& replica, std::size_t part) {
   const std::uint32_t begin = part_begin(part), count = prepared_.part_ends[part] - begin;
-  if (count == 0 || (!is_stale_ && changed_.empty())) return {};
-  const auto launches = std::span<const BoundLaunch>(prepared_.launches).subspan(begin, count);
+  if (count == 0) return {};
+  const auto launches = std::span<const BoundLaunch>(replica.launches).subspan(begin, count);
   GraphUpdate update;
-  if (is_stale_) {
+  if (replica.is_stale) {
     const auto after = std::span<const std::vector<std::uint32_t>>(prepared_.after).subspan(begin, count);
-    update = TESSERA_TRY(graphs_[part]->set(launches, after));
+    update = TESSERA_TRY(replica.graphs[part]->set(launches, after));
   } else {
     std::vector<std::uint32_t> own;
-    for (const std::uint32_t node : changed_)
+    for (const std::uint32_t node : replica.changed)
       if (node >= begin && node - begin < count) own.push_back(node - begin);
-    update = TESSERA_TRY(graphs_[part]->patch(launches, own));
+    update = TESSERA_TRY(replica.graphs[part]->patch(launches, own));
   }
   last_update_.patched += update.patched;
   last_update_.new_code += update.new_code;
@@ -335,8 +361,8 @@ Result<void> CudaExecutable::update_graph(std::size_t part) {
 
 std::byte* CudaExecutable::address_now(plan::ValueId value) const {
   const Address at = address_of(prepared_.binding, value);
-  if (at.base == Address::Base::input) return prepared_.inputs[at.index];
-  if (at.base == Address::Base::output) return prepared_.outputs[at.index];
+  if (at.base == Address::Base::input) return replicas_.current().inputs[at.index];
+  if (at.base == Address::Base::output) return replicas_.current().outputs[at.index];
   const std::uint64_t fixed = fixed_value(prepared_, {.kind = PlanArgument::Kind::address, .address = at});
   return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(fixed));
 }
@@ -352,9 +378,10 @@ Result<void> CudaExecutable::run_driven(plan::StepId s) {
   };
   const auto inputs = arrays(step.inputs), results = arrays(step.results);
   std::vector<double> numbers;
-  for (std::size_t slot = 0; slot < prepared_.parameters.size(); ++slot)
-    numbers.push_back(std::bit_cast<double>(
-        argument_value(prepared_.parameters[slot], plan_->parameters[slot], ir::Dtype::f64)));
+  const std::vector<std::uint64_t>& held = replicas_.current().parameters;
+  for (std::size_t slot = 0; slot < held.size(); ++slot)
+    numbers.push_back(
+        std::bit_cast<double>(argument_value(held[slot], plan_->parameters[slot], ir::Dtype::f64)));
   const RegionLaunch launch{inputs, results, numbers, prepared_.binding.sizes};
   auto done = run_region(*step.function, launch, *device_, *pool_);
   return done ? std::move(done) : std::move(done).error().at(step.span.resolve());
@@ -372,6 +399,7 @@ Result<void> CudaExecutable::run_timed(std::vector<TimedStep>& times) {
   TESSERA_TRY(device_->stream().wait());
   const auto begin = TimedStep::Clock::now();
   TESSERA_TRY(mark());
+  const std::vector<BoundLaunch>& launches = replicas_.current().launches;
   std::size_t driven = 0;
   const auto drive_before = [&](std::size_t node) -> Result<void> {
     for (; driven < prepared_.program.driven.size() && prepared_.program.driven[driven].before == node;
@@ -382,15 +410,15 @@ Result<void> CudaExecutable::run_timed(std::vector<TimedStep>& times) {
     }
     return {};
   };
-  for (std::size_t i = 0; i < prepared_.launches.size(); ++i) {
+  for (std::size_t i = 0; i < launches.size(); ++i) {
     TESSERA_TRY(drive_before(i));
     const plan::StepId step = prepared_.program.nodes[i].step;
-    TESSERA_TRY(queue(*device_->context(), prepared_.launches[i], device_->stream()));
-    if (i + 1 < prepared_.launches.size() && prepared_.program.nodes[i + 1].step == step) continue;
+    TESSERA_TRY(queue(*device_->context(), launches[i], device_->stream()));
+    if (i + 1 < launches.size() && prepared_.program.nodes[i + 1].step == step) continue;
     steps.push_back(step);
     TESSERA_TRY(mark());
   }
-  TESSERA_TRY(drive_before(prepared_.launches.size()));
+  TESSERA_TRY(drive_before(launches.size()));
   TESSERA_TRY(device_->stream().wait());
   auto at = begin;
   for (std::size_t i = 0; i < steps.size(); ++i) {

@@ -178,6 +178,14 @@ class PlanOnDevice {
     return loaded_->run({.inputs = from, .parameters = parameters, .outputs = to, .times = times});
   }
 
+  /// The next run reads and writes other buffers; after as many calls as there are sets, the same again.
+  void change_buffers(std::size_t sets = 2) {
+    sets_.resize(sets);
+    sets_[set_] = {std::move(inputs_), std::move(outputs_)};
+    set_ = (set_ + 1) % sets;
+    std::tie(inputs_, outputs_) = std::exchange(sets_[set_], {});
+  }
+
   bool moves_outputs = false;
   std::vector<TimedStep>* times = nullptr;
 
@@ -208,6 +216,8 @@ class PlanOnDevice {
   std::unique_ptr<Executable> loaded_, reference_;
   std::int64_t size_ = -1;
   std::vector<Ref<Buffer>> inputs_, outputs_;
+  std::vector<std::pair<std::vector<Ref<Buffer>>, std::vector<Ref<Buffer>>>> sets_;
+  std::size_t set_ = 0;
 };
 
 class CudaPlans : public OnTestDevice {};
@@ -245,6 +255,37 @@ TEST_P(CudaPlans, PatchOnlyWhatChanged) {
   plan.moves_outputs = true;
   ASSERT_NO_FATAL_FAILURE(plan.run(8, {x, y}, {bits(5), bits(4)}));
   EXPECT_FALSE(plan.executable().last_update().is_instantiated);
+}
+
+TEST_P(CudaPlans, KeepAGraphForEachSetOfBuffersThatComesBack) {
+  PlanOnDevice plan(*device_, two_branches());
+  const auto x = numbers({8, 4}, 1.0f), y = numbers({8, 4}, -3.0f);
+  for (int i = 0; i < 12; ++i) {
+    ASSERT_NO_FATAL_FAILURE(plan.run(8, {x, y}, {bits(2), bits(3)}));
+    if (i > 3) {
+      EXPECT_EQ(plan.executable().last_update(), GraphUpdate()) << i;
+    }
+    plan.change_buffers();
+  }
+  EXPECT_EQ(plan.executable().replica_count(), 2u);
+  // A number is patched in each of them when it is used.
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_NO_FATAL_FAILURE(plan.run(8, {x, y}, {bits(2), bits(4)}));
+    EXPECT_EQ(plan.executable().last_update().patched, i < 2 ? 1u : 0u);
+    plan.change_buffers();
+  }
+  ASSERT_NO_FATAL_FAILURE(plan.run(3, {numbers({3, 4}, 1.0f), numbers({3, 4}, 2.0f)}, {bits(2), bits(4)}));
+  EXPECT_EQ(plan.executable().replica_count(), 1u);
+}
+
+TEST_P(CudaPlans, KeepFewGraphsForBuffersThatChangeForEver) {
+  PlanOnDevice plan(*device_, two_branches());
+  const auto x = numbers({8, 4}, 1.0f), y = numbers({8, 4}, -3.0f);
+  for (int i = 0; i < 40; ++i) {
+    ASSERT_NO_FATAL_FAILURE(plan.run(8, {x, y}, {bits(i), bits(3)}));
+    plan.change_buffers(9);
+  }
+  EXPECT_LE(plan.executable().replica_count(), 4u);
 }
 
 TEST_P(CudaPlans, ReadManyNumbersFromMemory) {
