@@ -66,10 +66,16 @@ class BlockedProduct {
     const MatrixView a = rows_at(k, depth);
     for (std::int64_t j = 0; j < block_.columns; j += kernel_.columns) {
       const Panel panel = panel_at(k, depth, j);
+      GemmKernel::Tile tile{.a = a, .b = panel.data, .b_stride = panel.stride, .depth = depth};
+      tile.c_stride = out_.stride;
+      tile.is_first = k == 0;
+      fetch_ahead(k, j, tile);
+      const auto& functions = block_.columns - j <= kernel_.vector ? kernel_.narrow : kernel_.function;
       for (std::int64_t i = 0; i < block_.rows; i += kernel_.rows) {
-        const std::int64_t count = std::min(kernel_.rows, block_.rows - i);
-        kernel_.function[count](part(a, i, 0), panel.data, panel.stride, depth,
-                                out_.data + i * out_.stride + j, out_.stride, k == 0);
+        tile.a = part(a, i, 0);
+        tile.c = out_.data + i * out_.stride + j;
+        functions[std::min(kernel_.rows, block_.rows - i)](tile);
+        tile.ahead_stride = 0;
       }
     }
   }
@@ -90,10 +96,21 @@ class BlockedProduct {
     const std::int64_t columns = std::min(kernel_.columns, block_.columns - j);
     const MatrixView b = part(block_.b, k, j);
     // A panel that is used once is not worth a copy.
-    if (block_.rows <= kernel_.rows && columns == kernel_.columns && b.column_stride == 1)
-      return {b.data, b.row_stride};
+    const bool is_whole = columns == kernel_.columns || columns == kernel_.vector;
+    if (block_.rows <= kernel_.rows && is_whole && b.column_stride == 1) return {b.data, b.row_stride};
     pack_panel(b, depth, columns, panel_);
     return {panel_, kernel_.columns};
+  }
+
+  /// The panel behind the one at row `k` and column `j`.
+  void fetch_ahead(std::int64_t k, std::int64_t j, GemmKernel::Tile& tile) const {
+    tile.ahead = tile.b;
+    if (block_.panels != nullptr || block_.b.column_stride != 1) return;
+    const bool is_last = j + kernel_.columns >= block_.columns;
+    if (is_last && k + depth_block >= block_.depth) return;
+    tile.ahead =
+        is_last ? part(block_.b, k + depth_block, 0).data : part(block_.b, k, j + kernel_.columns).data;
+    tile.ahead_stride = block_.b.row_stride;
   }
 
   const GemmBlock& block_;

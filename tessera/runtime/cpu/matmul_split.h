@@ -17,4 +17,8 @@ namespace tessera::runtime::cpu {
 /// The same for any number of rows, so that packed weights serve them all.
 [[nodiscard]] std::int64_t panel_width(std::int64_t columns, std::int64_t depth);
 
+/// For our own product. It puts weights that are not packed in order panel by panel: all rows of a panel are
+/// one item, as far as the caches allow.
+[[nodiscard]] MatmulSplit split_for_own(const MatmulSpec& spec);
+
 }  // namespace tessera::runtime::cpu
