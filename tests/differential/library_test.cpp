@@ -229,6 +229,15 @@ const LibraryCase cases[] = {
      "= "
      "[2, 2, 2], strides = [2, 2, 1]} return a }",
      "max_pool"},
+    {"large_parts_side_by_side",
+     "func f(x: f32[40, 3, 300], y: f32[40, 300, 2]) { t: f32[40, 2, 300] = transpose(y) {permutation = [0, "
+     "2, 1]} "
+     "a: f32[40, 5, 300] = concat(x, t) {axis = 1} return a }",
+     "concat"},
+    {"part_of_a_large_array",
+     "func f(x: f32[30, 60, 20], y: f32[10, 60, 7]) { a: f32[30, 60, 20] = update_slice(x, y) {starts = [29, "
+     "3], axes = [0, 2], steps = [-2, 2]} return a }",
+     "update_slice"},
     {"mean_of_windows",
      "func f(x: f32[2, 3, 9, 8]) { a: f32[2, 3, 5, 4] = avg_pool(x) {kernel = [3, 3], strides = [2, 2], pads "
      "= "
