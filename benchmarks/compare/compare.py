@@ -197,6 +197,8 @@ def measure(sides, kinds, sizes, rounds):
             ready.append(side)
         except (LookupError, RuntimeError) as error:
             notes.append(f"{side.name}: {error}")
+    for side in ready:
+        side.rest()
     before = float(sides["Tessera"].ask("probe")[0])
     for _ in range(rounds):
         for side in ready:
