@@ -5,7 +5,6 @@
 
 #include "tessera/base/text.h"
 #include "tessera/pattern/match_listing.h"
-#include "tessera/pattern/pattern_text.h"
 
 using namespace tessera;
 using namespace tessera::pattern;
@@ -13,10 +12,6 @@ using namespace tessera::pattern;
 namespace {
 
 using Lines = std::vector<std::string>;
-
-Pattern named(std::string name, std::string_view text) {
-  return value_or_throw(parse_pattern_text(SourceText("pattern", std::string(text)), std::move(name)));
-}
 
 /// A library in which each pattern is a chain of ops that are named by one letter; its name is the chain.
 std::vector<Pattern> chains(std::initializer_list<const char*> names) {
@@ -29,8 +24,6 @@ std::vector<Pattern> chains(std::initializer_list<const char*> names) {
   }
   return out;
 }
-
-constexpr TileOptions by_coverage{.objective = Objective::coverage};
 
 TEST(TilerVariations, Trap_T1_TheLargestTileIsNotAlwaysPartOfTheBest) {
   const Graph graph = graph_from("1:a->2:b->3:c->4:d->5:e->6:f");
