@@ -38,7 +38,7 @@ std::string message_of(const Error& error) {
 
 std::string line_of(const Graph& graph, const Tile& tile) {
   std::vector<std::string> words;
-  for (const NodeImage& image : tile.images) {
+  for (const NodeImage& image : images_of(graph, tile)) {
     std::vector<std::string> ids;
     for (NodeId node : image.nodes) ids.push_back(graph.id(node));
     words.push_back(image.is_chain ? cat(image.id, "=[", join(ids, " "), "]") : cat(image.id, "=", ids[0]));
@@ -52,6 +52,10 @@ std::string line_of(const Graph& graph, const Tile& tile) {
 
 Graph tessera::pattern::graph_from(std::string_view text) { return value_or_throw(try_graph(text)); }
 Pattern tessera::pattern::pattern_from(std::string_view text) { return value_or_throw(try_pattern(text)); }
+
+Pattern tessera::pattern::named(std::string name, std::string_view text) {
+  return value_or_throw(parse_pattern_text(SourceText("pattern", std::string(text)), std::move(name)));
+}
 
 std::string tessera::pattern::graph_error(std::string_view text) {
   const auto graph = try_graph(text);
@@ -95,7 +99,7 @@ std::vector<std::string> tessera::pattern::tiles_of(const Graph& graph, const Ti
   for (const Tile& tile : tiling.tiles) {
     std::vector<std::string> ids;
     for (NodeId node : tile.nodes) ids.push_back(graph.id(node));
-    out.push_back(cat(tile.name, ": ", join(ids, " ")));
+    out.push_back(cat(tile.name(), ": ", join(ids, " ")));
   }
   return out;
 }

@@ -9,6 +9,8 @@ namespace {
 
 /// Rows of b that are multiplied at once: a panel of them stays in the first cache.
 constexpr std::int64_t depth_block = 192;
+/// Products of few rows wait for b, which is read along its rows then, so many at once, if those are long.
+constexpr std::int64_t few_rows = 2, rows_at_once = 8, long_row = 256;
 
 GemmKernel best_kernel() {
 #ifdef TESSERA_X86_GEMM
@@ -70,10 +72,11 @@ class BlockedProduct {
       tile.c_stride = out_.stride;
       tile.is_first = k == 0;
       fetch_ahead(k, j, tile);
+      const auto& functions = block_.columns - j <= kernel_.vector ? kernel_.narrow : kernel_.function;
       for (std::int64_t i = 0; i < block_.rows; i += kernel_.rows) {
         tile.a = part(a, i, 0);
         tile.c = out_.data + i * out_.stride + j;
-        kernel_.function[std::min(kernel_.rows, block_.rows - i)](tile);
+        functions[std::min(kernel_.rows, block_.rows - i)](tile);
         tile.ahead_stride = 0;
       }
     }
@@ -95,8 +98,8 @@ class BlockedProduct {
     const std::int64_t columns = std::min(kernel_.columns, block_.columns - j);
     const MatrixView b = part(block_.b, k, j);
     // A panel that is used once is not worth a copy.
-    if (block_.rows <= kernel_.rows && columns == kernel_.columns && b.column_stride == 1)
-      return {b.data, b.row_stride};
+    const bool is_whole = columns == kernel_.columns || columns == kernel_.vector;
+    if (block_.rows <= kernel_.rows && is_whole && b.column_stride == 1) return {b.data, b.row_stride};
     pack_panel(b, depth, columns, panel_);
     return {panel_, kernel_.columns};
   }
@@ -146,6 +149,7 @@ void tessera::runtime::cpu::multiply_blocked(const GemmBlock& block, GemmResult 
   if (block.depth == 0)
     for (std::int64_t i = 0; i < block.rows; ++i) std::fill_n(out.data + i * out.stride, block.columns, 0.0f);
   BlockedProduct product(block, out, workspace);
-  for (std::int64_t k = 0; k < block.depth; k += depth_block)
-    product.add(k, std::min(depth_block, block.depth - k));
+  const bool is_along_rows = block.rows <= few_rows && block.panels == nullptr && block.b.column_stride == 1;
+  const std::int64_t step = is_along_rows ? rows_at_once : depth_block;
+  for (std::int64_t k = 0; k < block.depth; k += step) product.add(k, std::min(step, block.depth - k));
 }

@@ -4,6 +4,7 @@
 #include "tessera/runtime/cuda/call_program.h"
 #include "tessera/runtime/cuda/cuda_executable.h"
 #include "tessera/runtime/cuda/library_product.h"
+#include "tessera/runtime/cuda/product_tiles.h"
 
 using namespace tessera;
 using namespace tessera::runtime;
@@ -22,7 +23,8 @@ class SingleCall {
     for (const auto& [memory, bytes] : taken_) device_.memory().free(memory, bytes);
   }
 
-  Result<void> run(const StepProgram& program) {
+  Result<void> run(const ReadyProgram& ready) {
+    const StepProgram& program = ready.program;
     for (const std::int64_t bytes : program.scratch_bytes)
       scratch_.push_back(TESSERA_TRY(take(static_cast<std::size_t>(bytes))));
     std::vector<Status> found(program.checks.size());
@@ -31,7 +33,7 @@ class SingleCall {
       status_ = TESSERA_TRY(take(bytes.size()));
       TESSERA_TRY(device_.memory().clear(status_, bytes.size()));
     }
-    TESSERA_TRY(queue_all(program));
+    TESSERA_TRY(queue_all(ready));
     if (found.empty()) return {};
     TESSERA_TRY(device_.memory().copy_out(status_, bytes));
     for (std::size_t i = 0; i < found.size(); ++i)
@@ -60,19 +62,12 @@ class SingleCall {
     return device_address(status_ + memory.index * sizeof(Status) + memory.byte);
   }
 
-  Result<void> queue_all(const StepProgram& program) {
-    std::vector<SourceRef> sources;
-    for (const cuda::Launch& launch : program.launches)
-      if (launch.kind == cuda::Launch::Kind::kernel) sources.push_back(launch.source);
-    const auto functions = TESSERA_TRY(device_.modules().get(sources));
-    std::size_t kernels = 0;
-    for (const cuda::Launch& launch : program.launches) {
-      const bool is_kernel = launch.kind == cuda::Launch::Kind::kernel;
-      const FunctionRef function = is_kernel ? functions[kernels++] : nullptr;
+  Result<void> queue_all(const ReadyProgram& ready) {
+    for (std::size_t i = 0; i < ready.program.launches.size(); ++i) {
+      const cuda::Launch& launch = ready.program.launches[i];
       if (is_empty(launch)) continue;
-      BoundLaunch next = bound(launch, function);
-      if (next.kind == BoundLaunch::Kind::product)
-        next.product = TESSERA_TRY(device_.blas()->get(*launch.product));
+      BoundLaunch next = bound(launch, ready.functions[i]);
+      next.product = ready.products[i];
       TESSERA_TRY(queue(*device_.context(), next, device_.stream()));
     }
     return {};
@@ -105,41 +100,75 @@ class SingleCall {
 }  // namespace
 
 CudaDevice::CudaDevice(ContextRef context, std::shared_ptr<const Stream> stream, int number,
-                       std::shared_ptr<const SourceCompiler> compiler, CudaOptions options)
+                       std::shared_ptr<const SourceCompiler> compiler, CudaOptions options,
+                       OpenBlas open_blas)
     : name_(cat("cuda:", number)),
       target_(std::move(options.target)),
       context_(std::move(context)),
       stream_(std::move(stream)),
       memory_(std::make_shared<DeviceMemory>(context_, stream_)),
-      libraries_(options.libraries),
+      open_blas_(options.libraries == LibraryUse::none ? OpenBlas() : std::move(open_blas)),
       own_store_(options.store == nullptr ? CodeStore::default_folder() : std::string()),
-      modules_(context_, std::move(compiler), options.store == nullptr ? &own_store_ : options.store) {}
+      store_(options.store == nullptr ? &own_store_ : options.store),
+      modules_(context_, std::move(compiler), store_) {
+  if (open_blas_ && !target_.sources.empty()) target_.sources.push_back(std::make_shared<ProductTiles>());
+}
 
 Result<std::shared_ptr<CudaDevice>> CudaDevice::create(const Driver& driver, int number,
                                                        std::shared_ptr<const SourceCompiler> compiler,
-                                                       CudaOptions options) {
+                                                       CudaOptions options, OpenBlas open_blas) {
   ContextRef context = TESSERA_TRY(Context::open(driver, number));
   const Current current = TESSERA_TRY(context->enter());
   auto stream = TESSERA_TRY(Stream::create(context));
-  return std::shared_ptr<CudaDevice>(
-      new CudaDevice(std::move(context), std::move(stream), number, std::move(compiler), std::move(options)));
+  return std::shared_ptr<CudaDevice>(new CudaDevice(std::move(context), std::move(stream), number,
+                                                    std::move(compiler), std::move(options),
+                                                    std::move(open_blas)));
 }
 
 Result<void> CudaDevice::run(const op::CallInfo& call, std::span<const op::Array> inputs,
                              std::span<const op::Array> results) {
   const Current current = TESSERA_TRY(context_->enter());
-  const bool has_library = may_be_product(call.card()) && blas() != nullptr;
-  const auto program = TESSERA_TRY(
-      call_program(call, inputs, results, has_library ? Products::by_library : Products::by_kernels));
-  auto done = SingleCall(*this, inputs, results).run(program);
+  const ReadyProgramRef program = TESSERA_TRY(program_of(call, inputs, results));
+  auto done = SingleCall(*this, inputs, results).run(*program);
   if (done) return done;
   return std::move(done).error().note(cat("running '", call.card().name, "' on ", name_));
+}
+
+Result<ReadyProgramRef> CudaDevice::program_of(const op::CallInfo& call, std::span<const op::Array> inputs,
+                                               std::span<const op::Array> results) {
+  auto key = call_key(call, inputs, results);
+  if (key)
+    if (ReadyProgramRef known = calls_.find(*key)) return known;
+  const bool has_library = may_be_product(call.card()) && blas() != nullptr;
+  StepProgram program = TESSERA_TRY(
+      call_program(call, inputs, results, has_library ? Products::by_library : Products::by_kernels));
+  ReadyProgramRef out = TESSERA_TRY(ready(std::move(program)));
+  if (key) calls_.keep(*std::move(key), out);
+  return out;
+}
+
+Result<ReadyProgramRef> CudaDevice::ready(StepProgram program) {
+  auto out = std::make_shared<ReadyProgram>();
+  std::vector<SourceRef> sources;
+  for (const cuda::Launch& launch : program.launches)
+    if (launch.kind == cuda::Launch::Kind::kernel) sources.push_back(launch.source);
+  auto functions = TESSERA_TRY(modules_.get(sources));
+  auto next = functions.begin();
+  for (const cuda::Launch& launch : program.launches) {
+    out->functions.push_back(launch.kind == cuda::Launch::Kind::kernel ? std::move(*next++) : nullptr);
+    out->products.emplace_back();
+    if (launch.kind == cuda::Launch::Kind::product)
+      out->products.back() = TESSERA_TRY(blas()->get(*launch.product));
+  }
+  out->program = std::move(program);
+  return ReadyProgramRef(std::move(out));
 }
 
 Result<void> CudaDevice::run_program(const StepProgram& program, std::span<const op::Array> inputs,
                                      std::span<const op::Array> results) {
   const Current current = TESSERA_TRY(context_->enter());
-  return SingleCall(*this, inputs, results).run(program);
+  const ReadyProgramRef made = TESSERA_TRY(ready(program));
+  return SingleCall(*this, inputs, results).run(*made);
 }
 
 Result<void> CudaDevice::synchronize() {
@@ -157,10 +186,10 @@ Result<std::unique_ptr<Executable>> CudaDevice::load(plan::PlanRef plan,
 
 Blas* CudaDevice::blas() {
   std::call_once(blas_once_, [this] {
-    if (libraries_ == LibraryUse::none) return;
+    if (!open_blas_) return;
     const auto current = context_->enter();
     if (!current) return;
-    if (auto opened = Blas::open(context_, stream_, memory_)) blas_ = *std::move(opened);
+    if (auto opened = open_blas_({context_, stream_, memory_, store_})) blas_ = *std::move(opened);
   });
   return blas_.get();
 }

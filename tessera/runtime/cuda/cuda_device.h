@@ -1,12 +1,14 @@
 // A GPU as a device: one stream, its memory, the code that was made for it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 
 #include "tessera/runtime/cuda/blas.h"
 #include "tessera/runtime/cuda/bound_launch.h"
+#include "tessera/runtime/cuda/call_cache.h"
 #include "tessera/runtime/cuda/cuda_devices.h"
 #include "tessera/runtime/cuda/device_memory.h"
 #include "tessera/runtime/cuda/module_cache.h"
@@ -14,12 +16,15 @@
 
 namespace tessera::runtime::cuda {
 
+/// Opens what computes matrix products, for one device.
+using OpenBlas = std::function<Result<std::unique_ptr<Blas>>(const BlasDevice& device)>;
+
 class CudaDevice final : public Device, public std::enable_shared_from_this<CudaDevice> {
  public:
   /// The device that `driver` counts as `number`, with code by `compiler`.
   [[nodiscard]] static Result<std::shared_ptr<CudaDevice>> create(
       const Driver& driver, int number, std::shared_ptr<const SourceCompiler> compiler,
-      CudaOptions options = {});
+      CudaOptions options = {}, OpenBlas open_blas = &Blas::open);
 
   [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] std::shared_ptr<MemorySpace> memory_space() override { return memory_; }
@@ -38,24 +43,31 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   [[nodiscard]] const Stream& stream() const { return *stream_; }
   [[nodiscard]] DeviceMemory& memory() { return *memory_; }
   [[nodiscard]] ModuleCache& modules() { return modules_; }
+  [[nodiscard]] const CallCache& calls() const { return calls_; }
   /// What computes matrix products; null if there is no library for it. Opened when it is first asked for,
   /// which takes a while.
   [[nodiscard]] Blas* blas();
 
  private:
+  [[nodiscard]] Result<ReadyProgramRef> program_of(const op::CallInfo& call,
+                                                   std::span<const op::Array> inputs,
+                                                   std::span<const op::Array> results);
+  [[nodiscard]] Result<ReadyProgramRef> ready(StepProgram program);
   CudaDevice(ContextRef context, std::shared_ptr<const Stream> stream, int number,
-             std::shared_ptr<const SourceCompiler> compiler, CudaOptions options);
+             std::shared_ptr<const SourceCompiler> compiler, CudaOptions options, OpenBlas open_blas);
 
   std::string name_;
   pattern::Target target_;
   ContextRef context_;
   std::shared_ptr<const Stream> stream_;
   std::shared_ptr<DeviceMemory> memory_;
-  LibraryUse libraries_;
+  OpenBlas open_blas_;  ///< empty: none is wanted
   std::once_flag blas_once_;
   std::unique_ptr<Blas> blas_;
   CodeStore own_store_;
+  const CodeStore* store_;
   ModuleCache modules_;
+  CallCache calls_;
 };
 
 }  // namespace tessera::runtime::cuda

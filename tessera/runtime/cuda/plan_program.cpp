@@ -133,7 +133,7 @@ class Writer {
   Result<void> drive(StepId s) {
     out_.driven.push_back({s, static_cast<std::uint32_t>(out_.nodes.size())});
     for (const plan::ValueId value : plan_.steps[s].inputs)
-      if (binding_.places[value].where == Where::cell) out_.reads_cells = true;
+      if (binding_.places[value].where == Where::cell) out_.reads_cells = out_.reads_parameters = true;
     for (auto& last : last_of_) last.clear();
     return {};
   }
@@ -207,7 +207,7 @@ class Writer {
         break;
     }
     at.byte += memory.byte;
-    out_.reads_cells = out_.reads_cells || at.base == Address::Base::cell;
+    if (at.base == Address::Base::cell) out_.reads_cells = out_.reads_parameters = true;
     return {.kind = PlanArgument::Kind::address, .address = at};
   }
 
