@@ -177,6 +177,16 @@ F erf(const F& given) {
   return x * p / q;
 }
 
+/// The part of the normal distribution beyond u, from 0 to 14.5, divided by exp(-u^2 / 2).
+template <class M, class F>
+F tail_ratio(const F& u) {
+  const F p =
+      polynomial<M>(u, 0.500000002951, 0.438292599431, 0.183233230596, 0.04063253518, 0.00411619185933);
+  const F q =
+      polynomial<M>(u, 1.0, 1.67447017941, 1.20249557981, 0.469465550927, 0.101857108779, 0.0103176431528);
+  return p / q;
+}
+
 /// The part of the normal distribution beyond u >= 0, as two factors: each is right to its last places also
 /// where the product is too small to be.
 template <class F>
@@ -190,11 +200,21 @@ Tail<F> normal_tail(const F& given) {
   const F square = u * u, lost = M::mul_add(u, u, -square);
   const Halved<F> h = by_ln2<M>(square * M::number(-0.5));
   const F power = M::scaled(small_expm1<M>(M::mul_add(lost, M::number(-0.5), h.rest)), h.n);
-  const F p =
-      polynomial<M>(u, 0.500000002951, 0.438292599431, 0.183233230596, 0.04063253518, 0.00411619185933);
-  const F q =
-      polynomial<M>(u, 1.0, 1.67447017941, 1.20249557981, 0.469465550927, 0.101857108779, 0.0103176431528);
-  return {power, p / q};
+  return {power, tail_ratio<M>(u)};
+}
+
+template <class M, class F>
+F erfc(const F& x) {
+  const F size = limited<M>(M::abs(x), 0.0, 10.25);
+  // exp(-size^2) in two factors: the square of what has 12 binary digits is exact, the rest is small.
+  const F high = M::round(size * M::number(256.0)) * M::number(0.00390625);
+  const F rest = (size - high) * (size + high);
+  const Halved<F> h = by_ln2<M>(-(high * high));
+  const F main = M::scaled(small_expm1<M>(h.rest), h.n);
+  const F power = M::mul_add(main, small_expm1<M>(-rest), main);
+  const F ratio = tail_ratio<M>(size * M::number(1.41421356237309505));
+  const F beyond = power * (ratio + ratio);
+  return M::select(x < M::number(0.0), M::number(2.0) - beyond, beyond);
 }
 
 /// x times the normal distribution function of x: at most 5.2 units of the last place off, also where it is

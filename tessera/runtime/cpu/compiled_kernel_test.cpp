@@ -143,6 +143,7 @@ TEST_F(CompiledKernelTest, FunctionsKeepTheirLimitsOverAllFloats) {
   EXPECT_LE(worst_ulps("cos", [](double x) { return std::cos(x); }), 2);
   EXPECT_LE(worst_ulps("tanh", [](double x) { return std::tanh(x); }), 6);
   EXPECT_LE(worst_ulps("erf", [](double x) { return std::erf(x); }), 6);
+  EXPECT_LE(worst_ulps("erfc", [](double x) { return std::erfc(x); }), 6);
   EXPECT_LE(worst_ulps("gelu", [](double x) { return 0.5 * x * std::erfc(-x * 0.70710678118654752440); }), 6);
   EXPECT_LE(worst_ulps("expm1", [](double x) { return std::expm1(x); }), 4);
   EXPECT_LE(worst_ulps("log1p", [](double x) { return std::log1p(x); }), 4);

@@ -348,6 +348,8 @@ Result<std::string> VectorCode::function_of_f32(ScalarOpcode opcode, const std::
       return (is_precise_ ? math::precise_tanh<OnVectors>(Float{x}) : math::tanh<OnVectors>(Float{x})).name;
     case ScalarOpcode::erf:
       return (is_precise_ ? math::precise_erf<OnVectors>(Float{x}) : math::erf<OnVectors>(Float{x})).name;
+    case ScalarOpcode::erfc:
+      return math::erfc<OnVectors>(Float{x}).name;
     case ScalarOpcode::sin:
       return angle(x, 0);
     case ScalarOpcode::cos:
