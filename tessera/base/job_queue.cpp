@@ -1,10 +1,10 @@
-#include "tessera/engine/compile_queue.h"
+#include "tessera/base/job_queue.h"
 
 #include <system_error>
 
-using namespace tessera::engine;
+using namespace tessera;
 
-bool CompileQueue::push(Job job) {
+bool JobQueue::push(Job job) {
   const std::lock_guard lock(mutex_);
   if (stopped_) return false;
   if (!thread_.joinable()) {
@@ -19,12 +19,12 @@ bool CompileQueue::push(Job job) {
   return true;
 }
 
-void CompileQueue::wait() {
+void JobQueue::wait() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return (jobs_.empty() && !busy_) || stopped_; });
 }
 
-void CompileQueue::stop() {
+void JobQueue::stop() {
   std::vector<Job> dropped;
   {
     const std::lock_guard lock(mutex_);
@@ -35,7 +35,7 @@ void CompileQueue::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void CompileQueue::work() {
+void JobQueue::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return stopped_ || !jobs_.empty(); });

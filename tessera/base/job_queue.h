@@ -1,4 +1,4 @@
-// One thread beside the program that makes plans. It starts with the first job.
+// One thread beside the program that does one job after the other. It starts with the first.
 #pragma once
 
 #include <condition_variable>
@@ -7,15 +7,15 @@
 #include <thread>
 #include <vector>
 
-namespace tessera::engine {
+namespace tessera {
 
 /// Thread-safe.
-class CompileQueue {
+class JobQueue {
  public:
   using Job = std::function<void()>;
 
-  CompileQueue() = default;
-  ~CompileQueue() { stop(); }
+  JobQueue() = default;
+  ~JobQueue() { stop(); }
 
   /// Runs `job` later. A job does not throw. False if the thread could not be started or is stopped.
   [[nodiscard]] bool push(Job job);
@@ -35,4 +35,4 @@ class CompileQueue {
   std::thread thread_;
 };
 
-}  // namespace tessera::engine
+}  // namespace tessera
