@@ -70,10 +70,11 @@ class BlockedProduct {
       tile.c_stride = out_.stride;
       tile.is_first = k == 0;
       fetch_ahead(k, j, tile);
+      const auto& functions = block_.columns - j <= kernel_.vector ? kernel_.narrow : kernel_.function;
       for (std::int64_t i = 0; i < block_.rows; i += kernel_.rows) {
         tile.a = part(a, i, 0);
         tile.c = out_.data + i * out_.stride + j;
-        kernel_.function[std::min(kernel_.rows, block_.rows - i)](tile);
+        functions[std::min(kernel_.rows, block_.rows - i)](tile);
         tile.ahead_stride = 0;
       }
     }
@@ -95,8 +96,8 @@ class BlockedProduct {
     const std::int64_t columns = std::min(kernel_.columns, block_.columns - j);
     const MatrixView b = part(block_.b, k, j);
     // A panel that is used once is not worth a copy.
-    if (block_.rows <= kernel_.rows && columns == kernel_.columns && b.column_stride == 1)
-      return {b.data, b.row_stride};
+    const bool is_whole = columns == kernel_.columns || columns == kernel_.vector;
+    if (block_.rows <= kernel_.rows && is_whole && b.column_stride == 1) return {b.data, b.row_stride};
     pack_panel(b, depth, columns, panel_);
     return {panel_, kernel_.columns};
   }

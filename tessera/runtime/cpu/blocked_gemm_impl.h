@@ -52,18 +52,18 @@ struct RowGroups {
   }
 };
 
-template <int rows>
+template <int rows, int vectors>
 void multiply(const GemmKernel::Tile& tile) {
   RowGroups<rows> factors{{}, tile.a.row_stride};
 #pragma GCC unroll 16
   for (int g = 0; g < factors.count; ++g)
     factors.begin[g] = tile.a.data + g * factors.size * tile.a.row_stride;
   const float *b = tile.b, *ahead = tile.ahead;
-  Vector sum[rows][tile_vectors] = {};
+  Vector sum[rows][vectors] = {};
   for (std::int64_t k = 0; k < tile.depth; ++k) {
-    Vector row[tile_vectors];
+    Vector row[vectors];
 #pragma GCC unroll 16
-    for (int v = 0; v < tile_vectors; ++v) {
+    for (int v = 0; v < vectors; ++v) {
       __builtin_prefetch(ahead + v * lanes, 0, near_cache);
       row[v] = load(b + v * lanes);
     }
@@ -71,7 +71,7 @@ void multiply(const GemmKernel::Tile& tile) {
     for (int i = 0; i < rows; ++i) {
       const float factor = factors.at(i);
 #pragma GCC unroll 16
-      for (int v = 0; v < tile_vectors; ++v) sum[i][v] += factor * row[v];
+      for (int v = 0; v < vectors; ++v) sum[i][v] += factor * row[v];
     }
     b += tile.b_stride;
     ahead += tile.ahead_stride;
@@ -80,7 +80,7 @@ void multiply(const GemmKernel::Tile& tile) {
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) {
 #pragma GCC unroll 16
-    for (int v = 0; v < tile_vectors; ++v) {
+    for (int v = 0; v < vectors; ++v) {
       float* const at = tile.c + i * tile.c_stride + v * lanes;
       store(tile.is_first ? sum[i][v] : load(at) + sum[i][v], at);
     }
@@ -146,37 +146,86 @@ void pack(const MatrixView& b, std::int64_t depth, float* out) {
 
 // ---- filters
 
-/// Some places at once, next to each other.
-template <int places>
-void filter_places(const float* const* from, const float* weights, std::int64_t taps, std::int64_t x,
-                   float* out) {
-  Vector sum[places] = {};
-  for (std::int64_t t = 0; t < taps; ++t)
-#pragma GCC unroll 16
-    for (int p = 0; p < places; ++p) sum[p] += weights[t] * load(from[t] + x + p * lanes);
-#pragma GCC unroll 16
-  for (int p = 0; p < places; ++p) store(sum[p], out + x + p * lanes);
+template <int... e>
+Vector even_of(const Vector& a, const Vector& b, std::integer_sequence<int, e...>) {
+  return __builtin_shufflevector(a, b, (2 * e)...);
 }
 
-void filter(const float* const* from, const float* weights, std::int64_t taps, std::int64_t stride,
-            std::int64_t count, float* out) {
-  std::int64_t x = 0;
-  if (stride == 1) {
-    for (; x + 4 * lanes <= count; x += 4 * lanes) filter_places<4>(from, weights, taps, x, out);
-    for (; x + lanes <= count; x += lanes) filter_places<1>(from, weights, taps, x, out);
+/// Neighbours that are `step` apart; 0: any number, `distance`.
+template <int step>
+Vector spread(const float* from, std::int64_t distance) {
+  if constexpr (step == 1) return load(from);
+  if constexpr (step == 2)
+    return even_of(load(from), load(from + lanes), std::make_integer_sequence<int, lanes>());
+  Vector out;
+  for (int i = 0; i < lanes; ++i) out[i] = from[i * distance];
+  return out;
+}
+
+/// Rows that are computed at once: a sum waits for the one before.
+constexpr int image_rows = 4;
+
+template <int step, int rows>
+void weigh(const GemmKernel::Image& image, const float* in, float* out) {
+  Vector sum[rows];
+#pragma GCC unroll 16
+  for (int r = 0; r < rows; ++r) sum[r] = Vector{} + image.start;
+  for (std::int64_t t = 0; t < image.taps; ++t)
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r)
+      sum[r] +=
+          image.weights[t] * spread<step>(in + image.offsets[t] + r * image.row_step, image.column_step);
+#pragma GCC unroll 16
+  for (int r = 0; r < rows; ++r) store(sum[r], out + r * image.out_stride);
+}
+
+template <int step, int rows>
+void take_largest(const GemmKernel::Image& image, const float* in, float* out) {
+  Vector best[rows];
+#pragma GCC unroll 16
+  for (int r = 0; r < rows; ++r) best[r] = Vector{} + image.start;
+  for (std::int64_t t = 0; t < image.taps; ++t)
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) {
+      const Vector value = spread<step>(in + image.offsets[t] + r * image.row_step, image.column_step);
+      best[r] = (best[r] >= value) | (best[r] != best[r]) ? best[r] : value;
+    }
+#pragma GCC unroll 16
+  for (int r = 0; r < rows; ++r) store(best[r], out + r * image.out_stride);
+}
+
+template <int step, int rows>
+void filter_rows(const GemmKernel::Image& image, std::int64_t row, std::int64_t column) {
+  const float* const in = image.in + row * image.row_step + column * image.column_step;
+  float* const out = image.out + row * image.out_stride + column;
+  return image.weights != nullptr ? weigh<step, rows>(image, in, out)
+                                  : take_largest<step, rows>(image, in, out);
+}
+
+template <int step>
+void filter_by(const GemmKernel::Image& image) {
+  for (std::int64_t column = 0; column < image.columns; column += lanes) {
+    std::int64_t row = 0;
+    for (; row + image_rows <= image.rows; row += image_rows)
+      filter_rows<step, image_rows>(image, row, column);
+    for (; row < image.rows; ++row) filter_rows<step, 1>(image, row, column);
   }
-  for (; x < count; ++x) {
-    float sum = 0;
-    for (std::int64_t t = 0; t < taps; ++t) sum += weights[t] * from[t][x * stride];
-    out[x] = sum;
-  }
+}
+
+void filter(const GemmKernel::Image& image) {
+  return image.column_step == 1   ? filter_by<1>(image)
+         : image.column_step == 2 ? filter_by<2>(image)
+                                  : filter_by<0>(image);
 }
 
 }  // namespace
 
 GemmKernel kernel() {
-  GemmKernel out{tile_rows, tile_vectors * lanes, {}, pack, filter};
-  [&]<int... i>(std::integer_sequence<int, i...>) { ((out.function[i + 1] = multiply<i + 1>), ...); }
+  GemmKernel out{tile_rows, tile_vectors * lanes, lanes, {}, {}, pack, filter};
+  [&]<int... i>(std::integer_sequence<int, i...>) {
+    ((out.function[i + 1] = multiply<i + 1, tile_vectors>), ...);
+    ((out.narrow[i + 1] = multiply<i + 1, 1>), ...);
+  }
   (std::make_integer_sequence<int, tile_rows>());
   return out;
 }

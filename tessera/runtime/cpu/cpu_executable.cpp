@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "tessera/op/catalogue.h"
+#include "tessera/op/reference.h"
 #include "tessera/plan/work.h"
 #include "tessera/runtime/cpu/body_runs.h"
 #include "tessera/runtime/cpu/shared_copy.h"
+#include "tessera/runtime/cpu/single_call.h"
 
 using namespace tessera;
 using namespace tessera::runtime;
@@ -200,10 +202,14 @@ Result<void> CpuExecutable::run_region(StepRun& run, const HostWork& work) {
 }
 
 Result<void> CpuExecutable::run_call(const HostWork& work) {
+  const auto call = call_of(work);
+  if (TESSERA_TRY(run_single_call(call, work.inputs, work.results,
+                                  {.threads = device_->threads(), .libraries = device_->libraries()})))
+    return {};
   // What is written over an input must not be cleared.
   for (const op::Array& result : work.results)
     if (work.inputs.empty() || result.data != work.inputs[0].data) clear(result);
-  return device_->run(call_of(work), work.inputs, work.results);
+  return op::run_reference(call, work.inputs, work.results);
 }
 
 Result<void> CpuExecutable::run_library(const LibraryForm& form, StepRun& run, const HostWork& work,

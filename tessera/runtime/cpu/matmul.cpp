@@ -286,7 +286,7 @@ void Matmul::run_blocked(const MatmulOperands& operands, const Item& item, float
   float* const product = scratch;
   float* const row = product + rounded_up(tile);
   float* const workspace = row + rounded_up(static_cast<std::size_t>(item.columns));
-  const bool is_direct = spec_.epilogue == Epilogue{} && padded_columns(item.columns) == item.columns;
+  const bool is_direct = spec_.epilogue == Epilogue{} && item.columns % gemm_kernel().vector == 0;
   for (std::int64_t batch = item.batch; batch < item.batch + item.batch_count; ++batch) {
     GemmBlock block{item.rows, item.columns, spec_.depth, {}, {}, nullptr};
     if (spec_.depth > 0)

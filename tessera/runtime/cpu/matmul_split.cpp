@@ -164,10 +164,13 @@ MatmulSplit tessera::runtime::cpu::split_for_own(const MatmulSpec& spec) {
                std::min<std::int64_t>(std::llround(whole / good_seconds), most_items)),
       1, most_items);
   MatmulSplit out;
-  out.columns = std::min(spec.columns, rounded_up(divided_up(spec.columns, evened(wanted)), column_step));
+  const bool has_rows = spec.rows >= few_items * good_rows;
+  const std::int64_t parts = has_rows ? 1 : evened(wanted);
+  out.columns = std::min(spec.columns, rounded_up(divided_up(spec.columns, parts), column_step));
   out.panels = divided_up(spec.columns, out.columns);
   const std::int64_t blocks =
-      std::max(divided_up(wanted, out.panels), divided_up(spec.rows, most_rows_in_cache));
+      std::max({std::min(divided_up(evened(wanted), out.panels), spec.rows / good_rows),
+                divided_up(spec.rows, most_rows_in_cache), std::int64_t{1}});
   out.rows = std::min(spec.rows, rounded_up(divided_up(spec.rows, blocks), row_step));
   out.row_blocks = divided_up(spec.rows, out.rows);
   out.batch_blocks = 1;

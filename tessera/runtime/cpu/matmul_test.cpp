@@ -431,6 +431,38 @@ TEST(BlockedGemm, PanelsAreCopiedFromAnyStrides) {
     }
 }
 
+TEST(BlockedGemm, TheLargestOfAWindowIsNaNWhereOneIs) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), low = -std::numeric_limits<float>::infinity();
+  for (const GemmKernel& kernel : kernels_of_this_processor())
+    for (const std::int64_t step : {1, 2, 3}) {
+      const std::int64_t row = kernel.vector * step + 2, offsets[] = {0, 1, row};
+      auto in = random_floats(7 * row, 5);
+      for (std::size_t i = 0; i < in.size(); i += 11) in[i] = nan;
+      std::vector<float> out(static_cast<std::size_t>(5 * kernel.vector));
+      kernel.filter({.in = in.data(),
+                     .row_step = row,
+                     .column_step = step,
+                     .offsets = offsets,
+                     .taps = 3,
+                     .rows = 5,
+                     .columns = kernel.vector,
+                     .start = low,
+                     .out = out.data(),
+                     .out_stride = kernel.vector});
+      for (std::int64_t y = 0; y < 5; ++y)
+        for (std::int64_t x = 0; x < kernel.vector; ++x) {
+          float largest = low;
+          for (const std::int64_t offset : offsets) {
+            const float value = in[static_cast<std::size_t>(offset + y * row + x * step)];
+            if (!(largest >= value) && !std::isnan(largest)) largest = value;
+          }
+          const float got = out[static_cast<std::size_t>(y * kernel.vector + x)];
+          EXPECT_TRUE(got == largest || (std::isnan(got) && std::isnan(largest)))
+              << y << ", " << x << ", " << step;
+        }
+    }
+}
+
 TEST(Matmul, OurOwnServesWhereOneDnnWouldGenerateAllOfItsGeneralProduct) {
   if (!has_onednn()) GTEST_SKIP() << "no oneDNN";
   for (const std::int64_t rows : {1, 64, 512, 2048}) {

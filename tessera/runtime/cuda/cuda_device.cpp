@@ -4,6 +4,7 @@
 #include "tessera/runtime/cuda/call_program.h"
 #include "tessera/runtime/cuda/cuda_executable.h"
 #include "tessera/runtime/cuda/library_product.h"
+#include "tessera/runtime/cuda/product_tiles.h"
 
 using namespace tessera;
 using namespace tessera::runtime;
@@ -105,24 +106,29 @@ class SingleCall {
 }  // namespace
 
 CudaDevice::CudaDevice(ContextRef context, std::shared_ptr<const Stream> stream, int number,
-                       std::shared_ptr<const SourceCompiler> compiler, CudaOptions options)
+                       std::shared_ptr<const SourceCompiler> compiler, CudaOptions options,
+                       OpenBlas open_blas)
     : name_(cat("cuda:", number)),
       target_(std::move(options.target)),
       context_(std::move(context)),
       stream_(std::move(stream)),
       memory_(std::make_shared<DeviceMemory>(context_, stream_)),
-      libraries_(options.libraries),
+      open_blas_(options.libraries == LibraryUse::none ? OpenBlas() : std::move(open_blas)),
       own_store_(options.store == nullptr ? CodeStore::default_folder() : std::string()),
-      modules_(context_, std::move(compiler), options.store == nullptr ? &own_store_ : options.store) {}
+      store_(options.store == nullptr ? &own_store_ : options.store),
+      modules_(context_, std::move(compiler), store_) {
+  if (open_blas_ && !target_.sources.empty()) target_.sources.push_back(std::make_shared<ProductTiles>());
+}
 
 Result<std::shared_ptr<CudaDevice>> CudaDevice::create(const Driver& driver, int number,
                                                        std::shared_ptr<const SourceCompiler> compiler,
-                                                       CudaOptions options) {
+                                                       CudaOptions options, OpenBlas open_blas) {
   ContextRef context = TESSERA_TRY(Context::open(driver, number));
   const Current current = TESSERA_TRY(context->enter());
   auto stream = TESSERA_TRY(Stream::create(context));
-  return std::shared_ptr<CudaDevice>(
-      new CudaDevice(std::move(context), std::move(stream), number, std::move(compiler), std::move(options)));
+  return std::shared_ptr<CudaDevice>(new CudaDevice(std::move(context), std::move(stream), number,
+                                                    std::move(compiler), std::move(options),
+                                                    std::move(open_blas)));
 }
 
 Result<void> CudaDevice::run(const op::CallInfo& call, std::span<const op::Array> inputs,
@@ -157,10 +163,10 @@ Result<std::unique_ptr<Executable>> CudaDevice::load(plan::PlanRef plan,
 
 Blas* CudaDevice::blas() {
   std::call_once(blas_once_, [this] {
-    if (libraries_ == LibraryUse::none) return;
+    if (!open_blas_) return;
     const auto current = context_->enter();
     if (!current) return;
-    if (auto opened = Blas::open(context_, stream_, memory_)) blas_ = *std::move(opened);
+    if (auto opened = open_blas_({context_, stream_, memory_, store_})) blas_ = *std::move(opened);
   });
   return blas_.get();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "tessera/base/text.h"
 #include "tessera/runtime/cuda/gate.h"
@@ -32,8 +33,6 @@ BoundLaunch::Kind kind_of(const PlanNode& node) {
   if (node.kind == cuda::Launch::Kind::product) return BoundLaunch::Kind::product;
   return node.kind == cuda::Launch::Kind::clear ? BoundLaunch::Kind::clear : BoundLaunch::Kind::copy;
 }
-
-std::span<const std::byte> bytes_of(std::span<const std::uint64_t> cells) { return std::as_bytes(cells); }
 
 bool are_equal(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end());
@@ -75,12 +74,22 @@ void CudaExecutable::take_over(Prepared next) {
 
 Products CudaExecutable::products() const {
   const bool has_products = std::any_of(plan_->steps.begin(), plan_->steps.end(), [](const plan::Step& step) {
-    return step.kind == plan::StepKind::call && may_be_product(*step.card);
+    return step.kind == plan::StepKind::library ||
+           (step.kind == plan::StepKind::call && may_be_product(*step.card));
   });
-  return has_products && device_->blas() != nullptr ? Products::by_library : Products::by_kernels;
+  if (!has_products || device_->blas() == nullptr) return Products::by_kernels;
+  return library_has_ends_ ? Products::by_library_with_ends : Products::by_library;
 }
 
 Result<void> CudaExecutable::make_program(Prepared& to, std::span<const std::uint8_t> alignments) {
+  auto done = try_program(to, alignments);
+  if (done || !library_has_ends_ || done.error().code() == ErrorCode::memory) return done;
+  // The library may have the products, but not with what follows them.
+  library_has_ends_ = false;
+  return try_program(to, alignments);
+}
+
+Result<void> CudaExecutable::try_program(Prepared& to, std::span<const std::uint8_t> alignments) {
   to.program = TESSERA_TRY(plan_program(*plan_, to.binding, to.running, alignments, products()));
   TESSERA_TRY(check_memory(to));
   TESSERA_TRY(take_memory(to));
@@ -113,17 +122,30 @@ Result<void> CudaExecutable::take_memory(Prepared& to) {
   TESSERA_TRY(take(to.scratch, prepared_.scratch, to.program.scratch_bytes));
   TESSERA_TRY(take(to.status, prepared_.status, to.program.checks.size() * sizeof(Status)));
   TESSERA_TRY(runtime::clear(*to.status));
+  if (!to.program.checks.empty())
+    to.found =
+        TESSERA_TRY(PinnedMemory::create(device_->context(), to.program.checks.size() * sizeof(Status)));
   to.cell_values.assign(plan_->parameters.size(), 0);
   for (const std::int64_t size : to.binding.size_cells)
     to.cell_values.push_back(static_cast<std::uint64_t>(size));
   const std::size_t own = to.cell_values.size();
   to.cell_values.resize(own + to.program.number_cells.size(), 0);
-  to.number_cells_of.assign(plan_->parameters.size(), {});
-  for (std::size_t i = 0; i < to.program.number_cells.size(); ++i)
-    to.number_cells_of[to.program.number_cells[i].slot].push_back(static_cast<std::uint32_t>(own + i));
+  list_cell_uses(to, own);
   TESSERA_TRY(take(to.cells, nullptr, to.cell_values.size() * sizeof(std::uint64_t)));
   to.parameters.clear();
   return {};
+}
+
+/// By slot, one list after another.
+void CudaExecutable::list_cell_uses(Prepared& to, std::size_t first_place) const {
+  const std::vector<NumberCell>& cells = to.program.number_cells;
+  to.cells_of_slot.assign(plan_->parameters.size() + 1, 0);
+  for (const NumberCell& cell : cells) ++to.cells_of_slot[cell.slot + 1];
+  std::partial_sum(to.cells_of_slot.begin(), to.cells_of_slot.end(), to.cells_of_slot.begin());
+  std::vector<std::size_t> next(to.cells_of_slot.begin(), to.cells_of_slot.end());
+  to.cell_uses.resize(cells.size());
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    to.cell_uses[next[cells[i].slot]++] = {first_place + i, cells[i].dtype};
 }
 
 Result<void> CudaExecutable::upload_constants() {
@@ -178,7 +200,10 @@ Result<void> CudaExecutable::bind_launches(Prepared& to) {
 }
 
 void CudaExecutable::note_use(Prepared& to, const PlanArgument& argument, Use use) const {
-  if (argument.kind == PlanArgument::Kind::number) to.of_slot[argument.slot].push_back(use);
+  if (argument.kind == PlanArgument::Kind::number) {
+    to.of_slot[argument.slot].push_back(use);
+    to.holds_numbers = true;
+  }
   if (argument.kind != PlanArgument::Kind::address) return;
   if (argument.address.base == Address::Base::input) to.of_input[argument.address.index].push_back(use);
   if (argument.address.base == Address::Base::output) to.of_output[argument.address.index].push_back(use);
@@ -257,6 +282,7 @@ void CudaExecutable::follow_addresses(const runtime::Launch& launch) {
 /// Those that nodes hold.
 void CudaExecutable::follow_numbers(const runtime::Launch& launch) {
   GraphReplica& replica = replicas_.current();
+  if (!prepared_.holds_numbers && !has_driven()) return;
   if (are_equal(launch.parameters, replica.parameters)) return;
   const bool is_first = replica.parameters.size() != launch.parameters.size();
   for (std::size_t slot = 0; slot < launch.parameters.size(); ++slot) {
@@ -270,33 +296,43 @@ void CudaExecutable::follow_numbers(const runtime::Launch& launch) {
   replica.parameters.assign(launch.parameters.begin(), launch.parameters.end());
 }
 
-/// Those that all replicas read from memory.
+/// Those that all replicas read from memory: what changed is one copy.
 Result<void> CudaExecutable::follow_cells(const runtime::Launch& launch) {
   Prepared& p = prepared_;
   if (!p.program.reads_cells || p.cell_values.empty()) return {};
   const bool is_first = p.parameters.size() != launch.parameters.size();
   if (!is_first && p.are_cells_there && are_equal(launch.parameters, p.parameters)) return {};
-  const std::size_t own = p.cell_values.size() - p.program.number_cells.size();
+  if (is_first) p.parameters.assign(launch.parameters.size(), 0);
+  CellRange changed;
+  const auto set = [&](std::size_t place, std::uint64_t value) {
+    p.cell_values[place] = value;
+    changed.begin = std::min(changed.begin, place);
+    changed.end = std::max(changed.end, place + 1);
+  };
   for (std::size_t slot = 0; slot < launch.parameters.size(); ++slot) {
     const std::uint64_t bits = launch.parameters[slot];
     if (!is_first && p.parameters[slot] == bits) continue;
+    p.parameters[slot] = bits;
     const ir::Dtype dtype = plan_->parameters[slot];
-    p.cell_values[slot] = number_cell(bits, dtype);
-    for (const std::uint32_t place : p.number_cells_of[slot])
-      p.cell_values[place] = argument_value(bits, dtype, p.program.number_cells[place - own].dtype);
+    if (p.program.reads_parameters) set(slot, number_cell(bits, dtype));
+    for (std::size_t use = p.cells_of_slot[slot]; use < p.cells_of_slot[slot + 1]; ++use)
+      set(p.cell_uses[use].place, argument_value(bits, dtype, p.cell_uses[use].dtype));
   }
-  p.parameters.assign(launch.parameters.begin(), launch.parameters.end());
+  if (!p.are_cells_there) changed = {0, p.cell_values.size()};
   p.are_cells_there = false;
-  TESSERA_TRY(upload_cells());
+  TESSERA_TRY(upload_cells(changed));
   p.are_cells_there = true;
   return {};
 }
 
 /// The driver has read them when the call returns: they lie in pageable memory.
-Result<void> CudaExecutable::upload_cells() {
-  const auto bytes = bytes_of(prepared_.cell_values);
-  TESSERA_CUDA(device_->context()->driver(), cuMemcpyHtoDAsync, device_address(prepared_.cells->data()),
-               bytes.data(), bytes.size(), device_->stream().handle());
+Result<void> CudaExecutable::upload_cells(CellRange changed) {
+  if (changed.begin >= changed.end) return {};
+  const auto bytes =
+      std::as_bytes(std::span(prepared_.cell_values).subspan(changed.begin, changed.end - changed.begin));
+  TESSERA_CUDA(device_->context()->driver(), cuMemcpyHtoDAsync,
+               device_address(prepared_.cells->data() + changed.begin * sizeof(std::uint64_t)), bytes.data(),
+               bytes.size(), device_->stream().handle());
   return {};
 }
 
@@ -431,8 +467,11 @@ Result<void> CudaExecutable::run_timed(std::vector<TimedStep>& times) {
 }
 
 Result<void> CudaExecutable::read_statuses() {
-  std::vector<Status> found(prepared_.program.checks.size());
-  TESSERA_TRY(device_->memory().copy_out(prepared_.status->data(), std::as_writable_bytes(std::span(found))));
+  const std::span<const Status> found(static_cast<const Status*>(prepared_.found->data()),
+                                      prepared_.program.checks.size());
+  TESSERA_CUDA(device_->context()->driver(), cuMemcpyDtoHAsync, prepared_.found->data(),
+               device_address(prepared_.status->data()), found.size_bytes(), device_->stream().handle());
+  TESSERA_TRY(device_->stream().wait());
   for (std::size_t i = 0; i < found.size(); ++i) {
     const PlanCheck& check = prepared_.program.checks[i];
     auto error = error_of(check.check, found[i]);

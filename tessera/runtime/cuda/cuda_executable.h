@@ -3,6 +3,7 @@
 // that the host drives stands between two graphs.
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "tessera/runtime/cuda/cuda_device.h"
@@ -35,6 +36,14 @@ class CudaExecutable final : public Executable {
     std::uint32_t node = 0;
     std::uint32_t argument = 0;
   };
+  /// A number in memory, as kernels read it.
+  struct CellUse {
+    std::size_t place = 0;  ///< in `cell_values`
+    ir::Dtype dtype = ir::Dtype::f32;
+  };
+  struct CellRange {
+    std::size_t begin = std::numeric_limits<std::size_t>::max(), end = 0;
+  };
   /// All that depends on sizes.
   struct Prepared {
     plan::Binding binding;
@@ -45,14 +54,18 @@ class CudaExecutable final : public Executable {
     std::vector<std::uint32_t> part_ends;           ///< nodes before the end of each part, which is a graph
     std::vector<std::vector<Use>> of_input, of_output, of_slot;
     Ref<Buffer> block, scratch, status, cells;
-    std::vector<std::uint64_t> cell_values;  ///< parameters first, then sizes, then numbers of kernels
-    std::vector<std::vector<std::uint32_t>> number_cells_of;  ///< by slot: places in `cell_values`
-    std::vector<std::uint64_t> parameters;                    ///< that the cells hold
-    bool are_cells_there = false;                             ///< on the device
+    std::shared_ptr<const PinnedMemory> found;  ///< what the statuses said
+    std::vector<std::uint64_t> cell_values;     ///< parameters first, then sizes, then numbers of kernels
+    std::vector<CellUse> cell_uses;             ///< numbers of kernels, ordered by slot
+    std::vector<std::size_t> cells_of_slot;     ///< where those of each slot begin, and the end
+    bool holds_numbers = false;                 ///< nodes do
+    std::vector<std::uint64_t> parameters;      ///< that the cells hold
+    bool are_cells_there = false;               ///< on the device
   };
 
   [[nodiscard]] Products products() const;
   [[nodiscard]] Result<void> make_program(Prepared& to, std::span<const std::uint8_t> alignments);
+  [[nodiscard]] Result<void> try_program(Prepared& to, std::span<const std::uint8_t> alignments);
   [[nodiscard]] Result<void> check_memory(const Prepared& prepared) const;
   [[nodiscard]] Result<void> take_memory(Prepared& to);
   [[nodiscard]] Result<void> upload_constants();
@@ -65,7 +78,9 @@ class CudaExecutable final : public Executable {
   void follow_numbers(const runtime::Launch& launch);
   [[nodiscard]] Result<void> follow_cells(const runtime::Launch& launch);
   static void set_value(GraphReplica& replica, Use use, std::uint64_t value);
-  [[nodiscard]] Result<void> upload_cells();
+  [[nodiscard]] Result<void> upload_cells(CellRange changed);
+  void list_cell_uses(Prepared& to, std::size_t first_place) const;
+  [[nodiscard]] bool has_driven() const { return !prepared_.program.driven.empty(); }
   [[nodiscard]] Result<void> run_parts();
   [[nodiscard]] Result<void> update_graph(GraphReplica& replica, std::size_t part);
   [[nodiscard]] Result<void> run_driven(plan::StepId step);
@@ -83,6 +98,7 @@ class CudaExecutable final : public Executable {
   Prepared prepared_;
   std::shared_ptr<const Stream> capturing_;
   GraphReplicas replicas_;
+  bool library_has_ends_ = true;  ///< as far as is known
   GraphUpdate last_update_;
 };
 

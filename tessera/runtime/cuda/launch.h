@@ -60,8 +60,18 @@ struct Argument {
 };
 
 /// A matrix product that a library computes: c[i, j] is the sum over k of a[i, k] * b[k, j], in each of a
-/// batch. Strides count elements.
+/// batch, finished as `finish` says. Strides count elements.
 struct Product {
+  enum class Activation : std::uint8_t { none, relu, gelu };
+
+  /// c = activation(product + bias + array): a bias has one number per column, an array lies as c does.
+  struct Finish {
+    bool adds_bias = false;
+    bool adds_array = false;
+    Activation activation = Activation::none;
+
+    bool operator==(const Finish&) const = default;
+  };
   struct Operand {
     std::int64_t leading = 0;     ///< from one row to the next; if transposed, from one column to the next
     bool is_transposed = false;   ///< neighbours in memory are neighbours in a column
@@ -74,13 +84,18 @@ struct Product {
   ir::Dtype dtype = ir::Dtype::f32;
   std::int64_t rows = 0, columns = 0, depth = 0, batch = 1;
   Operand a, b, c;
+  Finish finish = {};
 
   bool operator==(const Product&) const = default;
 };
 
+/// All of it, for people and as a key: "1 f32 products ([64, 784] by 784, batch 0, 16) x ...".
+[[nodiscard]] std::string to_text(const Product& product);
+
 /// One node of the graph.
 struct Launch {
-  /// The arguments of a product are a, b, c and memory for the library, of product_workspace bytes.
+  /// The arguments of a product are a, b, c and memory for the library, of product_workspace bytes, and those
+  /// of its finish: a bias, or 0, and an array.
   enum class Kind : std::uint8_t { kernel, clear, copy, product };
 
   Kind kind = Kind::kernel;

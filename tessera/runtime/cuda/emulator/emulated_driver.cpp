@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <random>
 #include <vector>
@@ -20,12 +21,14 @@ struct EmulatedFunction {
 };
 
 struct EmulatedNode {
-  enum class Kind : std::uint8_t { kernel, clear, copy, join };
+  enum class Kind : std::uint8_t { kernel, clear, copy, join, work, child };
   Kind kind = Kind::join;
   const EmulatedFunction* function = nullptr;
   Extent3 grid = {}, block = {};
   std::vector<std::uint64_t> values = {};
   std::size_t bytes = 0;
+  std::function<std::string()> work = {};  ///< of a library
+  std::vector<EmulatedNode> child = {};
   std::vector<std::size_t> after = {};
 };
 
@@ -37,6 +40,10 @@ struct EmulatedGraph {
 struct EmulatedExecutable {
   std::vector<EmulatedNode> nodes;
   const EmulatedGraph* from = nullptr;
+};
+
+struct EmulatedStream {
+  EmulatedGraph* captured = nullptr;  ///< what is queued goes there
 };
 
 struct Everything {
@@ -102,6 +109,8 @@ class EmulatedCompiler final : public SourceCompiler {
 
 // ---- running
 
+CUresult run_all(const std::vector<EmulatedNode>& nodes);
+
 CUresult run(const EmulatedNode& node) {
   std::vector<std::uint64_t> values = node.values;
   std::vector<void*> pointers;
@@ -123,17 +132,27 @@ CUresult run(const EmulatedNode& node) {
         return fail("a copy outside memory");
       std::memcpy(host(values[0]), host(values[1]), node.bytes);
       break;
+    case EmulatedNode::Kind::work:
+      if (std::string why = node.work(); !why.empty()) return fail(std::move(why));
+      break;
+    case EmulatedNode::Kind::child:
+      return run_all(node.child);
     case EmulatedNode::Kind::join:
       break;
   }
   return CUDA_SUCCESS;
 }
 
+void list_sources(const std::vector<EmulatedNode>& nodes, StepProgram& to) {
+  for (const EmulatedNode& node : nodes) {
+    if (node.kind == EmulatedNode::Kind::kernel) to.launches.push_back({.source = node.function->source});
+    list_sources(node.child, to);
+  }
+}
+
 CUresult compile(const std::vector<EmulatedNode>& nodes) {
   StepProgram program;
-  for (const EmulatedNode& node : nodes)
-    if (node.kind == EmulatedNode::Kind::kernel)
-      program.launches.push_back({.source = node.function->source});
+  list_sources(nodes, program);
   const auto done = all().emulator.compile({&program, 1});
   return done ? CUDA_SUCCESS : fail(done.error().message());
 }
@@ -161,6 +180,16 @@ CUresult run_all(const std::vector<EmulatedNode>& nodes) {
   return CUDA_SUCCESS;
 }
 
+/// Runs it now, or notes it behind what the stream has captured.
+CUresult queue(CUstream stream, EmulatedNode node) {
+  EmulatedGraph* captured = as<EmulatedStream>(stream)->captured;
+  if (captured == nullptr) return run_all({std::move(node)});
+  if (!captured->nodes.empty()) node.after = {captured->nodes.size() - 1};
+  captured->handles.push_back(std::make_unique<std::size_t>(captured->nodes.size()));
+  captured->nodes.push_back(std::move(node));
+  return CUDA_SUCCESS;
+}
+
 // ---- nodes
 
 EmulatedNode kernel_node(const CUDA_KERNEL_NODE_PARAMS& params) {
@@ -184,6 +213,11 @@ EmulatedNode copy_node(const CUDA_MEMCPY3D& params) {
           .bytes = params.WidthInBytes * params.Height * params.Depth};
 }
 
+/// As the driver: a copy of it.
+EmulatedNode child_node(CUgraph child) {
+  return {.kind = EmulatedNode::Kind::child, .child = as<EmulatedGraph>(child)->nodes};
+}
+
 /// As the driver: predecessors are of the same graph and named once.
 CUresult add(CUgraphNode* out, CUgraph graph, const CUgraphNode* after, std::size_t count,
              EmulatedNode node) {
@@ -196,9 +230,11 @@ CUresult add(CUgraphNode* out, CUgraph graph, const CUgraphNode* after, std::siz
       return CUDA_ERROR_INVALID_VALUE;
     node.after.push_back(before);
   }
-  const bool is_empty = node.kind == EmulatedNode::Kind::kernel
-                            ? node.grid.x == 0 || node.grid.y == 0 || node.grid.z == 0 || node.block.x == 0
-                            : node.kind != EmulatedNode::Kind::join && node.bytes == 0;
+  const bool is_empty =
+      node.kind == EmulatedNode::Kind::kernel
+          ? node.grid.x == 0 || node.grid.y == 0 || node.grid.z == 0 || node.block.x == 0
+          : (node.kind == EmulatedNode::Kind::clear || node.kind == EmulatedNode::Kind::copy) &&
+                node.bytes == 0;
   if (is_empty) return CUDA_ERROR_INVALID_VALUE;
   to.handles.push_back(std::make_unique<std::size_t>(to.nodes.size()));
   to.nodes.push_back(std::move(node));
@@ -211,8 +247,8 @@ CUresult set(CUgraphExec executable, CUgraphNode node, EmulatedNode by) {
   const std::size_t number = *as<std::size_t>(node);
   if (number >= of.nodes.size() || of.from->handles[number].get() != as<std::size_t>(node))
     return CUDA_ERROR_INVALID_VALUE;
-  if (all().state.refuses_updates || of.nodes[number].kind != by.kind)
-    return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+  const bool is_other = of.nodes[number].kind != by.kind || of.nodes[number].child.size() != by.child.size();
+  if (all().state.refuses_updates || is_other) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
   by.after = of.nodes[number].after;
   of.nodes[number] = std::move(by);
   ++all().state.patched;
@@ -279,6 +315,10 @@ void add_memory_functions(Driver& d) {
   };
   d.cuMemAlloc = &allocate;
   d.cuMemFree = &release;
+  d.cuMemAllocHost = [](void** out, std::size_t bytes) {
+    return *out = std::malloc(bytes), *out == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+  };
+  d.cuMemFreeHost = [](void* memory) { return std::free(memory), CUDA_SUCCESS; };
   d.cuMemcpyHtoDAsync = [](CUdeviceptr to, const void* from, std::size_t bytes, CUstream) {
     if (!is_memory(to, bytes)) return CUDA_ERROR_INVALID_VALUE;
     return std::memcpy(host(to), from, bytes), CUDA_SUCCESS;
@@ -287,8 +327,8 @@ void add_memory_functions(Driver& d) {
     if (!is_memory(from, bytes)) return CUDA_ERROR_INVALID_VALUE;
     return std::memcpy(to, host(from), bytes), CUDA_SUCCESS;
   };
-  d.cuMemcpyDtoDAsync = [](CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream) {
-    return run({.kind = EmulatedNode::Kind::copy, .values = {to, from}, .bytes = bytes});
+  d.cuMemcpyDtoDAsync = [](CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+    return queue(stream, {.kind = EmulatedNode::Kind::copy, .values = {to, from}, .bytes = bytes});
   };
   d.cuMemsetD8Async = [](CUdeviceptr to, unsigned char value, std::size_t bytes, CUstream) {
     if (!is_memory(to, bytes)) return CUDA_ERROR_INVALID_VALUE;
@@ -298,9 +338,19 @@ void add_memory_functions(Driver& d) {
 
 void add_stream_functions(Driver& d) {
   d.cuStreamCreate = [](CUstream* out, unsigned) {
-    return *out = reinterpret_cast<CUstream>(&all()), CUDA_SUCCESS;
+    return *out = reinterpret_cast<CUstream>(new EmulatedStream), CUDA_SUCCESS;
   };
-  d.cuStreamDestroy = [](CUstream) { return CUDA_SUCCESS; };
+  d.cuStreamDestroy = [](CUstream stream) { return delete as<EmulatedStream>(stream), CUDA_SUCCESS; };
+  d.cuStreamBeginCapture = [](CUstream stream, CUstreamCaptureMode) {
+    if (as<EmulatedStream>(stream)->captured != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+    ++all().state.live_graphs;
+    ++all().state.captured;
+    return as<EmulatedStream>(stream)->captured = new EmulatedGraph, CUDA_SUCCESS;
+  };
+  d.cuStreamEndCapture = [](CUstream stream, CUgraph* out) {
+    *out = reinterpret_cast<CUgraph>(std::exchange(as<EmulatedStream>(stream)->captured, nullptr));
+    return *out == nullptr ? CUDA_ERROR_ILLEGAL_STATE : CUDA_SUCCESS;
+  };
   d.cuStreamSynchronize = [](CUstream) {
     return all().state.failure.empty() ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
   };
@@ -331,14 +381,14 @@ void add_module_functions(Driver& d) {
   };
   d.cuFuncSetAttribute = [](CUfunction, CUfunction_attribute, int) { return CUDA_SUCCESS; };
   d.cuLaunchKernel = [](CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                        unsigned bz, unsigned shared, CUstream, void** values, void**) {
+                        unsigned bz, unsigned shared, CUstream stream, void** values, void**) {
     CUDA_KERNEL_NODE_PARAMS params = {};
     params.func = f;
     params.gridDimX = gx, params.gridDimY = gy, params.gridDimZ = gz;
     params.blockDimX = bx, params.blockDimY = by, params.blockDimZ = bz;
     params.sharedMemBytes = shared;
     params.kernelParams = values;
-    return run_all({kernel_node(params)});
+    return queue(stream, kernel_node(params));
   };
 }
 
@@ -374,6 +424,9 @@ void add_graph_functions(Driver& d) {
     }
     return CUDA_SUCCESS;
   };
+  d.cuGraphAddChildGraphNode = [](CUgraphNode* out, CUgraph graph, const CUgraphNode* after,
+                                  std::size_t count,
+                                  CUgraph child) { return add(out, graph, after, count, child_node(child)); };
   d.cuGraphAddEmptyNode = [](CUgraphNode* out, CUgraph graph, const CUgraphNode* after, std::size_t count) {
     return add(out, graph, after, count, {});
   };
@@ -399,6 +452,9 @@ void add_executable_functions(Driver& d) {
   d.cuGraphExecMemsetNodeSetParams = [](CUgraphExec executable, CUgraphNode node,
                                         const CUDA_MEMSET_NODE_PARAMS* params,
                                         CUcontext) { return set(executable, node, clear_node(*params)); };
+  d.cuGraphExecChildGraphNodeSetParams = [](CUgraphExec executable, CUgraphNode node, CUgraph child) {
+    return set(executable, node, child_node(child));
+  };
   d.cuGraphLaunch = [](CUgraphExec executable, CUstream) {
     ++all().state.launched;
     return run_all(as<EmulatedExecutable>(executable)->nodes);
@@ -423,6 +479,10 @@ const Driver& tessera::runtime::cuda::emulated_driver() {
 
 std::shared_ptr<const SourceCompiler> tessera::runtime::cuda::emulated_compiler() {
   return std::make_shared<EmulatedCompiler>();
+}
+
+CUresult tessera::runtime::cuda::emulated_queue(CUstream stream, std::function<std::string()> work) {
+  return queue(stream, {.kind = EmulatedNode::Kind::work, .work = std::move(work)});
 }
 
 EmulatedState& tessera::runtime::cuda::emulated_state() { return all().state; }
