@@ -334,6 +334,9 @@ def model_rows(programs, sides, options, report):
 
 
 def write_report(report, options):
+    lines = [ns for row in report["rows"].values() for ns in row["cache_line_ns"]]
+    if lines:
+        print(f"\na cache line took {min(lines):.0f} to {max(lines):.0f} ns from thread to thread")
     if options.json:
         options.json.write_text(json.dumps(report, indent=1) + "\n")
 
