@@ -107,10 +107,7 @@ Result<Llvm*> Llvm::try_open() {
     // Lives as long as the program: LLVM has state of its own that must not go first.
     auto* out = new Llvm;
     auto loaded = out->load(library);
-    if (loaded) {
-      std::atexit(&Llvm::end);  // before what LLVM itself does then: that was asked for earlier
-      return out;
-    }
+    if (loaded) return out;
     delete out;
     return std::move(loaded).error().note(cat("opening ", name));
   }
@@ -172,7 +169,11 @@ Result<void> Llvm::load(void* library) {
 Result<std::vector<std::byte>> Llvm::compile(const std::string& text, CodeQuality quality) const {
   const std::shared_lock lock(in_use_);
   if (is_over_) return Error(ErrorCode::unsupported, "no code is made while the program ends");
-  return compile_now(text, quality);
+  auto out = compile_now(text, quality);
+  // What LLVM made for itself during this is destroyed before what was asked for earlier, so the end of the
+  // program must wait again, before that.
+  std::atexit(&Llvm::end);
+  return out;
 }
 
 Result<std::vector<std::byte>> Llvm::compile_now(const std::string& text, CodeQuality quality) const {
