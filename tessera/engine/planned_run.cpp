@@ -31,6 +31,7 @@ class PlannedRun {
       : entry_(entry), instance_(instance), key_(key), pool_(pool), outcome_(outcome) {}
 
   Result<void> run(std::span<const std::int64_t> symbols, std::vector<runtime::TimedStep>* times) {
+    const bool is_first = instance_.sizes.empty();
     TESSERA_TRY(set_sizes(symbols));
     set_inputs();
     set_parameters();
@@ -40,6 +41,7 @@ class PlannedRun {
                                            .outputs = instance_.outputs,
                                            .buffers = instance_.buffers,
                                            .times = times}));
+    note_update(is_first);
     for (const bool is_view : instance_.executable->binding().is_view)
       ++(is_view ? outcome_.figures.views : outcome_.figures.kernels);
     return {};
@@ -120,6 +122,16 @@ class PlannedRun {
     Ref<runtime::Buffer> fresh = TESSERA_TRY(pool_.allocate(static_cast<std::size_t>(bytes)));
     if (ring.size() < ring_length) ring.push_back(fresh);
     return fresh;
+  }
+
+  /// What the device had to do may be more than what changed says: the first launch makes everything.
+  void note_update(bool is_first) {
+    outcome_.update = instance_.executable->launch_update();
+    const runtime::LaunchUpdate& update = outcome_.update;
+    if (is_first) return;
+    if (update.recaptured > 0) raise(Tier::recapture, counted(update.recaptured, "capture", "captures"));
+    if (update.new_code > 0) raise(Tier::code, counted(update.new_code, "new kernel", "new kernels"));
+    if (update.is_remade) raise(Tier::cold, "its graph was made anew");
   }
 
   void raise(Tier tier, std::string_view cause) {

@@ -43,6 +43,12 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   [[nodiscard]] Blas* blas();
 
  private:
+  [[nodiscard]] Result<void> run_on_host(const op::CallInfo& call, std::span<const op::Array> inputs,
+                                         std::span<const op::Array> results);
+  [[nodiscard]] Result<op::HostTensor> to_host(const op::Array& array);
+  [[nodiscard]] Result<StepProgram> program_of_user(const op::CallInfo& call,
+                                                    std::span<const op::Array> inputs,
+                                                    std::span<const op::Array> results);
   CudaDevice(ContextRef context, std::shared_ptr<const Stream> stream, int number,
              std::shared_ptr<const SourceCompiler> compiler, CudaOptions options);
 

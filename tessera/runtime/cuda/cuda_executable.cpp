@@ -27,10 +27,11 @@ std::uint8_t alignment_of(const std::byte* at) {
 }
 
 BoundLaunch::Kind kind_of(const PlanNode& node) {
-  if (node.is_join) return BoundLaunch::Kind::join;
-  if (node.kind == cuda::Launch::Kind::kernel) return BoundLaunch::Kind::kernel;
-  if (node.kind == cuda::Launch::Kind::product) return BoundLaunch::Kind::product;
-  return node.kind == cuda::Launch::Kind::clear ? BoundLaunch::Kind::clear : BoundLaunch::Kind::copy;
+  return node.is_join ? BoundLaunch::Kind::join : bound_kind(node.kind);
+}
+
+bool is_user_kernel(const PlanNode& node) {
+  return kind_of(node) == BoundLaunch::Kind::kernel && node.source->user != nullptr;
 }
 
 std::span<const std::byte> bytes_of(std::span<const std::uint64_t> cells) { return std::as_bytes(cells); }
@@ -134,11 +135,12 @@ Result<void> CudaExecutable::upload_constants() {
 Result<void> CudaExecutable::bind_launches(Prepared& to) {
   std::vector<SourceRef> sources;
   for (const PlanNode& node : to.program.nodes)
-    if (kind_of(node) == BoundLaunch::Kind::kernel) sources.push_back(node.source);
+    if (kind_of(node) == BoundLaunch::Kind::kernel && !is_user_kernel(node)) sources.push_back(node.source);
   const auto functions = TESSERA_TRY(device_->modules().get(sources));
   to.launches.clear();
   to.after.clear();
   to.part_ends.clear();
+  to.user_nodes.clear();
   to.inputs.assign(plan_->inputs.size(), nullptr);
   to.outputs.assign(to.binding.buffers.size(), nullptr);
   to.of_input.assign(to.inputs.size(), {});
@@ -147,7 +149,13 @@ Result<void> CudaExecutable::bind_launches(Prepared& to) {
   std::size_t kernels = 0;
   for (const PlanNode& node : to.program.nodes) {
     BoundLaunch launch{.kind = kind_of(node), .grid = node.grid, .block = node.block};
-    if (launch.kind == BoundLaunch::Kind::kernel) launch.function = functions[kernels++];
+    if (is_user_kernel(node)) {
+      to.user_nodes.push_back(static_cast<std::uint32_t>(to.launches.size()));
+      launch.function = TESSERA_TRY(user_function(node));
+    } else if (launch.kind == BoundLaunch::Kind::kernel) {
+      launch.function = functions[kernels++];
+    }
+    launch.captured = node.captured;
     launch.waits_itself = launch.kind == BoundLaunch::Kind::kernel && node.source->waits;
     if (launch.kind == BoundLaunch::Kind::product)
       launch.product = TESSERA_TRY(device_->blas()->get(*node.product));
@@ -281,14 +289,33 @@ Result<void> CudaExecutable::upload_cells() {
   return {};
 }
 
+Result<FunctionRef> CudaExecutable::user_function(const PlanNode& node) {
+  auto functions = device_->modules().get({&node.source, 1});
+  if (!functions) return std::move(functions).error().at(plan_->steps[node.step].span.resolve());
+  return functions->front();
+}
+
+/// The code of the program may be other code than at the last launch.
+Result<void> CudaExecutable::follow_code() {
+  for (const std::uint32_t node : prepared_.user_nodes) {
+    FunctionRef function = TESSERA_TRY(user_function(prepared_.program.nodes[node]));
+    if (prepared_.launches[node].function == function) continue;
+    prepared_.launches[node].function = std::move(function);
+    changed_.push_back(node);
+  }
+  return {};
+}
+
 // ---- running
 
 Result<void> CudaExecutable::run(const runtime::Launch& launch) {
   const Current current = TESSERA_TRY(device_->context()->enter());
   last_update_ = {};
+  update_time_ = {};
   TESSERA_TRY(follow_alignments(launch));
   follow_addresses(launch);
   TESSERA_TRY(follow_numbers(launch));
+  TESSERA_TRY(follow_code());
   if (launch.times != nullptr) {
     TESSERA_TRY(run_timed(*launch.times));
   } else {
@@ -301,7 +328,11 @@ Result<void> CudaExecutable::run_parts() {
   const std::size_t parts = prepared_.part_ends.size();
   while (graphs_.size() < parts)
     graphs_.push_back(std::make_unique<ResidentGraph>(device_->context(), capturing_));
-  for (std::size_t part = 0; part < parts; ++part) TESSERA_TRY(update_graph(part));
+  if (is_stale_ || !changed_.empty()) {
+    const auto began = TimedStep::Clock::now();
+    for (std::size_t part = 0; part < parts; ++part) TESSERA_TRY(update_graph(part));
+    update_time_ = TimedStep::Clock::now() - began;
+  }
   is_stale_ = false;
   changed_.clear();
   for (std::size_t part = 0; part < parts; ++part) {
@@ -309,6 +340,14 @@ Result<void> CudaExecutable::run_parts() {
     if (prepared_.part_ends[part] > part_begin(part)) TESSERA_TRY(graphs_[part]->launch(device_->stream()));
   }
   return {};
+}
+
+LaunchUpdate CudaExecutable::launch_update() const {
+  return {.patched = last_update_.patched,
+          .new_code = last_update_.new_code,
+          .recaptured = last_update_.recaptured,
+          .is_remade = last_update_.is_instantiated,
+          .time = update_time_};
 }
 
 /// Launches that are under way keep what they were launched with.
@@ -351,6 +390,11 @@ Result<void> CudaExecutable::run_driven(plan::StepId s) {
     return out;
   };
   const auto inputs = arrays(step.inputs), results = arrays(step.results);
+  if (step.kind == plan::StepKind::call) {
+    const op::CallInfo call(*step.card, prepared_.binding.input_types[s], prepared_.binding.attributes[s]);
+    auto called = device_->run(call, inputs, results);
+    return called ? std::move(called) : std::move(called).error().at(step.span.resolve());
+  }
   std::vector<double> numbers;
   for (std::size_t slot = 0; slot < prepared_.parameters.size(); ++slot)
     numbers.push_back(std::bit_cast<double>(

@@ -23,6 +23,7 @@ class CudaExecutable final : public Executable {
   /// Returns when the work is queued, unless indices have to be checked.
   [[nodiscard]] Result<void> run(const runtime::Launch& launch) override;
 
+  [[nodiscard]] LaunchUpdate launch_update() const override;
   /// What the last run had to change.
   [[nodiscard]] const GraphUpdate& last_update() const { return last_update_; }
   [[nodiscard]] const PlanProgram& program() const { return prepared_.program; }
@@ -41,6 +42,7 @@ class CudaExecutable final : public Executable {
     std::vector<BoundLaunch> launches;              ///< by node
     std::vector<std::vector<std::uint32_t>> after;  ///< by node; nodes count from the first of their part
     std::vector<std::uint32_t> part_ends;           ///< nodes before the end of each part, which is a graph
+    std::vector<std::uint32_t> user_nodes;          ///< kernels of the program's own
     std::vector<std::vector<Use>> of_input, of_output, of_slot;
     Ref<Buffer> block, scratch, status, cells;
     std::vector<std::uint64_t> cell_values;  ///< parameters first, then sizes, then numbers of kernels
@@ -61,6 +63,8 @@ class CudaExecutable final : public Executable {
   [[nodiscard]] Result<void> follow_alignments(const runtime::Launch& launch);
   void follow_addresses(const runtime::Launch& launch);
   [[nodiscard]] Result<void> follow_numbers(const runtime::Launch& launch);
+  [[nodiscard]] Result<void> follow_code();
+  [[nodiscard]] Result<FunctionRef> user_function(const PlanNode& node);
   void set_value(Use use, std::uint64_t value);
   [[nodiscard]] Result<void> upload_cells();
   [[nodiscard]] Result<void> run_parts();
@@ -83,6 +87,7 @@ class CudaExecutable final : public Executable {
   bool is_stale_ = true;                                ///< the graphs are of other sizes, or not there
   std::vector<std::uint32_t> changed_;                  ///< nodes whose launches are not what the graphs hold
   GraphUpdate last_update_;
+  std::chrono::nanoseconds update_time_{};  ///< of the last run
 };
 
 }  // namespace tessera::runtime::cuda

@@ -38,8 +38,10 @@ std::string text_of(const Launch& launch) {
                text_of(launch.arguments[0]), ", ", text_of(launch.arguments[1]), " to ",
                text_of(launch.arguments[2]));
   }
-  std::string out = cat(launch.source->entry, "<<<", text_of(launch.grid), ", ", text_of(launch.block), ", ",
-                        launch.shared_bytes, ">>>(");
+  std::string out = launch.kind == Launch::Kind::captured
+                        ? cat("captured ", launch.captured->call->name, "(")
+                        : cat(launch.source->entry, "<<<", text_of(launch.grid), ", ", text_of(launch.block),
+                              ", ", launch.shared_bytes, ">>>(");
   for (std::size_t i = 0; i < launch.arguments.size(); ++i)
     out += cat(i == 0 ? "" : ", ", text_of(launch.arguments[i]));
   return out + ")";
@@ -48,7 +50,7 @@ std::string text_of(const Launch& launch) {
 }  // namespace
 
 bool tessera::runtime::cuda::is_empty(const Launch& launch) {
-  if (launch.kind == Launch::Kind::product) return false;
+  if (launch.kind == Launch::Kind::product || launch.kind == Launch::Kind::captured) return false;
   if (launch.kind != Launch::Kind::kernel) return launch.bytes == 0;
   return launch.grid.x == 0 || launch.grid.y == 0 || launch.grid.z == 0;
 }

@@ -5,8 +5,10 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <utility>
 #include <vector>
 
+#include "tessera/base/text.h"
 #include "tessera/runtime/cuda/emulator/emulator.h"
 
 using namespace tessera;
@@ -16,16 +18,17 @@ namespace {
 
 struct EmulatedFunction {
   SourceRef source;
-  std::size_t parameters = 0;
+  std::vector<std::size_t> parameters;  ///< their bytes
 };
 
 struct EmulatedNode {
-  enum class Kind : std::uint8_t { kernel, clear, copy, join };
+  enum class Kind : std::uint8_t { kernel, clear, copy, child, join };
   Kind kind = Kind::join;
   const EmulatedFunction* function = nullptr;
   Extent3 grid = {}, block = {};
   std::vector<std::uint64_t> values = {};
   std::size_t bytes = 0;
+  std::vector<EmulatedNode> nodes = {};  ///< of a child
   std::vector<std::size_t> after = {};
 };
 
@@ -37,6 +40,11 @@ struct EmulatedGraph {
 struct EmulatedExecutable {
   std::vector<EmulatedNode> nodes;
   const EmulatedGraph* from = nullptr;
+};
+
+struct EmulatedStream {
+  EmulatedGraph* captured = nullptr;  ///< what is queued goes there
+  bool is_invalid = false;            ///< something was done that must not be while it is captured
 };
 
 struct Everything {
@@ -73,23 +81,45 @@ void* host(CUdeviceptr at) { return reinterpret_cast<void*>(static_cast<std::uin
 
 // ---- modules
 
-std::size_t parameter_count(const Source& source) {
+/// The bytes of a parameter that is declared so.
+std::size_t bytes_of(const std::string& declared) {
+  const auto has = [&](std::string_view word) { return declared.find(word) != std::string::npos; };
+  if (has("*") || has("long") || has("double") || has("64")) return 8;
+  if (has("char") || has("bool") || has("int8")) return 1;
+  return has("short") || has("16") ? 2 : 4;
+}
+
+std::vector<std::size_t> parameters_of(const Source& source) {
+  std::vector<std::size_t> out;
   const std::size_t name = source.text.find(source.entry + "(");
-  if (name == std::string::npos) return 0;
+  if (name == std::string::npos) return out;
   const std::size_t begin = name + source.entry.size() + 1, end = source.text.find(')', begin);
   const std::string list = source.text.substr(begin, end - begin);
-  const bool is_empty = list.find_first_not_of(" \n") == std::string::npos;
-  return is_empty ? 0 : 1 + static_cast<std::size_t>(std::count(list.begin(), list.end(), ','));
+  if (list.find_first_not_of(" \n") == std::string::npos) return out;
+  for (std::size_t at = 0; at != std::string::npos;) {
+    const std::size_t comma = list.find(',', at);
+    out.push_back(bytes_of(list.substr(at, comma == std::string::npos ? comma : comma - at)));
+    at = comma == std::string::npos ? comma : comma + 1;
+  }
+  return out;
 }
+
+constexpr std::string_view module_begin = "emulated module";
 
 class EmulatedCompiler final : public SourceCompiler {
  public:
+  /// The word `error` is what does not compile.
   Result<std::vector<std::byte>> compile(const Source& source, int) const override {
     std::vector<std::byte> out;
+    if (const std::size_t at = source.text.find("#error"); at != std::string::npos)
+      return Error(ErrorCode::device,
+                   cat(source.file, "(", 1 + std::count(source.text.begin(), source.text.begin() + at, '\n'),
+                       "): error: ", source.text.substr(at, 60)));
     const auto append = [&](const std::string& text) {
       const auto bytes = std::as_bytes(std::span(text.c_str(), text.size() + 1));
       out.insert(out.end(), bytes.begin(), bytes.end());
     };
+    append(std::string(module_begin));
     append(source.entry);
     append(source.text);
     return out;
@@ -101,6 +131,8 @@ class EmulatedCompiler final : public SourceCompiler {
 };
 
 // ---- running
+
+CUresult run_all(const std::vector<EmulatedNode>& nodes);
 
 CUresult run(const EmulatedNode& node) {
   std::vector<std::uint64_t> values = node.values;
@@ -123,6 +155,8 @@ CUresult run(const EmulatedNode& node) {
         return fail("a copy outside memory");
       std::memcpy(host(values[0]), host(values[1]), node.bytes);
       break;
+    case EmulatedNode::Kind::child:
+      return run_all(node.nodes);
     case EmulatedNode::Kind::join:
       break;
   }
@@ -167,9 +201,15 @@ EmulatedNode kernel_node(const CUDA_KERNEL_NODE_PARAMS& params) {
   EmulatedNode out{.kind = EmulatedNode::Kind::kernel, .function = as<EmulatedFunction>(params.func)};
   out.grid = {params.gridDimX, params.gridDimY, params.gridDimZ};
   out.block = {params.blockDimX, params.blockDimY, params.blockDimZ};
-  for (std::size_t i = 0; i < out.function->parameters; ++i)
-    out.values.push_back(*static_cast<const std::uint64_t*>(params.kernelParams[i]));
+  for (std::size_t i = 0; i < out.function->parameters.size(); ++i) {
+    out.values.push_back(0);
+    std::memcpy(&out.values.back(), params.kernelParams[i], out.function->parameters[i]);
+  }
   return out;
+}
+
+EmulatedNode child_node(CUgraph graph) {
+  return {.kind = EmulatedNode::Kind::child, .nodes = as<EmulatedGraph>(graph)->nodes};
 }
 
 EmulatedNode clear_node(const CUDA_MEMSET_NODE_PARAMS& params) {
@@ -198,7 +238,8 @@ CUresult add(CUgraphNode* out, CUgraph graph, const CUgraphNode* after, std::siz
   }
   const bool is_empty = node.kind == EmulatedNode::Kind::kernel
                             ? node.grid.x == 0 || node.grid.y == 0 || node.grid.z == 0 || node.block.x == 0
-                            : node.kind != EmulatedNode::Kind::join && node.bytes == 0;
+                            : node.kind != EmulatedNode::Kind::join &&
+                                  node.kind != EmulatedNode::Kind::child && node.bytes == 0;
   if (is_empty) return CUDA_ERROR_INVALID_VALUE;
   to.handles.push_back(std::make_unique<std::size_t>(to.nodes.size()));
   to.nodes.push_back(std::move(node));
@@ -206,12 +247,28 @@ CUresult add(CUgraphNode* out, CUgraph graph, const CUgraphNode* after, std::siz
   return CUDA_SUCCESS;
 }
 
+/// Whether the one can take the place of the other in an executable.
+bool is_same_form(const EmulatedNode& a, const EmulatedNode& b) {
+  return a.kind == b.kind &&
+         std::equal(a.nodes.begin(), a.nodes.end(), b.nodes.begin(), b.nodes.end(), is_same_form);
+}
+
+/// Runs it now, or notes it where the stream is captured: behind what was noted before.
+CUresult queue(CUstream stream, EmulatedNode node) {
+  auto& to = *as<EmulatedStream>(stream);
+  if (to.captured == nullptr) return run_all({std::move(node)});
+  const CUgraphNode last =
+      to.captured->nodes.empty() ? nullptr : reinterpret_cast<CUgraphNode>(to.captured->handles.back().get());
+  CUgraphNode added = nullptr;
+  return add(&added, reinterpret_cast<CUgraph>(to.captured), &last, last == nullptr ? 0 : 1, std::move(node));
+}
+
 CUresult set(CUgraphExec executable, CUgraphNode node, EmulatedNode by) {
   auto& of = *as<EmulatedExecutable>(executable);
   const std::size_t number = *as<std::size_t>(node);
   if (number >= of.nodes.size() || of.from->handles[number].get() != as<std::size_t>(node))
     return CUDA_ERROR_INVALID_VALUE;
-  if (all().state.refuses_updates || of.nodes[number].kind != by.kind)
+  if (all().state.refuses_updates || !is_same_form(of.nodes[number], by))
     return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
   by.after = of.nodes[number].after;
   of.nodes[number] = std::move(by);
@@ -287,22 +344,39 @@ void add_memory_functions(Driver& d) {
     if (!is_memory(from, bytes)) return CUDA_ERROR_INVALID_VALUE;
     return std::memcpy(to, host(from), bytes), CUDA_SUCCESS;
   };
-  d.cuMemcpyDtoDAsync = [](CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream) {
-    return run({.kind = EmulatedNode::Kind::copy, .values = {to, from}, .bytes = bytes});
+  d.cuMemcpyDtoDAsync = [](CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+    return queue(stream, {.kind = EmulatedNode::Kind::copy, .values = {to, from}, .bytes = bytes});
   };
-  d.cuMemsetD8Async = [](CUdeviceptr to, unsigned char value, std::size_t bytes, CUstream) {
-    if (!is_memory(to, bytes)) return CUDA_ERROR_INVALID_VALUE;
-    return std::memset(host(to), value, bytes), CUDA_SUCCESS;
+  d.cuMemsetD8Async = [](CUdeviceptr to, unsigned char value, std::size_t bytes, CUstream stream) {
+    if (!is_memory(to, bytes) || value != 0) return CUDA_ERROR_INVALID_VALUE;
+    return queue(stream, {.kind = EmulatedNode::Kind::clear, .values = {to}, .bytes = bytes});
   };
 }
 
 void add_stream_functions(Driver& d) {
   d.cuStreamCreate = [](CUstream* out, unsigned) {
-    return *out = reinterpret_cast<CUstream>(&all()), CUDA_SUCCESS;
+    return *out = reinterpret_cast<CUstream>(new EmulatedStream), CUDA_SUCCESS;
   };
-  d.cuStreamDestroy = [](CUstream) { return CUDA_SUCCESS; };
-  d.cuStreamSynchronize = [](CUstream) {
+  d.cuStreamDestroy = [](CUstream stream) { return delete as<EmulatedStream>(stream), CUDA_SUCCESS; };
+  d.cuStreamSynchronize = [](CUstream stream) {
+    auto& of = *as<EmulatedStream>(stream);
+    if (of.captured != nullptr) return of.is_invalid = true, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     return all().state.failure.empty() ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
+  };
+  d.cuStreamBeginCapture = [](CUstream stream, CUstreamCaptureMode) {
+    auto& of = *as<EmulatedStream>(stream);
+    if (of.captured != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+    ++all().state.live_graphs;
+    return of = {new EmulatedGraph, false}, CUDA_SUCCESS;
+  };
+  d.cuStreamEndCapture = [](CUstream stream, CUgraph* out) {
+    auto& of = *as<EmulatedStream>(stream);
+    if (of.captured == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+    const EmulatedStream ended = std::exchange(of, {});
+    if (!ended.is_invalid) return *out = reinterpret_cast<CUgraph>(ended.captured), CUDA_SUCCESS;
+    delete ended.captured;
+    --all().state.live_graphs;
+    return *out = nullptr, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   };
   d.cuEventCreate = [](CUevent* out, unsigned) {
     return *out = reinterpret_cast<CUevent>(&all()), CUDA_SUCCESS;
@@ -313,32 +387,44 @@ void add_stream_functions(Driver& d) {
   d.event_elapsed_time = [](float* out, CUevent, CUevent) { return *out = 0.001f, CUDA_SUCCESS; };
 }
 
+/// PTX and cubins are for real devices.
 CUresult load_module(CUmodule* out, const void* image) {
-  const auto* entry = static_cast<const char*>(image);
+  if (module_begin != static_cast<const char*>(image)) return CUDA_ERROR_INVALID_PTX;
+  const auto* entry = static_cast<const char*>(image) + module_begin.size() + 1;
   auto source = std::make_shared<Source>();
   source->entry = entry;
   source->text = entry + source->entry.size() + 1;
-  *out = reinterpret_cast<CUmodule>(new EmulatedFunction{source, parameter_count(*source)});
+  *out = reinterpret_cast<CUmodule>(new EmulatedFunction{source, parameters_of(*source)});
   return CUDA_SUCCESS;
 }
 
 void add_module_functions(Driver& d) {
   d.cuModuleLoadData = &load_module;
+  d.cuModuleLoadDataEx = [](CUmodule* out, const void* image, unsigned, CUjit_option*, void**) {
+    return load_module(out, image);
+  };
+  d.function_parameter = [](CUfunction f, std::size_t i, std::size_t*, std::size_t* bytes) {
+    const auto& parameters = as<EmulatedFunction>(f)->parameters;
+    if (i >= parameters.size()) return CUDA_ERROR_INVALID_VALUE;
+    return *bytes = parameters[i], CUDA_SUCCESS;
+  };
   d.cuModuleUnload = [](CUmodule module) { return delete as<EmulatedFunction>(module), CUDA_SUCCESS; };
   d.cuModuleGetFunction = [](CUfunction* out, CUmodule module, const char* entry) {
-    if (as<EmulatedFunction>(module)->source->entry != entry) return CUDA_ERROR_NOT_FOUND;
+    const Source& source = *as<EmulatedFunction>(module)->source;
+    if (source.entry != entry || source.text.find(source.entry + "(") == std::string::npos)
+      return CUDA_ERROR_NOT_FOUND;
     return *out = reinterpret_cast<CUfunction>(module), CUDA_SUCCESS;
   };
   d.cuFuncSetAttribute = [](CUfunction, CUfunction_attribute, int) { return CUDA_SUCCESS; };
   d.cuLaunchKernel = [](CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                        unsigned bz, unsigned shared, CUstream, void** values, void**) {
+                        unsigned bz, unsigned shared, CUstream stream, void** values, void**) {
     CUDA_KERNEL_NODE_PARAMS params = {};
     params.func = f;
     params.gridDimX = gx, params.gridDimY = gy, params.gridDimZ = gz;
     params.blockDimX = bx, params.blockDimY = by, params.blockDimZ = bz;
     params.sharedMemBytes = shared;
     params.kernelParams = values;
-    return run_all({kernel_node(params)});
+    return queue(stream, kernel_node(params));
   };
 }
 
@@ -374,6 +460,9 @@ void add_graph_functions(Driver& d) {
     }
     return CUDA_SUCCESS;
   };
+  d.cuGraphAddChildGraphNode = [](CUgraphNode* out, CUgraph graph, const CUgraphNode* after,
+                                  std::size_t count,
+                                  CUgraph child) { return add(out, graph, after, count, child_node(child)); };
   d.cuGraphAddEmptyNode = [](CUgraphNode* out, CUgraph graph, const CUgraphNode* after, std::size_t count) {
     return add(out, graph, after, count, {});
   };
@@ -399,6 +488,9 @@ void add_executable_functions(Driver& d) {
   d.cuGraphExecMemsetNodeSetParams = [](CUgraphExec executable, CUgraphNode node,
                                         const CUDA_MEMSET_NODE_PARAMS* params,
                                         CUcontext) { return set(executable, node, clear_node(*params)); };
+  d.cuGraphExecChildGraphNodeSetParams = [](CUgraphExec executable, CUgraphNode node, CUgraph child) {
+    return set(executable, node, child_node(child));
+  };
   d.cuGraphLaunch = [](CUgraphExec executable, CUstream) {
     ++all().state.launched;
     return run_all(as<EmulatedExecutable>(executable)->nodes);
