@@ -56,9 +56,9 @@ Result<compiler::PlannedProgram> write_plan(const NamedProgram& program, compile
   const auto device = TESSERA_TRY(engine::find_device(options.device));
   auto planned = TESSERA_TRY(
       compiler::plan_program(program.function, device->target(), {.pipeline = std::move(pipeline)}));
-  TESSERA_TRY(
-      plan::save(compiler::package(*program.function, planned.program, options.device, program.outputs),
-                 options.output));
+  TESSERA_TRY(plan::save(compiler::package(*program.function, planned.program, options.device,
+                                           {program.outputs, program.states}),
+                         options.output));
   return planned;
 }
 

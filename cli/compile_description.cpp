@@ -141,7 +141,7 @@ Result<NamedProgram> tessera::cli::read_description_program(const std::string& p
                  cat("the description is not valid\n", checked.problems.to_text()), {shown(path), 0, 0});
   auto launch = description::whole_launch(*checked.program);
   if (!launch) return std::move(launch).error().at({shown(path), 0, 0});
-  NamedProgram out{.function = launch->function};
+  NamedProgram out{.function = launch->function, .states = launch->states};
   for (const std::uint32_t buffer : launch->results)
     out.outputs.push_back(checked.program->graph.buffers[buffer].name);
   return out;

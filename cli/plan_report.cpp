@@ -39,7 +39,7 @@ class TileExplainer {
 
   [[nodiscard]] ExplainedTile explain(std::uint32_t t) {
     const pattern::Tile& tile = tiling_.tiles[t];
-    ExplainedTile out{.kind = tile.kernel,
+    ExplainedTile out{.kind = tile.kernel(),
                       .ops = op_texts(graph_, tile.nodes),
                       .cost = tile.cost,
                       .one_by_one = one_by_one(tile.nodes)};

@@ -12,7 +12,8 @@ namespace tessera::cli {
 
 struct NamedProgram {
   ir::FunctionRef function;
-  std::vector<std::string> outputs = {};  ///< their names; empty: those that the function has
+  std::vector<std::string> outputs = {};   ///< their names; empty: those that the function has
+  std::vector<std::uint32_t> states = {};  ///< outputs that are the last inputs of the next run
 };
 
 /// Which function of a module is meant.
@@ -22,7 +23,7 @@ struct FunctionChoice {
 };
 
 /// The function in a file: a text that is one function or a module, a model whose name ends in .onnx, or a
-/// graph description of ops whose name ends in .json. "-" is a text on standard input.
+/// graph description without host functions whose name ends in .json. "-" is a text on standard input.
 [[nodiscard]] Result<NamedProgram> read_program(const std::string& path, const FunctionChoice& choice);
 
 /// A model as a function.

@@ -28,7 +28,8 @@ Result<plan::Package> package_of(const RunOptions& options) {
   const std::string name = options.device.empty() ? std::string(default_plan_device) : options.device;
   const auto device = TESSERA_TRY(engine::find_device(name));
   auto planned = TESSERA_TRY(compiler::plan_program(program.function, device->target()));
-  return compiler::package(*program.function, std::move(planned.program), name, std::move(program.outputs));
+  return compiler::package(*program.function, std::move(planned.program), name,
+                           {std::move(program.outputs), std::move(program.states)});
 }
 
 template <class T>
@@ -105,7 +106,7 @@ class PlanInputs {
 
   /// Whether INPUT:AXIS names an axis whose size is the symbol.
   [[nodiscard]] bool is_along(const std::string& name, std::size_t d) const {
-    for (std::size_t i = 0; i < program_.inputs.size(); ++i)
+    for (std::size_t i = 0; i < package_.inputs.size(); ++i)
       for (std::size_t axis = 0; axis < type(i).rank(); ++axis)
         if (const op::Dim& dim = type(i).shape[axis]; !dim.is_constant() && dim.expr() == program_.dims[d])
           if (cat(package_.inputs[i], ":", axis) == name) return true;

@@ -22,7 +22,7 @@ double rounded_ms(double ms) { return std::round(ms * 1000) / 1000; }
 
 void write_map(JsonWriter& json, const Graph& graph, const Tile& tile) {
   json.key("map").begin_object();
-  for (const NodeImage& image : tile.images) {
+  for (const NodeImage& image : images_of(graph, tile)) {
     json.key(image.id);
     if (image.nodes.size() == 1 && !image.is_chain) {
       json.value(graph.id(image.nodes[0]));
@@ -108,7 +108,7 @@ std::string tessera::cli::to_json(const Graph& graph, const Tiling& tiling) {
   json.member("cost", tiling.cost);
   json.key("tiles").begin_array();
   for (const Tile& tile : tiling.tiles) {
-    json.begin_object().member("pattern", tile.name);
+    json.begin_object().member("pattern", tile.name());
     write_map(json, graph, tile);
     json.end_object();
   }
@@ -131,8 +131,8 @@ std::string tessera::cli::to_text(const Graph& graph, const Tiling& tiling) {
           " tiles, cost ", tiling.cost, " (", proof_of(tiling), "; ", tiling.candidates, " candidates, ",
           rounded_ms(tiling.list_ms + tiling.solve_ms), " ms)\n");
   for (const Tile& tile : tiling.tiles) {
-    out += cat("  ", printable(tile.name), ":");
-    for (const NodeImage& image : tile.images)
+    out += cat("  ", printable(tile.name()), ":");
+    for (const NodeImage& image : images_of(graph, tile))
       out += cat(" ", printable(image.id), "=", names_of(graph, image.nodes));
     out += "\n";
   }
@@ -146,7 +146,7 @@ std::string tessera::cli::to_dot(const Graph& graph, const Tiling& tiling) {
   std::string out = "digraph tiling {\n  node [shape=box, style=filled, fillcolor=white];\n";
   for (std::size_t i = 0; i < tiling.tiles.size(); ++i) {
     const Tile& tile = tiling.tiles[i];
-    out += cat("  subgraph cluster_", i, " {\n    label=\"", i, ": ", escaped(tile.name),
+    out += cat("  subgraph cluster_", i, " {\n    label=\"", i, ": ", escaped(tile.name()),
                "\"; style=filled; color=", colour(i), ";\n");
     for (NodeId node : tile.nodes) out += cat("    ", dot_node(graph, node, ""));
     out += "  }\n";

@@ -2,6 +2,7 @@
 """Tessera and its peers on the same work, in turns, on the same threads. Prints a table of ratios.
 
   tessera bench compare [--filter TEXT] [--rounds N] [--threads N] [--clock processor] [--json FILE]
+  tessera bench compare --models FOLDER      the ONNX models that tools/fetch-models fetched, against ONNX Runtime
 
 A peer that is not installed is left out and named; tools/setup --peers installs them. Every side computes from the same numbers, and
 its first result is compared with Tessera's. A time is the fastest round; a ratio is Tessera's time over that of the fastest peer."""
@@ -20,6 +21,8 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TURN = 0.02  # seconds that one side runs before the next has its turn
+LOOK = 0.005  # seconds between two looks whether a side's threads sleep
+LONGEST_REST = 0.5
 
 # What a row does, its sizes (worker.h), and the most that Tessera's time may be, over that of the best peer.
 ROWS = [
@@ -50,6 +53,31 @@ ADDS = [("fused", "adds_compiled", 2.0), ("fusion off", "adds_unfused", 20.0), (
 ADD_COUNT = 1000
 FIRST = (256, 64, 1, 4)
 FIRST_TARGETS = {"cold": 150.0, "warm": 20.0}  # milliseconds
+
+
+def decoder_inputs(frames, past):
+    """One word, with the keys and values of those before."""
+    parts = [f"past_key_values.{layer}.{side}.{part}=f32:1x8x{size}x36" for layer in range(6)
+             for side, size in (("decoder", past), ("encoder", frames)) for part in ("key", "value")]
+    return ["input_ids=i64:1x1:7", f"encoder_hidden_states=f32:1x{frames}x288", "use_cache_branch=bool:1:1", *parts]
+
+
+# A model, its file below the folder of models, and its inputs (model_worker.cpp).
+MODELS = [
+    ("face detection, front, 128×128", "blazeface/ONNX/face_detection_front_128x128_barracuda.onnx", ["input:0=f32:1x128x128x3"]),
+    ("face detection, back, 256×256", "blazeface/ONNX/face_detection_back_256x256_barracuda.onnx", ["input:0=f32:1x256x256x3"]),
+    ("PP-OCRv4 detection, 96×160", "ocr/assets/ch_PP-OCRv4_det_infer.onnx", ["x=f32:1x3x96x160"]),
+    ("PP-OCRv4 recognition, 48×160", "ocr/assets/ch_PP-OCRv4_rec_infer.onnx", ["x=f32:1x3x48x160"]),
+    ("PP-OCR classification, 48×192", "ocr/assets/ch_ppocr_mobile_v2.0_cls_infer.onnx", ["x=f32:1x3x48x192"]),
+    ("moonshine encoder, 8 bits, 8,000 samples", "moonshine/dist/model/tiny/quantized/encoder_model.onnx", ["input_values=f32:1x8000"]),
+    ("moonshine decoder, 8 bits, a word", "moonshine/dist/model/tiny/quantized/decoder_model_merged.onnx", decoder_inputs(40, 10)),
+    ("silero 5, 512 samples", "silero/dist/silero_vad_v5.onnx", ["input=f32:1x512", "state=f32:2x1x128", "sr=i64::16000"]),
+    ("silero legacy, 512 samples", "silero/dist/silero_vad_legacy.onnx",
+     ["input=f32:1x512", "sr=i64::16000", "h=f32:2x1x64", "c=f32:2x1x64"]),
+]
+MODEL_TARGET, MEAN_TARGET = 1.0, 0.88
+# Of the first result: the most that Tessera's time may be over ONNX Runtime's, and the MiB that it may take beyond it.
+FIRST_MODEL_TARGETS = {"cold": (1.5, 60.0), "warm": (1.0, 0.0)}
 
 THREADS = {}  # the number of threads, for every side
 
@@ -101,25 +129,47 @@ class Side:
     def turn(self):
         self.seconds.append(float(self.ask("run", self.count)[CLOCKS.index(self.clock)]) / self.count)
 
+    def rest(self):
+        """Waits until its threads sleep. Those of some engines look for work for 20 ms and more: the side behind them would have one
+        processor and a half of two."""
+        until = time.monotonic() + LONGEST_REST
+        before = self.processor_ns()
+        while time.monotonic() < until:
+            time.sleep(LOOK)
+            now = self.processor_ns()
+            if None not in (before, now) and now - before < LOOK * 1e9 / 20:
+                return
+            before = now
 
-def workers(bench):
-    """Every side by name: how it is started, and whether it can be."""
+    def processor_ns(self):
+        """What all its threads have used, or None where the system does not say."""
+        try:
+            return sum(int(task.read_text().split()[0]) for task in pathlib.Path(f"/proc/{self.program.pid}/task").glob("*/schedstat"))
+        except OSError:
+            return None
+
+
+def workers(bench, models=None):
+    """Every side by name: how it is started. Those of models are two."""
     # The distribution's packages belong to its own Python.
     python = ["/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable]
-    node_path = os.pathsep.join(str(ROOT / folder / "node_modules") for folder in ("build/peers", "models"))
+    node_path = os.pathsep.join(str(folder / "node_modules") for folder in (ROOT / "build/peers", models or ROOT / "models"))
+    runtime = (["node", HERE / "ort_worker.js"], {"NODE_PATH": node_path})
+    if models is not None:
+        return {"Tessera": ([bench / "tessera_compare_models"], {}), "ORT": runtime}
     return {
         "Tessera": ([bench / "tessera_compare_worker"], {"TESSERA_DEVICE": "cpu"}),
         "oneDNN": ([bench / "tessera_compare_onednn"], {}),
         "torch": (python + [HERE / "torch_worker.py", "eager"], TORCH),
         "torch.jit": (python + [HERE / "torch_worker.py", "jit"], TORCH),
-        "ORT": (["node", HERE / "ort_worker.js"], {"NODE_PATH": node_path}),
+        "ORT": runtime,
         "NumPy": (python + [HERE / "numpy_worker.py"], {}),
     }
 
 
-def start_sides(bench):
+def start_sides(programs):
     sides, missing = {}, {}
-    for name, (command, environment) in workers(bench).items():
+    for name, (command, environment) in programs.items():
         if shutil.which(command[0]) is None:
             missing[name] = f"there is no {command[0]}"
             continue
@@ -151,7 +201,7 @@ def measure(sides, kinds, sizes, rounds):
     for _ in range(rounds):
         for side in ready:
             side.turn()
-            time.sleep(0.005)  # threads that spin go to sleep before the next side's turn
+            side.rest()
     row = {"sides": {side.name: {"fastest": min(side.seconds), "median": statistics.median(side.seconds), "rounds": side.seconds}
                      for side in ready},
            "cache_line_ns": [before, float(sides["Tessera"].ask("probe")[0])]}
@@ -238,6 +288,56 @@ def first_rows(bench, options, report):
               f"≤ {target:g} ms: {'met' if streamed <= target else 'missed'}; plan {'met' if planned <= target else 'missed'} | – |")
 
 
+def time_first_model(program, words, rounds):
+    """The medians of milliseconds and MiB to the first result in a fresh process, by the state of the kernel cache."""
+    command, environment = program
+    out = {"cold": [], "warm": []}
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory() as cache:
+            for state, figures in out.items():
+                done = subprocess.run([*command, "first", *words], capture_output=True, text=True, check=True,
+                                      env={**os.environ, **THREADS, **environment, "XDG_CACHE_HOME": cache})
+                figures.append([float(word) for word in done.stdout.split()])
+    return {state: [statistics.median(column) for column in zip(*figures)] for state, figures in out.items()}
+
+
+def first_model_words(first):
+    """Of both states: times, memory, and whether both targets are met."""
+    words = []
+    for state, (most_ratio, most_more) in FIRST_MODEL_TARGETS.items():
+        (mine, my_memory), (theirs, their_memory) = first["Tessera"][state], first["ORT"][state]
+        is_met = mine <= most_ratio * theirs and my_memory <= their_memory + most_more
+        words.append(f"{mine:.0f} / {theirs:.0f} ms, {my_memory:.0f} / {their_memory:.0f} MiB: {'met' if is_met else 'missed'}")
+    return words
+
+
+def model_rows(programs, sides, options, report):
+    print("\n| model | Tessera | ORT | ratio | target | first result, cold | warm |\n| --- | --- | --- | --- | --- | --- | --- |")
+    ratios = []
+    for name, file, inputs in filter(lambda model: options.filter in model[0], MODELS):
+        path = options.models / file
+        if not path.exists():
+            print(f"left out: {name}: there is no {path}")
+            continue
+        row = report["rows"][name] = measure(sides, {"": "model"}, (path, *inputs), options.rounds)
+        words = judge(row, MODEL_TARGET)
+        if "ratio" in row:
+            ratios.append(row["ratio"])
+            row["first"] = {side: time_first_model(program, (path, *inputs), max(3, options.rounds // 3)) for side, program in programs.items()}
+            words += first_model_words(row["first"])
+        print(f"| {name} | {' | '.join(words)} |", flush=True)
+        for note in row["notes"]:
+            print(f"  {name}: {note}", file=sys.stderr, flush=True)
+    if ratios:
+        mean = report["mean"] = statistics.geometric_mean(ratios)
+        print(f"| geometric mean | | | {mean:.2f} | ≤ {MEAN_TARGET}: {'met' if mean <= MEAN_TARGET else 'missed'} | | |")
+
+
+def write_report(report, options):
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=1) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--filter", default="", help="only rows whose name contains this")
@@ -245,28 +345,32 @@ def main():
     parser.add_argument("--threads", type=int, default=2, help="of every side; the targets are for 2")
     parser.add_argument("--clock", choices=CLOCKS, default=CLOCKS[0],
                         help="processor: what one thread took, on a machine that is busy with other work")
+    parser.add_argument("--models", type=pathlib.Path, help="the folder of ONNX models: they are run instead")
     parser.add_argument("--json", type=pathlib.Path, help="where everything that was measured is written")
     parser.add_argument("--bench", type=pathlib.Path, default=ROOT / "build/release/bin/bench", help="the folder of the built programs")
     options = parser.parse_args()
-    if not (options.bench / "tessera_compare_worker").exists():
-        raise SystemExit(f"{options.bench}/tessera_compare_worker is not there: cmake --build --preset release --target benchmarks")
+    programs = workers(options.bench, options.models and options.models.resolve())
+    if not programs["Tessera"][0][0].exists():
+        raise SystemExit(f"{programs['Tessera'][0][0]} is not there: cmake --build --preset release --target benchmarks")
     if options.clock == "processor" and options.threads != 1:
         raise SystemExit("--clock processor tells something about one thread only: --threads 1")
     Side.clock = options.clock
     set_threads(options.threads)
-    sides, missing = start_sides(options.bench)
+    sides, missing = start_sides(programs)
     report = {**machine(), "threads": options.threads, "clock": options.clock, "missing": missing, "rows": {}}
     if "Tessera" not in sides:
         raise SystemExit(f"Tessera's own worker did not start: {missing['Tessera']}")
     print(f"{report['machine']}, commit {report['commit']}, {report['date']}, load {report['load']:.1f}; fastest of {options.rounds} rounds, f32, {options.threads} threads, {options.clock} time")
     for name, why in missing.items():
         print(f"left out: {name}: {why}")
+    if options.models is not None:
+        model_rows(programs, sides, options, report)
+        return write_report(report, options)
     print("\n| work | Tessera | best peer | ratio | target | others |\n| --- | --- | --- | --- | --- | --- |")
     all_rows(sides, options, report)
     if options.filter in "first result of the d256 block":
         first_rows(options.bench, options, report)
-    if options.json:
-        options.json.write_text(json.dumps(report, indent=1) + "\n")
+    write_report(report, options)
 
 
 if __name__ == "__main__":

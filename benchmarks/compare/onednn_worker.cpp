@@ -126,7 +126,7 @@ Workload convolutions(Sizes s) {
   return of({copy(x, inside), step(inside, a, middle), step(middle, b, last), copy(last, y)}, y);
 }
 
-Workload prepare(const std::string& kind, Sizes sizes) {
+Workload prepare(const std::string& kind, std::span<const std::string> words) {
   static const std::map<std::string, Workload (*)(Sizes)> kinds{{"matmul", product},
                                                                 {"softmax", softmax},
                                                                 {"gelu", gelu},
@@ -134,7 +134,7 @@ Workload prepare(const std::string& kind, Sizes sizes) {
                                                                 {"conv", convolutions}};
   const auto at = kinds.find(kind);
   if (at == kinds.end()) throw std::runtime_error("no single call of oneDNN");
-  return at->second(sizes);
+  return at->second(tessera::compare::sizes_of(words));
 }
 
 }  // namespace

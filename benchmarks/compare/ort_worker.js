@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 // ONNX Runtime's side of the comparison (worker.h), on as many threads as OMP_NUM_THREADS says. The time of its JavaScript call, measured
-// with an identity of 16 numbers beside every run, is subtracted.
+// with an identity of 16 numbers beside every run, is subtracted. `ort_worker.js first FILE INPUT…` times the first result of a model.
 'use strict';
+const fs = require('fs');
 const readline = require('readline');
 const ort = require('onnxruntime-node');
 const { Model } = require('./onnx_model.js');
@@ -114,6 +115,20 @@ function adds(n) {
   return [d, x, [16]];
 }
 
+/** The feeds of a model, from words INPUT=DTYPE:SIZExSIZE[:VALUE], as model_worker.cpp reads them. */
+function feedsOf(words) {
+  const feeds = {};
+  for (const word of words) {
+    const [, name, dtype, sizes, value] = /^(.*)=(\w+):([\dx]*)(?::(-?\d+))?$/.exec(word);
+    const dims = sizes === '' ? [] : sizes.split('x').map(Number), size = count(dims);
+    const seed = Object.keys(feeds).length + 1;
+    if (dtype === 'f32') feeds[name] = new ort.Tensor('float32', numbers(size, seed), dims);
+    if (dtype === 'i64') feeds[name] = new ort.Tensor('int64', new BigInt64Array(size).fill(BigInt(value || 0)), dims);
+    if (dtype === 'bool') feeds[name] = new ort.Tensor('bool', new Uint8Array(size).fill(Number(value)), dims);
+  }
+  return feeds;
+}
+
 const KINDS = {
   matmul, affine_tanh: affineTanh, affine_tanh_precise: affineTanh, softmax: rows('Softmax', { axis: -1 }), gelu: rows('Gelu'),
   layer_norm: layerNorm, mlp, block, conv, adds,
@@ -129,22 +144,46 @@ async function timed(session, feeds, times) {
   return [seconds() - begin, (used.user + used.system) * 1e-6];
 }
 
-async function main() {
+/** A line of /proc/self/status, in MiB. */
+function memoryLine(name) {
+  const found = new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(fs.readFileSync('/proc/self/status', 'latin1'));
+  return Number(found[1]) / 1024;
+}
+
+/** The milliseconds from the file to the first result of a fresh process, and the MiB that it took at most. */
+async function timeFirst([file, ...words]) {
+  const before = memoryLine('VmRSS'), begin = seconds();
+  const session = await ort.InferenceSession.create(file, OPTIONS);
+  await session.run(feedsOf(words));
+  console.log(`${(1e3 * (seconds() - begin)).toFixed(3)} ${(memoryLine('VmHWM') - before).toFixed(1)}`);
+}
+
+/** A session, its feeds and its first output. */
+async function prepared(kind, words) {
+  if (kind === 'model') {
+    const session = await ort.InferenceSession.create(words[0], OPTIONS), feeds = feedsOf(words.slice(1));
+    return [session, feeds, (await session.run(feeds))[session.outputNames[0]].data];
+  }
+  if (!(kind in KINDS)) throw new Error('not written for this side');
+  const [model, output, dims] = KINDS[kind](...words.map(Number));
+  const session = await ort.InferenceSession.create(model.bytes(output, dims), OPTIONS);
+  return [session, model.feeds, Object.values(await session.run(model.feeds))[0].data];
+}
+
+async function serve() {
   const empty = new Draft();
   const same = empty.op('Identity', [empty.x([16])]);
   const idle = await ort.InferenceSession.create(empty.bytes(same, [16]), OPTIONS);
   await timed(idle, empty.feeds, 2000);
   let session = null, feeds = null;
   for await (const line of readline.createInterface({ input: process.stdin })) {
-    const [command, kind, ...sizes] = line.trim().split(/\s+/);
+    const [command, kind, ...words] = line.trim().split(/\s+/);
     try {
       if (command === 'prepare') {
-        if (!(kind in KINDS)) throw new Error('not written for this side');
         if (session !== null) await session.release();
-        const [model, output, dims] = KINDS[kind](...sizes.map(Number));
-        session = await ort.InferenceSession.create(model.bytes(output, dims), OPTIONS);
-        feeds = model.feeds;
-        const first = Object.values(await session.run(feeds))[0].data;
+        session = null;
+        let first;
+        [session, feeds, first] = await prepared(kind, words);
         await timed(session, feeds, 10);
         const sum = first.reduce((a, b) => a + b, 0), size = first.reduce((a, b) => a + Math.abs(b), 0);
         console.log(`ok ${sum} ${size}`);
@@ -160,4 +199,5 @@ async function main() {
   }
 }
 
-main();
+if (process.argv[2] === 'first') timeFirst(process.argv.slice(3));
+else serve();

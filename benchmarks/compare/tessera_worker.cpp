@@ -154,9 +154,10 @@ const std::map<std::string, Kind>& kinds() {
   return out;
 }
 
-Workload prepare(const std::string& kind, Sizes sizes) {
+Workload prepare(const std::string& kind, std::span<const std::string> words) {
   const auto at = kinds().find(kind);
   if (at == kinds().end()) throw std::runtime_error("Tessera has no such workload");
+  const auto sizes = compare::sizes_of(words);
   if (sizes.size() != at->second.sizes) throw std::runtime_error("a wrong number of sizes");
   Inputs inputs(make_engine(at->second.setting));
   return at->second.make(inputs, sizes);

@@ -1,12 +1,14 @@
 #include "benchmarks/compare/worker.h"
 
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <ctime>
 #include <exception>
 #include <iostream>
 #include <sstream>
+#include <stdexcept>
 #include <thread>
 
 using namespace tessera::compare;
@@ -48,13 +50,13 @@ double line_transfer() {
   return out;
 }
 
-void answer_prepare(std::istream& words, const Prepare& prepare, Workload& workload) {
+void answer_prepare(std::istream& line, const Prepare& prepare, Workload& workload) {
   std::string kind;
-  words >> kind;
-  std::vector<std::int64_t> sizes;
-  for (std::int64_t size; words >> size;) sizes.push_back(size);
+  line >> kind;
+  std::vector<std::string> words;
+  for (std::string word; line >> word;) words.push_back(word);
   workload = {};
-  workload = prepare(kind, sizes);
+  workload = prepare(kind, words);
   double sum = 0, size = 0;
   for (const float x : workload.first) {
     sum += x;
@@ -98,6 +100,16 @@ int tessera::compare::serve(const Prepare& prepare) {
     }
   }
   return 0;
+}
+
+std::vector<std::int64_t> tessera::compare::sizes_of(std::span<const std::string> words) {
+  std::vector<std::int64_t> out;
+  for (const std::string& word : words) {
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), out.emplace_back());
+    if (error != std::errc{} || end != word.data() + word.size())
+      throw std::runtime_error("not a size: " + word);
+  }
+  return out;
 }
 
 std::vector<float> tessera::compare::numbers(std::int64_t count, std::uint32_t seed, Spread spread) {

@@ -1,7 +1,7 @@
 // A program that measures one side of the comparison: it takes commands on standard input, one a line, so
 // that the sides can take turns.
 //
-//   prepare KIND SIZE…   -> ok SUM SUM_OF_SIZES (of the first result), or: missing WHY
+//   prepare KIND WORD…   -> ok SUM SUM_OF_SIZES (of the first result), or: missing WHY
 //   run COUNT            -> the seconds that COUNT runs took, and those of the processor
 //   probe                -> one-way time of a cache line between two threads, in ns
 #pragma once
@@ -22,7 +22,10 @@ struct Workload {
 };
 
 /// Makes a workload or throws std::runtime_error with the reason why this side has none.
-using Prepare = std::function<Workload(const std::string& kind, std::span<const std::int64_t> sizes)>;
+using Prepare = std::function<Workload(const std::string& kind, std::span<const std::string> words)>;
+
+/// Words that are whole numbers, or throws std::runtime_error.
+[[nodiscard]] std::vector<std::int64_t> sizes_of(std::span<const std::string> words);
 
 /// Serves until the input ends. The status of the program.
 int serve(const Prepare& prepare);

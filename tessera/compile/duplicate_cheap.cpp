@@ -6,6 +6,7 @@
 #include "tessera/compile/each_function.h"
 #include "tessera/compile/function_draft.h"
 #include "tessera/ir/seal.h"
+#include "tessera/op/catalogue.h"
 
 using namespace tessera;
 using namespace tessera::compiler;
@@ -31,8 +32,8 @@ class DuplicateCheap {
   struct Value {
     const ir::Assign* statement = nullptr;
     std::uint32_t size = 0;       ///< of the tree of cheap values that it is
-    std::uint32_t consumers = 0;  ///< calls
-    bool other = false;           ///< used by something else than a call: stays as it is for that
+    std::uint32_t consumers = 0;  ///< calls that take copies
+    bool other = false;           ///< used by something that takes no copies: stays as it is for that
     bool taken = false;           ///< a call has the original
   };
 
@@ -44,12 +45,21 @@ class DuplicateCheap {
       ir::for_each_child(*statement.value, [&](const ir::Node& child) { take_by_other(child); });
       return;
     }
-    for_each_argument(*call, [&](Value& value) { ++value.consumers; });
+    const bool takes = takes_copies(*call);
+    for_each_argument(*call,
+                      [&](Value& value) { takes ? void(++value.consumers) : void(value.other = true); });
     if (!is_cheap(statement)) return;
     std::uint32_t size = 1;
     for (const auto& arg : call->args)
       if (const Value* value = values_.find(*arg)) size += value->size;
     if (size <= context_.options().most_cheap) values_[*statement.targets[0]] = {&statement, size};
+  }
+
+  /// An op that computes long, or that only sees its argument in another way, is in no kernel with what it
+  /// reads: a copy for it would be stored beside the original.
+  static bool takes_copies(const ir::Call& call) {
+    const op::Card* card = op::find_card(call.op);
+    return card == nullptr || (!card->traits.costly && card->view == nullptr);
   }
 
   void take_by_other(const ir::Node& node) {
@@ -68,7 +78,7 @@ class DuplicateCheap {
   void write(const Ref<ir::Assign>& statement) {
     const auto* call = ir::as<ir::Call>(statement->value);
     std::unique_ptr<ir::Call> draft;
-    if (call != nullptr)
+    if (call != nullptr && takes_copies(*call))
       for_each_argument(*call, [&](Value& value) {
         if (!is_shared(value)) return;
         if (!value.other && !std::exchange(value.taken, true)) return;

@@ -6,11 +6,13 @@
 using namespace tessera;
 
 plan::Package compiler::package(const ir::Function& function, plan::Program program, std::string device,
-                                std::vector<std::string> outputs) {
+                                PackageOptions options) {
   plan::Package out;
   out.device = std::move(device);
   for (const auto& param : function.params) out.inputs.push_back(param->name);
-  out.outputs = std::move(outputs);
+  out.inputs.resize(out.inputs.size() - options.states.size());
+  out.states = std::move(options.states);
+  out.outputs = std::move(options.outputs);
   for (std::size_t i = out.outputs.size(); i < function.results.size(); ++i) {
     const auto* var = ir::as<ir::Var>(*function.results[i]);
     out.outputs.push_back(var == nullptr || var->name.empty() ? cat("out", i) : var->name);

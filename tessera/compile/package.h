@@ -6,9 +6,14 @@
 
 namespace tessera::compiler {
 
-/// `program` is one of `function`. An output that is no variable is called out0, out1, …; `outputs`, if not
-/// empty, says how all of them are called.
+struct PackageOptions {
+  std::vector<std::string> outputs = {};   ///< if not empty: how all of them are called
+  std::vector<std::uint32_t> states = {};  ///< outputs that are the last inputs of the next run
+};
+
+/// `program` is one of `function`. An output that is no variable is called out0, out1, … unless the options
+/// say how.
 [[nodiscard]] plan::Package package(const ir::Function& function, plan::Program program, std::string device,
-                                    std::vector<std::string> outputs = {});
+                                    PackageOptions options = {});
 
 }  // namespace tessera::compiler

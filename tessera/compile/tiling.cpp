@@ -239,10 +239,10 @@ Result<TiledFunction> compiler::tile(const ir::Function& function, const pattern
     }
     const pattern::Tile& tile = tiling.tiles[step.index];
     std::vector<std::uint32_t> statements(tile.nodes.begin(), tile.nodes.end());
-    if (tile.kernel == generated)
+    if (tile.kernel() == generated)
       builder.add(statements, out.parts);
     else
-      builder.add_library(std::move(statements), tile.kernel, out.parts);
+      builder.add_library(std::move(statements), tile.kernel(), out.parts);
   }
   return out;
 }

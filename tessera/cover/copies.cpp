@@ -17,14 +17,14 @@ namespace {
 
 std::uint64_t pair_of(std::uint64_t a, std::uint64_t b) { return a << 32 | b; }
 
-/// Numbers from 0 up to `count`, by the group that `group_of` gives each.
-template <class F>
-Grouped grouped(std::size_t count, std::uint32_t groups, F&& group_of) {
+/// Numbers by the group that `group_of` gives each.
+Grouped grouped(std::span<const std::uint32_t> group_of, std::uint32_t groups) {
   // begin[g + 1] first counts group g - 1, then is where the next of group g goes, at last where it ends.
-  Grouped out{std::vector<std::uint32_t>(groups + std::size_t{2}, 0), std::vector<std::uint32_t>(count)};
-  for (std::uint32_t i = 0; i < count; ++i) ++out.begin[group_of(i) + 2];
+  Grouped out{std::vector<std::uint32_t>(groups + std::size_t{2}, 0),
+              std::vector<std::uint32_t>(group_of.size())};
+  for (std::uint32_t group : group_of) ++out.begin[group + 2];
   std::partial_sum(out.begin.begin(), out.begin.end(), out.begin.begin());
-  for (std::uint32_t i = 0; i < count; ++i) out.items[out.begin[group_of(i) + 1]++] = i;
+  for (std::uint32_t i = 0; i < group_of.size(); ++i) out.items[out.begin[group_of[i] + 1]++] = i;
   out.begin.pop_back();
   return out;
 }
@@ -62,11 +62,14 @@ bool Copies::split() {
   std::uint32_t parts = 0;
   const std::vector<std::uint32_t> part = parts_of(problem_, parts);
   if (parts < 2) return false;
-  nodes_ = grouped(part.size(), parts, [&](std::uint32_t node) { return part[node]; });
-  candidates_ = grouped(problem_.candidates.size(), parts,
-                        [&](std::uint32_t i) { return part[problem_.candidates[i].nodes[0]]; });
-  edges_ = grouped(problem_.edges.size(), parts,
-                   [&](std::uint32_t i) { return part[problem_.edges[i].producer]; });
+  nodes_ = grouped(part, parts);
+  std::vector<std::uint32_t> part_of;
+  part_of.reserve(std::max(problem_.candidates.size(), problem_.edges.size()));
+  for (const Candidate& candidate : problem_.candidates) part_of.push_back(part[candidate.nodes[0]]);
+  candidates_ = grouped(part_of, parts);
+  part_of.clear();
+  for (const Edge& edge : problem_.edges) part_of.push_back(part[edge.producer]);
+  edges_ = grouped(part_of, parts);
   local_.resize(part.size());
   for (std::uint32_t i = 0; i < nodes_.items.size(); ++i)
     local_[nodes_.items[i]] = i - nodes_.begin[part[nodes_.items[i]]];
@@ -76,15 +79,39 @@ bool Copies::split() {
 void Copies::find_kinds() {
   SequenceTable kinds;
   std::vector<std::uint64_t> words;
-  std::vector<std::uint64_t> last;
+  kind_of_.reserve(nodes_.size());
   for (std::uint32_t p = 0; p < nodes_.size(); ++p) {
-    encode(p, words);
     // Copies mostly come one after the other: equality finds them faster than a hash.
-    const std::uint32_t kind = words == last ? kind_of_.back() : kinds.intern(words);
+    if (p > 0 && is_alike(first_of_[kind_of_.back()], p)) {
+      kind_of_.push_back(kind_of_.back());
+      continue;
+    }
+    encode(p, words);
+    const std::uint32_t kind = kinds.intern(words);
     if (kind == first_of_.size()) first_of_.push_back(p);
     kind_of_.push_back(kind);
-    words.swap(last);
   }
+}
+
+/// Whether encode() gives the same words for both.
+bool Copies::is_alike(std::uint32_t a, std::uint32_t b) const {
+  const auto cost_bits = [&](std::uint32_t node) {
+    return std::bit_cast<std::uint64_t>(problem_.uncovered_cost[node]);
+  };
+  const auto ends = [&](std::uint32_t edge) {
+    return pair_of(local_[problem_.edges[edge].producer], local_[problem_.edges[edge].consumer]);
+  };
+  return std::ranges::equal(nodes_[a], nodes_[b], {}, cost_bits, cost_bits) &&
+         std::ranges::equal(edges_[a], edges_[b], {}, ends, ends) &&
+         std::ranges::equal(candidates_[a], candidates_[b], [&](std::uint32_t x, std::uint32_t y) {
+           return is_alike(problem_.candidates[x], problem_.candidates[y]);
+         });
+}
+
+bool Copies::is_alike(const Candidate& a, const Candidate& b) const {
+  const auto local = [&](std::uint32_t node) { return local_[node]; };
+  return std::bit_cast<std::uint64_t>(a.cost) == std::bit_cast<std::uint64_t>(b.cost) &&
+         std::ranges::equal(a.nodes, b.nodes, {}, local, local);
 }
 
 void Copies::encode(std::uint32_t part, std::vector<std::uint64_t>& words) const {
@@ -138,6 +165,12 @@ struct Copies::Spread {
   }
 };
 
+/// The step that runs a node, and the first node of that step.
+struct Copies::Place {
+  Step step;
+  std::uint32_t first = 0;
+};
+
 Solution Copies::for_all(const Solution& each) const {
   Solution out;
   take_steps(each, out);
@@ -158,68 +191,72 @@ Solution Copies::for_all(const Solution& each) const {
 void Copies::take_steps(const Solution& each, Solution& out) const {
   const Spread spread(*this);
   const auto kinds = static_cast<std::uint32_t>(first_of_.size());
-  const Grouped steps = grouped(each.order.size(), kinds, [&](std::uint32_t i) {
-    const Step& step = each.order[i];
-    return step.kind == Step::Kind::tile ? spread.kind_of_candidate[step.index]
-                                         : spread.kind_of_node[step.index];
-  });
-  std::vector<Step> step_of(problem_.node_count);
+  std::vector<std::uint32_t> kind_of_step;
+  for (const Step& step : each.order)
+    kind_of_step.push_back(step.kind == Step::Kind::tile ? spread.kind_of_candidate[step.index]
+                                                         : spread.kind_of_node[step.index]);
+  const Grouped steps = grouped(kind_of_step, kinds);
+  std::vector<Place> place_of(problem_.node_count);
   for (std::uint32_t part = 0; part < kind_of_.size(); ++part)
     for (std::uint32_t i : steps[kind_of_[part]]) {
       const Step& step = each.order[i];
       if (step.kind == Step::Kind::node) {
         const std::uint32_t node = nodes_[part][spread.local_node[step.index]];
-        step_of[node] = {Step::Kind::node, node};
+        place_of[node] = {{Step::Kind::node, node}, node};
         continue;
       }
       const std::uint32_t candidate = candidates_[part][spread.local_candidate[step.index]];
-      for (std::uint32_t node : problem_.candidates[candidate].nodes)
-        step_of[node] = {Step::Kind::tile, candidate};
+      const auto& nodes = problem_.candidates[candidate].nodes;
+      for (std::uint32_t node : nodes) place_of[node] = {{Step::Kind::tile, candidate}, nodes[0]};
     }
-  set_order(step_of, out);
+  set_order(place_of, out);
 }
 
-void Copies::set_order(std::span<const Step> step_of, Solution& out) const {
-  std::vector<std::uint32_t> group_of(problem_.node_count);
-  std::vector<Step> by_first_node;
+void Copies::set_order(std::span<const Place> place_of, Solution& out) const {
+  out.order.reserve(problem_.node_count);
   std::vector<bool> is_chosen(problem_.candidates.size(), false);
   RealSum cost;
   for (std::uint32_t node = 0; node < problem_.node_count; ++node) {
-    const Step step = step_of[node];
-    const bool is_tile = step.kind == Step::Kind::tile;
-    const std::uint32_t first = is_tile ? problem_.candidates[step.index].nodes[0] : node;
-    if (first != node) {
-      group_of[node] = group_of[first];
-      continue;
-    }
-    group_of[node] = static_cast<std::uint32_t>(by_first_node.size());
-    by_first_node.push_back(step);
-    cost.add(is_tile ? problem_.candidates[step.index].cost : problem_.uncovered_cost[node]);
-    if (is_tile)
+    const auto& [step, first] = place_of[node];
+    if (first != node) continue;
+    out.order.push_back(step);
+    if (step.kind == Step::Kind::tile) {
       is_chosen[step.index] = true;
-    else
+      cost.add(problem_.candidates[step.index].cost);
+    } else {
       out.uncovered.push_back(node);
+      cost.add(problem_.uncovered_cost[node]);
+    }
   }
+  out.cost = cost.value();
+  out.chosen.reserve(out.order.size() - out.uncovered.size());
   for (std::uint32_t i = 0; i < is_chosen.size(); ++i)
     if (is_chosen[i]) out.chosen.push_back(i);
-  out.cost = cost.value();
-  const bool is_in_order = std::ranges::all_of(
-      problem_.edges, [&](const Edge& edge) { return group_of[edge.producer] <= group_of[edge.consumer]; });
-  if (is_in_order) {
-    out.order = std::move(by_first_node);
-    return;
-  }
-  const auto order = schedule(make_precedence(problem_.node_count, problem_.edges), group_of,
-                              static_cast<std::uint32_t>(by_first_node.size()));
+  const bool is_in_order = std::ranges::all_of(problem_.edges, [&](const Edge& edge) {
+    return place_of[edge.producer].first <= place_of[edge.consumer].first;
+  });
+  if (!is_in_order) out.order = scheduled(place_of, out.order);
+}
+
+/// The steps, which stand by their first nodes, in an order in which they can run.
+std::vector<Step> Copies::scheduled(std::span<const Place> place_of, std::span<const Step> steps) const {
+  std::vector<std::uint32_t> group_of(problem_.node_count);
+  std::uint32_t groups = 0;
+  for (std::uint32_t node = 0; node < problem_.node_count; ++node)
+    group_of[node] = place_of[node].first == node ? groups++ : group_of[place_of[node].first];
+  const auto order = schedule(make_precedence(problem_.node_count, problem_.edges), group_of, groups);
   TESSERA_CHECK(order.has_value(), "the tiling has a cycle");
-  for (std::uint32_t group : *order) out.order.push_back(by_first_node[group]);
+  std::vector<Step> out;
+  for (std::uint32_t group : *order) out.push_back(steps[group]);
+  return out;
 }
 
 void Copies::take_subproblems(const Solution& each, Solution& out) const {
   const Spread spread(*this);
-  const Grouped by_kind =
-      grouped(each.subproblems.size(), static_cast<std::uint32_t>(first_of_.size()),
-              [&](std::uint32_t i) { return spread.kind_of_node[each.subproblems[i].nodes[0]]; });
+  std::vector<std::uint32_t> kind_of_subproblem;
+  for (const Subproblem& part : each.subproblems)
+    kind_of_subproblem.push_back(spread.kind_of_node[part.nodes[0]]);
+  const Grouped by_kind = grouped(kind_of_subproblem, static_cast<std::uint32_t>(first_of_.size()));
   std::vector<std::uint32_t> place_of(each.subproblems.size());  // of those that are solved
   std::uint32_t count = 0;
   for (std::uint32_t part = 0; part < kind_of_.size(); ++part)

@@ -37,13 +37,18 @@ class Copies {
 
  private:
   struct Spread;
+  struct Place;
   explicit Copies(const Problem& problem) : problem_(problem) {}
 
   [[nodiscard]] bool split();
   void find_kinds();
+  [[nodiscard]] bool is_alike(std::uint32_t a, std::uint32_t b) const;
+  [[nodiscard]] bool is_alike(const Candidate& a, const Candidate& b) const;
   void encode(std::uint32_t part, std::vector<std::uint64_t>& words) const;
   void take_steps(const Solution& each, Solution& out) const;
-  void set_order(std::span<const Step> step_of, Solution& out) const;
+  void set_order(std::span<const Place> place_of, Solution& out) const;
+  [[nodiscard]] std::vector<Step> scheduled(std::span<const Place> place_of,
+                                            std::span<const Step> steps) const;
   void take_subproblems(const Solution& each, Solution& out) const;
 
   const Problem& problem_;

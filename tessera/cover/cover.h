@@ -71,8 +71,8 @@ std::string_view to_string(Method method);
 
 /// One independent part of the problem. Nodes that no useful candidate joins to another are in none.
 struct Subproblem {
-  std::vector<std::uint32_t> nodes;  ///< ascending in the order the solver used
-  std::uint32_t candidates = 0;      ///< those with two nodes or more that were worth considering
+  SmallVector<std::uint32_t, 8> nodes;  ///< ascending in the order the solver used
+  std::uint32_t candidates = 0;         ///< those with two nodes or more that were worth considering
   std::uint32_t same_as = 0;  ///< index of the subproblem that was solved in its place; its own if none
   Method method = Method::frontier;
   std::uint64_t states = 0;  ///< visited; 0 if reused

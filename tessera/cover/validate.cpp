@@ -68,17 +68,14 @@ Result<void> validate_candidate(const Problem& problem, std::size_t index) {
   return {};
 }
 
-Result<void> validate_total(const Problem& problem) {
-  double total = 0;
+Result<void> validate_total(const Problem& problem, double of_candidates) {
+  double total = of_candidates;
   for (double cost : problem.uncovered_cost) total += cost;
-  for (const Candidate& candidate : problem.candidates) total += candidate.cost;
   if (!std::isfinite(total)) return invalid("the costs add up to more than a double can hold");
   return {};
 }
 
-Result<void> validate_sizes(const Problem& problem) {
-  std::size_t entries = 0;
-  for (const Candidate& candidate : problem.candidates) entries += candidate.nodes.size();
+Result<void> validate_sizes(const Problem& problem, std::size_t entries) {
   if (problem.node_count > size_limit || problem.edges.size() > size_limit || entries > size_limit)
     return Error(ErrorCode::limit,
                  cat("a problem of ", problem.node_count, " nodes, ", problem.edges.size(), " edges and ",
@@ -89,10 +86,16 @@ Result<void> validate_sizes(const Problem& problem) {
 }  // namespace
 
 Result<void> tessera::cover::validate(const Problem& problem) {
-  TESSERA_TRY(validate_sizes(problem));
+  TESSERA_TRY(validate_sizes(problem, problem.candidates.size()));
   TESSERA_TRY(validate_uncovered(problem));
   TESSERA_TRY(validate_edges(problem));
-  for (std::size_t i = 0; i < problem.candidates.size(); ++i)
+  std::size_t entries = 0;
+  double total = 0;
+  for (std::size_t i = 0; i < problem.candidates.size(); ++i) {
     if (!is_valid(problem, problem.candidates[i])) TESSERA_TRY(validate_candidate(problem, i));
-  return validate_total(problem);
+    entries += problem.candidates[i].nodes.size();
+    total += problem.candidates[i].cost;
+  }
+  TESSERA_TRY(validate_sizes(problem, entries));
+  return validate_total(problem, total);
 }

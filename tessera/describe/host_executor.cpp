@@ -107,7 +107,8 @@ class Runner {
       if (run_program(group, exe_.groups[index])) return {};
     }
     // One by one gives the same error at its node, or the results if only the program is wrong.
-    for (const std::uint32_t node : group.nodes) TESSERA_TRY(run_node(node));
+    for (const std::uint32_t step : group.steps)
+      TESSERA_TRY(run_step(exe_.program->schedule.sequences[group.scope].steps[step]));
     return {};
   }
 

@@ -71,7 +71,7 @@ op::Array array_of(const Graph& graph, std::uint32_t buffer) {
   return {graph.buffers[buffer].dtype, op::contiguous(graph.buffers[buffer].shape), nullptr};
 }
 
-/// A group that cannot be compiled runs node by node.
+/// A group that cannot be compiled, or only zeroes buffers, runs step by step.
 Result<void> add_groups(const Program& program, const BuildInputs& inputs, HostExecutable& out,
                         UpdateReport& report) {
   if (inputs.compiler == nullptr) {
@@ -85,8 +85,8 @@ Result<void> add_groups(const Program& program, const BuildInputs& inputs, HostE
     for (const std::uint32_t buffer : group.inputs) bound.inputs.push_back(array_of(program.graph, buffer));
     for (const std::uint32_t buffer : group.results) bound.results.push_back(array_of(program.graph, buffer));
     bound.numbers.resize(group.numbers.size());
-    bound.program = known.take(*group.function);
-    if (bound.program == nullptr) {
+    if (!group.nodes.empty()) bound.program = known.take(*group.function);
+    if (bound.program == nullptr && !group.nodes.empty()) {
       auto compiled = inputs.compiler->compile(group.function);
       if (compiled) bound.program = *std::move(compiled);
       ++(compiled ? report.programs : report.interpreted);

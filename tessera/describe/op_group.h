@@ -1,6 +1,7 @@
-// Op nodes of one block that can run as one program, so that a compiler sees them together.
+// Steps of one block that can run as one program, so that a compiler sees them together: op nodes, and
+// regions of op nodes.
 //
-// A launch or a branch is a list of units: groups of op nodes, and all other steps one by one. Units of one
+// A launch or a branch is a list of units: groups of such steps, and all others one by one. Units of one
 // level do not wait for each other. Which steps are one group follows from the waits alone, so that any order
 // the schedule allows stays allowed.
 #pragma once
@@ -19,7 +20,9 @@ struct GroupNumber {
 };
 
 struct OpGroup {
-  std::vector<std::uint32_t> nodes;  ///< in the order of the schedule
+  std::uint32_t scope = 0;           ///< the sequence that it is a part of
+  std::vector<std::uint32_t> steps;  ///< of that, in its order
+  std::vector<std::uint32_t> nodes;  ///< of these steps, also inside of regions
   /// Of what the nodes read from outside, giving what others see of what they write. The same nodes on other
   /// buffers have an equal function.
   ir::FunctionRef function;
@@ -39,13 +42,23 @@ struct Grouping {
   std::vector<std::vector<Unit>> units;  ///< by sequence, in an order that respects all waits
 };
 
-/// Every op node is in a group, except those whose results differ from call to call.
+/// Every op node is in a group, except those whose results differ from call to call; a region in which all
+/// nodes are ops is part of a group as a whole.
 [[nodiscard]] Result<Grouping> group_ops(const Program& program);
 
-/// The whole launch as one function of buffers, with their names. Fails with code `unsupported`, saying
-/// which, if a step is no op: a host function has no name that a file could keep, and regions, append buffers
-/// and buffers that keep their contents from launch to launch are the host executor's.
-[[nodiscard]] Result<OpGroup> whole_launch(const Program& program);
+/// The whole launch as one function of buffers, with their names.
+struct Launch {
+  ir::FunctionRef function;            ///< of the inputs, and then the states
+  std::vector<std::uint32_t> inputs;   ///< external buffers
+  std::vector<std::uint32_t> results;  ///< external and graph buffers
+  /// Graph buffers, by position among the results: what one launch gives is what the next one takes. Zero at
+  /// first.
+  std::vector<std::uint32_t> states;
+};
+
+/// Fails with code `unsupported`, saying which, if a step is neither an op nor a region of ops: a host
+/// function has no name that a file could keep, and only those append.
+[[nodiscard]] Result<Launch> whole_launch(const Program& program);
 
 /// Every step is a unit.
 [[nodiscard]] Grouping one_by_one(const Program& program);

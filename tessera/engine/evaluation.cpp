@@ -316,7 +316,6 @@ Result<void> Evaluation::run_plan(Part& part) {
     part.report.tier = outcome.tier;
     part.report.cause = std::move(outcome.cause);
   }
-  part.report.update = outcome.update;
   part.report.kernels = outcome.figures.kernels;
   part.report.views = outcome.figures.views;
   return {};

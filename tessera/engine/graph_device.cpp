@@ -68,8 +68,7 @@ class NodeCall {
       out.sizes = values_;
       return out;
     };
-    op::Card card{.name = call_.name};
-    card.device = &call_;
+    const op::DeviceCard card(call_);
     op::ValueTypes types;
     for (const op::Array& input : inputs_)
       types.push_back({input.dtype, ir::shape_of(std::span<const std::int64_t>(input.shape()))});

@@ -3,10 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <random>
 
+#include "tessera/compile/package.h"
+#include "tessera/compile/plan_program.h"
+#include "tessera/describe/op_group.h"
 #include "tessera/describe/test_graph.h"
 #include "tessera/engine/devices.h"
+#include "tessera/engine/plan_runner.h"
 
 using namespace tessera;
 using namespace tessera::description;
@@ -270,63 +275,134 @@ TEST_P(Compiled, Trap_G5_ARebuildThatFailsKeepsTheProgramsThatWork) {
   EXPECT_EQ(again.programs, 0U);
 }
 
-// ---- random graphs
-
-/// Nodes on a few buffers, in blocks at random, some of them kernels, some in loops and branches. Values stay
-/// small numbers that floats hold exactly, so that no rounding hides a difference.
-Builder random_graph(std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  const auto below = [&](std::uint64_t n) { return static_cast<int>(random() % n); };
+TEST_P(Compiled, ARegionOfOpsIsPartOfItsGroup) {
   Builder b;
-  for (int i = 0; i < 3; ++i) b.block(cat("b", i)).external(cat("e", i), Dtype::f32, {4});
-  b.graph("g0", Dtype::f32, {4}).graph("g1", Dtype::f32, {4});
-  std::vector<std::string> all{"e0", "e1", "e2", "g0", "g1"};
-  const auto any = [&] { return all[static_cast<std::size_t>(below(all.size()))]; };
-  int regions = 0;
-  for (int i = 0; i < 4 + below(14); ++i) {
-    b.in_block(cat("b", below(3)));
-    if (below(6) == 0) {
-      const std::string region = cat("r", regions++);
-      below(2) == 0 ? b.for_(region, below(3)) : b.if_(region, any());
-      b.within(region);
-    } else if (below(4) == 0) {
-      b.within();
-    }
-    const std::string name = cat("n", i);
-    switch (below(6)) {
-      case 0:
-        b.op(name, "add", {from("a", any()), from("b", any()), to(any())});
-        break;
-      case 1:
-        b.op(name, "minimum", {from("a", any()), scalar("b", below(5) - 2), to(any())});
-        break;
-      case 2:
-        b.op(name, "flip", {from("x", any()), to(any())});
-        break;
-      case 3:
-        b.op(name, "sign", {from("x", any()), to(any())});
-        break;
-      case 4:
-        b.kernel(name, map_kernel([](float v) { return 3 - v; }), {from("x", any()), to(any())});
-        break;
-      default:
-        b.kernel(name, update_kernel([](float v) { return std::min(v, 2.0F) + 1; }),
-                 {read_write("x", {.buffer = any()})});
-    }
-  }
-  return b;
+  b.external("x", Dtype::f32, {2}).external("n", Dtype::i32, {1}).temporary("t", Dtype::f32, {2});
+  b.op("begin", "mul", {from("a", "x"), scalar("b", 2), to("t")});
+  b.for_count_in("repeat", "n").within("repeat");
+  b.op("step", "add", {from("a", "t"), scalar("b", 1), to("t")}).within();
+  b.op("end", "neg", {from("x", "t"), to("x")}).dependency("begin", "end");
+  Memory memory;
+  memory.add<float>("x", {1, 2}).add<std::int32_t>("n", {3});
+  const auto graph = make_graph(b, memory, options());
+  ASSERT_TRUE(graph->launch());
+  EXPECT_EQ(memory.get<float>("x"), (Floats{-5, -7}));
+  ASSERT_TRUE(graph->set_number("step", "b", 10.0));
+  EXPECT_EQ(graph->update().tier, Tier::hot);
+  memory.set<std::int32_t>("n", {0});
+  ASSERT_TRUE(graph->launch());
+  EXPECT_EQ(memory.get<float>("x"), (Floats{10, 14}));
+  memory.set<std::int32_t>("n", {1});
+  ASSERT_TRUE(graph->launch());
+  EXPECT_EQ(memory.get<float>("x"), (Floats{-30, -38}));
+  b.op("more", "neg", {from("x", "x"), to("x")}).dependency("end", "more");
+  ASSERT_TRUE(graph->set_description(*b.finish()));
+  const UpdateReport report = graph->update();
+  ASSERT_FALSE(report.error);
+  EXPECT_EQ(report.programs, 1U);
+  EXPECT_EQ(report.interpreted, 0U);
 }
 
-std::vector<Floats> run_random(std::uint64_t seed, HostOptions options) {
-  Builder b = random_graph(seed);
-  Memory memory;
-  for (int i = 0; i < 3; ++i) memory.add<float>(cat("e", i), {1.0F * static_cast<float>(i), 0, -1, 2});
+// ---- random graphs
+
+enum class Kinds : std::uint8_t { ops_and_kernels, ops };
+
+/// Nodes on a few buffers, in blocks at random, some of them kernels, many in loops and branches. Values stay
+/// small numbers that floats hold exactly, so that no rounding hides a difference.
+class RandomGraph {
+ public:
+  RandomGraph(std::uint64_t seed, Kinds kinds) : random_(seed), kinds_(kinds) {}
+
+  Builder make() {
+    for (int i = 0; i < 3; ++i) b_.block(cat("b", i)).external(cat("e", i), Dtype::f32, {4});
+    b_.graph("g0", Dtype::f32, {4}).graph("g1", Dtype::f32, {4});
+    b_.external("count", Dtype::i32, {1}).graph("index", Dtype::i64, {1});
+    for (int i = 0; i < 4 + below(14); ++i) {
+      b_.in_block(cat("b", below(3)));
+      if (below(4) == 0)
+        add_region();
+      else if (below(4) == 0)
+        b_.within(within_ = {});
+      add_node(cat("n", i));
+    }
+    return std::move(b_);
+  }
+
+ private:
+  int below(std::uint64_t n) { return static_cast<int>(random_() % n); }
+  std::string any() {
+    static constexpr const char* all[] = {"e0", "e1", "e2", "g0", "g1"};
+    return all[below(std::size(all))];
+  }
+
+  /// In the region before it, or beside it.
+  void add_region() {
+    const std::string region = cat("r", regions_++);
+    if (below(2) == 0) b_.within(within_ = {});
+    const int kind = below(7);
+    if (kind == 0) b_.for_(region, below(3), below(2) == 0 ? "index" : "");
+    if (kind == 1) b_.for_count_in(region, "count", below(2) == 0 ? "index" : "");
+    if (kind == 2) b_.if_else(region, any());
+    if (kind == 3) b_.switch_(region, below(2) == 0 ? "count" : "index", 2);
+    if (kind == 4) b_.while_(region, any(), 6);
+    if (kind >= 5) b_.if_(region, any());
+    b_.within(within_ = region, kind == 2 || kind == 3 ? below(2) : 0);
+  }
+
+  void add_node(const std::string& name) {
+    switch (below(kinds_ == Kinds::ops ? 5 : 7)) {
+      case 0:
+        b_.op(name, "add", {from("a", any()), from("b", any()), to(any())});
+        break;
+      case 1:
+        b_.op(name, "minimum", {from("a", any()), scalar("b", below(5) - 2), to(any())});
+        break;
+      case 2:
+        b_.op(name, "flip", {from("x", any()), to(any())});
+        break;
+      case 3:
+        b_.temporary(name + "_t", Dtype::f32, {4});
+        b_.op(name + "_s", "sign", {from("x", any()), to(name + "_t")});
+        b_.op(name, "add", {from("a", name + "_t"), from("b", any()), to(any())});
+        break;
+      case 4:
+        b_.op(name, "sub", {from("a", any()), scalar("b", 1), to(any())});
+        break;
+      case 5:
+        b_.kernel(name, map_kernel([](float v) { return 3 - v; }), {from("x", any()), to(any())});
+        break;
+      default:
+        b_.kernel(name, update_kernel([](float v) { return std::min(v, 2.0F) + 1; }),
+                  {read_write("x", {.buffer = any()})});
+    }
+  }
+
+  std::mt19937_64 random_;
+  Kinds kinds_;
+  Builder b_;
+  std::string within_;
+  int regions_ = 0;
+};
+
+struct RandomMemory : Memory {
+  explicit RandomMemory(std::uint64_t seed) {
+    for (int i = 0; i < 3; ++i) add<float>(cat("e", i), {1.0F * static_cast<float>(i), 0, -1, 2});
+    add<std::int32_t>("count", {static_cast<std::int32_t>(seed % 4) - 1});
+  }
+};
+
+/// What external and graph buffers hold after each launch; it ends with the first that fails.
+using Trace = std::vector<std::vector<float>>;
+
+std::optional<Trace> run_random(std::uint64_t seed, Kinds kinds, HostOptions options) {
+  Builder b = RandomGraph(seed, kinds).make();
+  RandomMemory memory(seed);
   options.bindings = memory.bindings();
   const auto graph = HostGraph::create(*b.finish(), b.kernels(), std::move(options));
-  if (!graph) return {};
-  std::vector<Floats> out;
+  if (!graph) return std::nullopt;
+  Trace out;
   for (int launch = 0; launch < 3; ++launch) {
-    EXPECT_TRUE((*graph)->launch());
+    if (!(*graph)->launch()) return out;
     for (int i = 0; i < 3; ++i) out.push_back(memory.get<float>(cat("e", i)));
     for (const char* name : {"g0", "g1"}) {
       const auto bytes = *(*graph)->content(name);
@@ -339,12 +415,73 @@ std::vector<Floats> run_random(std::uint64_t seed, HostOptions options) {
 
 TEST_P(Compiled, RandomGraphsGiveWhatTheyGiveNodeByNode) {
   int ran = 0;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const auto expected = run_random(seed, {});
-    ran += expected.empty() ? 0 : 1;
-    ASSERT_EQ(run_random(seed, options()), expected) << "seed " << seed;
+  for (const Kinds kinds : {Kinds::ops_and_kernels, Kinds::ops})
+    for (std::uint64_t seed = 0; seed < 150; ++seed) {
+      const auto expected = run_random(seed, kinds, {});
+      ran += expected && expected->size() == 15 ? 1 : 0;
+      ASSERT_EQ(run_random(seed, kinds, options()), expected) << "seed " << seed;
+    }
+  EXPECT_GT(ran, 60);
+}
+
+// ---- the whole launch as one plan
+
+/// A launch that is one plan on a device, saved and loaded again.
+Result<engine::PlanRunner> one_plan(const Builder& b, runtime::Device& device) {
+  const auto program = description::validate(b.finish(), nullptr).program;
+  if (program == nullptr) return Error(ErrorCode::invalid_argument, "not valid");
+  const auto launch = TESSERA_TRY(whole_launch(*program));
+  const compiler::PlanOptions exact{.pipeline = {.passes = {.floats = compiler::FloatRules::exact}}};
+  auto planned = TESSERA_TRY(compiler::plan_program(launch.function, device.target(), exact));
+  std::vector<std::string> outputs;
+  for (const std::uint32_t buffer : launch.results) outputs.push_back(program->graph.buffers[buffer].name);
+  const auto package = compiler::package(*launch.function, std::move(planned.program),
+                                         std::string(device.name()), {outputs, launch.states});
+  const std::string bytes = TESSERA_TRY(plan::to_bytes(package));
+  auto loaded = TESSERA_TRY(plan::from_bytes(Bytes::copy(std::as_bytes(std::span(bytes))), "test"));
+  return engine::PlanRunner::create(std::move(loaded), device);
+}
+
+/// The trace of a plan; what it does not give is as it was.
+Trace run_plan(engine::PlanRunner& runner, std::uint64_t seed) {
+  RandomMemory memory(seed);
+  std::map<std::string, Floats> content{{"g0", Floats(4)}, {"g1", Floats(4)}};
+  for (const char* name : {"e0", "e1", "e2"}) content[name] = memory.get<float>(name);
+  const auto count = memory.get<std::int32_t>("count");
+  Trace out;
+  for (int launch = 0; launch < 3; ++launch) {
+    std::vector<op::HostTensor> inputs;
+    for (const std::string& name : runner.package().inputs)
+      inputs.push_back(name == "count" ? op::HostTensor::of<std::int32_t>(Dtype::i32, {1}, count)
+                                       : op::HostTensor::of<float>(Dtype::f32, {4}, content.at(name)));
+    const auto results = runner.run(inputs);
+    if (!results) return out;
+    for (std::size_t i = 0; i < results->size(); ++i)
+      if (const std::string& name = runner.package().outputs[i]; content.contains(name)) {
+        const auto* values = reinterpret_cast<const float*>((*results)[i].array().data);
+        content[name].assign(values, values + 4);
+      }
+    for (const char* name : {"e0", "e1", "e2", "g0", "g1"}) out.push_back(content[name]);
   }
-  EXPECT_GT(ran, 40);
+  return out;
+}
+
+TEST_P(Compiled, AWholeLaunchOfOpsAndRegionsIsOnePlan) {
+  const auto device = *engine::find_device(GetParam());
+  int ran = 0;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    const auto expected = run_random(seed, Kinds::ops, {});
+    if (!expected) continue;
+    auto runner = one_plan(RandomGraph(seed, Kinds::ops).make(), *device);
+    if (!runner) {
+      EXPECT_NE(runner.error().message().find("whose condition nothing in it changes"), std::string::npos)
+          << "seed " << seed << ": " << runner.error().to_text();
+      continue;
+    }
+    ran += expected->size() == 15 ? 1 : 0;
+    ASSERT_EQ(run_plan(*runner, seed), *expected) << "seed " << seed;
+  }
+  EXPECT_GT(ran, 20);
 }
 
 }  // namespace

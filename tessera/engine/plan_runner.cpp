@@ -59,6 +59,12 @@ Result<PlanRunner> PlanRunner::create(plan::Package package, runtime::Device& de
     ready.executable = TESSERA_TRY(device.load(part.plan, out.pool_));
     out.parts_.push_back(std::move(ready));
   }
+  for (std::size_t i = out.package_.inputs.size(); i < out.program().inputs.size(); ++i) {
+    const op::ValueType& type = out.program().inputs[i];
+    const auto shape = ir::constant_shape(type.shape);
+    TESSERA_CHECK(shape.has_value(), "states have sizes that never change");
+    out.states_.push_back(TESSERA_TRY(HostTensor::allocate(type.dtype, {shape->begin(), shape->end()})));
+  }
   return out;
 }
 
@@ -72,9 +78,9 @@ Error PlanRunner::wrong_input(std::size_t i, const HostTensor& given) const {
 Result<std::vector<std::int64_t>> PlanRunner::sizes_of(std::span<const HostTensor> inputs,
                                                        std::span<const std::int64_t> given) const {
   const auto& [dims, types] = std::tie(program().dims, program().inputs);
-  if (inputs.size() != types.size())
+  if (inputs.size() != package_.inputs.size())
     return Error(ErrorCode::invalid_argument,
-                 cat("the plan has ", types.size(), " inputs, got ", inputs.size()));
+                 cat("the plan has ", package_.inputs.size(), " inputs, got ", inputs.size()));
   std::vector<std::optional<std::int64_t>> found(dims.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].dtype() != types[i].dtype || inputs[i].shape().size() != types[i].rank())
@@ -187,13 +193,25 @@ Result<PlanRunner::Tensors> PlanRunner::run_part(std::size_t p, std::span<const 
   return out;
 }
 
+/// Copies: what the caller does with the outputs does not change them.
+Result<void> PlanRunner::keep_states(std::span<HostTensor> outputs) {
+  Tensors next;
+  for (const std::uint32_t i : package_.states) {
+    next.push_back(TESSERA_TRY(HostTensor::allocate(outputs[i].dtype(), outputs[i].array().layout.shape)));
+    op::copy_elements(outputs[i].array(), next.back().array());
+  }
+  states_ = std::move(next);
+  return {};
+}
+
 Result<std::vector<HostTensor>> PlanRunner::run(std::span<const HostTensor> inputs,
                                                 std::span<const double> parameters,
                                                 std::span<const std::int64_t> given) {
   const auto sizes = TESSERA_TRY(sizes_of(inputs, given));
   std::vector<Tensors> results;
   const auto value = [&](const Source& source) -> const HostTensor& {
-    return source.part == Source::caller ? inputs[source.index] : results[source.part][source.index];
+    if (source.part != Source::caller) return results[source.part][source.index];
+    return source.index < inputs.size() ? inputs[source.index] : states_[source.index - inputs.size()];
   };
   for (std::size_t p = 0; p < parts_.size(); ++p) {
     const plan::Part& part = program().parts[p];
@@ -207,5 +225,6 @@ Result<std::vector<HostTensor>> PlanRunner::run(std::span<const HostTensor> inpu
   }
   Tensors out;
   for (const Source& source : program().outputs) out.push_back(value(source));
+  TESSERA_TRY(keep_states(out));
   return out;
 }

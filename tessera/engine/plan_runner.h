@@ -34,7 +34,8 @@ class PlanRunner {
                                                            std::span<const std::int64_t> given = {}) const;
 
   /// The outputs for inputs of any sizes that the plan allows. `parameters` are by slot; those left out have
-  /// the values they were written with. `sizes` are for symbols that do not follow from the inputs.
+  /// the values they were written with. `sizes` are for symbols that do not follow from the inputs. A run
+  /// that fails leaves the states as they were.
   [[nodiscard]] Result<std::vector<op::HostTensor>> run(std::span<const op::HostTensor> inputs,
                                                         std::span<const double> parameters = {},
                                                         std::span<const std::int64_t> sizes = {});
@@ -64,10 +65,13 @@ class PlanRunner {
                                               std::span<const op::HostTensor> inputs,
                                               std::span<const op::HostTensor> buffers) const;
 
+  [[nodiscard]] Result<void> keep_states(std::span<op::HostTensor> outputs);
+
   plan::Package package_;
   std::shared_ptr<runtime::MemoryPool> pool_;
   std::vector<Part> parts_;
   RunLimits limits_;
+  Tensors states_;  // what the next run takes of what this one gave
 };
 
 }  // namespace tessera::engine

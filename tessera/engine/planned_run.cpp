@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/base/text.h"
+#include "tessera/runtime/launch_update.h"
 
 using namespace tessera;
 using namespace tessera::engine;
@@ -126,12 +127,14 @@ class PlannedRun {
 
   /// What the device had to do may be more than what changed says: the first launch makes everything.
   void note_update(bool is_first) {
-    outcome_.update = instance_.executable->launch_update();
-    const runtime::LaunchUpdate& update = outcome_.update;
-    if (is_first) return;
+    const auto* holder = dynamic_cast<const runtime::HoldsLaunches*>(instance_.executable.get());
+    if (holder == nullptr || is_first) return;
+    const runtime::LaunchUpdate update = holder->launch_update();
     if (update.recaptured > 0) raise(Tier::recapture, counted(update.recaptured, "capture", "captures"));
     if (update.new_code > 0) raise(Tier::code, counted(update.new_code, "new kernel", "new kernels"));
     if (update.is_remade) raise(Tier::cold, "its graph was made anew");
+    if (update.time.count() > 0 && !outcome_.cause.empty())
+      outcome_.cause += cat(" in ", update.time.count() / 1000, " us");
   }
 
   void raise(Tier tier, std::string_view cause) {

@@ -13,7 +13,6 @@ struct PlannedOutcome {
   Tier tier = Tier::none;
   std::string cause;
   RunFigures figures;
-  runtime::LaunchUpdate update;
 };
 
 /// `symbols` are the values of the entry's size symbols. Appends what is kept. `steps` empty means all.

@@ -25,8 +25,6 @@ std::string tessera::engine::to_line(const EvaluationReport& report) {
         cat(i == 0 ? " " : " | ", component.tier == Tier::streamed ? "" : "plan ", to_string(component.tier),
             " ", component.ops, component.ops == 1 ? " op " : " ops ", microseconds(component.nanoseconds));
     if (!component.cause.empty()) out += cat(" (", component.cause, ")");
-    if (component.update.time.count() > 0)
-      out += cat(", update ", microseconds(static_cast<std::uint64_t>(component.update.time.count())));
   }
   return out;
 }

@@ -15,7 +15,6 @@ struct ComponentReport {
   Tier tier = Tier::streamed;
   std::string cause;  ///< what changed, or why there is no plan
   std::uint64_t nanoseconds = 0;
-  runtime::LaunchUpdate update;  ///< what the device had to change for it
   std::uint64_t kernels = 0;
   std::uint64_t views = 0;
   Outline missed;  ///< of one without a plan, to be compared with the nearest there is

@@ -17,6 +17,8 @@ namespace {
 constexpr int max_simplify_depth = 1000;
 
 Dim binary(ScalarOpcode opcode, const Dim& a, const Dim& b) {
+  if (a.is_constant() && b.is_constant())
+    if (const auto value = evaluate_integers(opcode, a.value(), b.value())) return *value;
   return to_dim(SizeAlgebra().combine(opcode, terms_of(a), terms_of(b)));
 }
 
@@ -123,8 +125,30 @@ Dim tessera::ir::substitute(const Dim& dim, const std::function<std::optional<Di
       *dim.expr(), [](const Expr& expr) { return is<ScalarOp>(expr); }, leaf, operation);
 }
 
+namespace {
+
+using Number = std::optional<std::int64_t>;
+
+/// By arithmetic alone; nothing where that does not suffice.
+Number computed(const Dim& dim, const std::function<Number(const Var&)>& value_of) {
+  const auto leaf = [&](const Expr& expr) -> Number {
+    if (const auto* var = as<Var>(expr)) return value_of(*var);
+    const auto* constant = as<IntConst>(expr);
+    return constant != nullptr && constant->dtype == Dtype::i64 ? Number(constant->value) : std::nullopt;
+  };
+  const auto operation = [](const ScalarOp& op, std::span<const Number* const> values) -> Number {
+    if (!*values[0] || !*values[1]) return std::nullopt;
+    return evaluate_integers(op.opcode, **values[0], **values[1]);
+  };
+  return fold_expression<Number>(*dim.expr(), is_size_operation, leaf, operation);
+}
+
+}  // namespace
+
 std::optional<std::int64_t> tessera::ir::evaluate(
     const Dim& dim, const std::function<std::optional<std::int64_t>(const Var&)>& value_of) {
+  if (dim.is_constant()) return dim.value();
+  if (const auto number = computed(dim, value_of)) return number;
   const Dim value = substitute(dim, [&](const Var& var) -> std::optional<Dim> {
     const auto number = value_of(var);
     return number ? std::optional<Dim>(*number) : std::nullopt;

@@ -99,12 +99,43 @@ Layout without_last_axis(Layout layout) {
   return layout;
 }
 
+/// Two layouts of one shape.
+struct LayoutPair {
+  Layout from, to;
+};
+
+/// The same pairs of elements over as few axes as can be, one at least: lines become long.
+LayoutPair with_joined_axes(const Layout& from, const Layout& to) {
+  LayoutPair out{{{}, {}, from.offset}, {{}, {}, to.offset}};
+  const auto add = [](Layout& layout, std::int64_t size, std::int64_t stride) {
+    layout.shape.push_back(size);
+    layout.strides.push_back(stride);
+  };
+  const auto goes_on = [](const Layout& layout, std::int64_t size, std::int64_t stride) {
+    return layout.strides.back() == size * stride;
+  };
+  const auto join = [](Layout& layout, std::int64_t size, std::int64_t stride) {
+    layout.shape.back() *= size;
+    layout.strides.back() = stride;
+  };
+  for (std::size_t i = 0; i < to.rank(); ++i) {
+    const std::int64_t size = to.shape[i];
+    if (size == 1) continue;
+    const bool is_joined =
+        out.to.rank() > 0 && goes_on(out.from, size, from.strides[i]) && goes_on(out.to, size, to.strides[i]);
+    (is_joined ? join(out.from, size, from.strides[i]) : add(out.from, size, from.strides[i]));
+    (is_joined ? join(out.to, size, to.strides[i]) : add(out.to, size, to.strides[i]));
+  }
+  if (out.to.rank() == 0) add(out.from, 1, 1), add(out.to, 1, 1);
+  return out;
+}
+
 template <std::size_t bytes>
 void copy_lines(const Array& from, const Array& to) {
   if (to.size() == 0) return;
-  const std::size_t last = to.shape().size() - 1;
-  const Line line{to.shape()[last], from.layout.strides[last], to.layout.strides[last]};
-  const Layout source = without_last_axis(from.layout), target = without_last_axis(to.layout);
+  const auto [from_axes, to_axes] = with_joined_axes(from.layout, to.layout);
+  const Line line{to_axes.shape.back(), from_axes.strides.back(), to_axes.strides.back()};
+  const Layout source = without_last_axis(from_axes), target = without_last_axis(to_axes);
   for_each_offset<2>(target.shape, {&source, &target}, [&](const auto& at) {
     constexpr auto size = static_cast<std::int64_t>(bytes);
     copy_line<bytes>(line, from.data + at[0] * size, to.data + at[1] * size);

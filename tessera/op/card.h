@@ -26,7 +26,6 @@ using ir::AttributeValue;
 
 class CallInfo;
 class GradientCall;
-struct DeviceCall;
 class Builder;
 struct Value;
 struct PointwiseBody;
@@ -150,8 +149,6 @@ struct Card {
   const ReductionBody* reduction = nullptr;
   IndexedBody indexed = nullptr;
   WorkRule work = nullptr;  ///< null: about as much as there are elements in inputs and results
-  /// Of an op of the program's own (device_call.h): the code that devices run for it.
-  const DeviceCall* device = nullptr;
 };
 
 }  // namespace tessera::op

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "tessera/base/text.h"
+#include "tessera/op/call_info.h"
 #include "tessera/op/wide.h"
 
 using namespace tessera;
@@ -39,7 +40,27 @@ Result<std::vector<Array>> dense(std::span<const Array> arrays, std::vector<Host
   return out;
 }
 
+/// The reference of all cards for devices, by which they are told from others.
+Result<void> run_device_card(const CallInfo& info, std::span<const Array> inputs,
+                             std::span<const Array> results) {
+  const DeviceCall& call = *static_cast<const DeviceCard&>(info.card()).device;
+  if (call.capture) return run_on_host(call, inputs, results);
+  return Error(ErrorCode::unsupported,
+               cat("kernel '", call.name, "' is code for a GPU: it needs an engine on a CUDA device"));
+}
+
 }  // namespace
+
+DeviceCard::DeviceCard() { reference = &run_device_card; }
+
+DeviceCard::DeviceCard(const DeviceCall& call) : DeviceCard() {
+  name = call.name;
+  device = &call;
+}
+
+const DeviceCall* tessera::op::device_call_of(const Card& card) {
+  return card.reference == &run_device_card ? static_cast<const DeviceCard&>(card).device : nullptr;
+}
 
 const StreamCall::Argument& StreamCall::argument(std::size_t i) const {
   if (i >= arguments_.size()) refuse(cat("there is no parameter ", i, ", there are ", arguments_.size()));

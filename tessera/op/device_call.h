@@ -1,5 +1,5 @@
 // What a device runs for an op of the program's own: a kernel, or calls that a library makes on a stream.
-// A card that has one (Card::device) says by it which pointers, numbers and sizes the code is given.
+// It says which pointers, numbers and sizes the code is given.
 #pragma once
 
 #include <array>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tessera/op/array.h"
+#include "tessera/op/card.h"
 #include "tessera/op/kernel_code.h"
 
 namespace tessera::op {
@@ -98,6 +99,17 @@ struct DeviceCall {
   // Of calls of a library:
   Capture capture;
 };
+
+/// The card of an op that is such a call, which outlives it.
+struct DeviceCard : Card {
+  DeviceCard();
+  /// A card without rules: for calls whose types are known.
+  explicit DeviceCard(const DeviceCall& call);
+
+  const DeviceCall* device = nullptr;
+};
+/// The call of a card that is a DeviceCard; null of others.
+[[nodiscard]] const DeviceCall* device_call_of(const Card& card);
 
 /// What `f`, a function of the program, returns; what it throws as an error that begins with `name`.
 template <class F>

@@ -1,5 +1,6 @@
 #include "tessera/pattern/library.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tessera/base/text.h"
@@ -10,13 +11,32 @@ using namespace tessera::pattern;
 
 namespace {
 
+std::shared_ptr<const TileKind> tile_kind_of(const Pattern& pattern, const Variant& variant) {
+  TileKind out{.name = pattern.name(), .kernel = pattern.kernel()};
+  for (const PatternNode& node : variant.nodes) out.nodes.push_back({node.id, node.repeat.most != 1});
+  return std::make_shared<const TileKind>(std::move(out));
+}
+
+bool has_captures(const Pattern& pattern) {
+  const auto captures = [](const ValueCondition& condition) { return !condition.capture.empty(); };
+  return std::ranges::any_of(pattern.parts().externals, captures, &PatternExternal::value) ||
+         std::ranges::any_of(pattern.parts().nodes, [&](const PatternNode& node) {
+           return std::ranges::any_of(node.attributes, captures, &AttributeCondition::value);
+         });
+}
+
 /// Lists the matches of one variant. The payload of a candidate: for each node its image, or for a chain the
 /// number of its ops and those; then the externals.
 class VariantLister {
  public:
-  VariantLister(const Graph& graph, const Pattern& pattern, const Variant& variant, std::uint32_t kind,
+  VariantLister(const Graph& graph, const Pattern& pattern, const LibraryKind& kind, std::uint32_t number,
                 CandidateList& out)
-      : graph_(graph), pattern_(pattern), variant_(variant), kind_(kind), out_(out) {}
+      : graph_(graph),
+        pattern_(pattern),
+        variant_(pattern.variants()[kind.variant]),
+        kind_(kind),
+        number_(number),
+        out_(out) {}
 
   Result<void> run(MatchSpace& space) {
     const auto visit = [&](const Match& match) { return add(match); };
@@ -43,7 +63,7 @@ class VariantLister {
     double total = cost.base + cost.per_node * static_cast<double>(match.nodes.size());
     if (cost.compute != nullptr || pattern_.parts().where != nullptr) {
       Tile tile;
-      read_tile(graph_, pattern_, variant_, match.nodes, payload_, tile);
+      read_tile(graph_, pattern_, kind_, match.nodes, payload_, tile);
       if (pattern_.parts().where != nullptr && !pattern_.parts().where(graph_, tile)) return true;
       if (cost.compute != nullptr) total = cost.compute(graph_, tile);
     }
@@ -52,7 +72,7 @@ class VariantLister {
                                                       " is not a finite number of at least 0"));
       return false;
     }
-    return out_.add(match.nodes, total, kind_, payload_);
+    return out_.add(match.nodes, total, number_, payload_);
   }
 
   void write_payload(const Match& match) {
@@ -70,29 +90,23 @@ class VariantLister {
 
  public:
   /// The inverse of write_payload.
-  static void read_tile(const Graph& graph, const Pattern& pattern, const Variant& variant,
+  static void read_tile(const Graph& graph, const Pattern& pattern, const LibraryKind& kind,
                         std::span<const NodeId> nodes, std::span<const std::uint32_t> payload, Tile& tile) {
-    tile.name = pattern.name();
-    tile.kernel = pattern.kernel();
+    tile.kind = kind.tile;
     for (NodeId node : nodes) tile.nodes.push_back(node);
     SmallVector<NodeId, 16> images;
-    tile.images.reserve(variant.nodes.size());
-    for (const PatternNode& node : variant.nodes) {
-      const bool is_chain = node.repeat.most != 1;
-      const std::size_t count = is_chain ? payload[0] : 1;
-      if (is_chain) payload = payload.subspan(1);
-      NodeImage& image = tile.images.emplace_back();
-      image.id = node.id;
-      for (NodeId covered : payload.first(count)) image.nodes.push_back(covered);
-      image.is_chain = is_chain;
-      images.push_back(payload[count - 1]);
-      payload = payload.subspan(count);
+    for (const PatternNodeName& name : kind.tile->nodes) {
+      const std::size_t words = name.is_chain ? 1 + payload[0] : 1;
+      for (std::uint32_t word : payload.first(words)) tile.node_images.push_back(word);
+      images.push_back(payload[words - 1]);
+      payload = payload.subspan(words);
     }
     const auto& externals = pattern.parts().externals;
     for (std::size_t i = 0; i < externals.size(); ++i)
       if (!externals[i].name.empty() && payload[i] != none)
         tile.externals.push_back({externals[i].name, payload[i]});
-    tile.captures = captures_of(graph, pattern, variant, images, payload);
+    if (kind.has_captures)
+      tile.captures = captures_of(graph, pattern, pattern.variants()[kind.variant], images, payload);
     find_boundary(graph, tile);
   }
 
@@ -100,7 +114,8 @@ class VariantLister {
   const Graph& graph_;
   const Pattern& pattern_;
   const Variant& variant_;
-  std::uint32_t kind_;
+  const LibraryKind& kind_;
+  std::uint32_t number_;  ///< of the kind
   CandidateList& out_;
   std::vector<std::uint32_t> payload_;
   bool was_late_ = false;
@@ -112,7 +127,9 @@ class VariantLister {
 PatternLibrary::PatternLibrary(std::vector<Pattern> patterns, std::string name)
     : name_(std::move(name)), patterns_(std::move(patterns)) {
   for (std::uint32_t p = 0; p < patterns_.size(); ++p)
-    for (std::uint32_t v = 0; v < patterns_[p].variants().size(); ++v) kinds_.push_back({p, v});
+    for (std::uint32_t v = 0; v < patterns_[p].variants().size(); ++v)
+      kinds_.push_back(
+          {p, v, tile_kind_of(patterns_[p], patterns_[p].variants()[v]), has_captures(patterns_[p])});
 }
 
 /// Readers of files have checked that, with a place; patterns built in C++ get here as they are.
@@ -133,17 +150,14 @@ Result<void> PatternLibrary::list(const Graph& graph, CandidateList& out) const 
   for (std::uint32_t kind = 0; kind < kinds_.size(); ++kind) {
     out.begin_part(kinds_.size() - kind);
     const Pattern& pattern = patterns_[kinds_[kind].pattern];
-    TESSERA_TRY(
-        VariantLister(graph, pattern, pattern.variants()[kinds_[kind].variant], kind, out).run(space));
+    TESSERA_TRY(VariantLister(graph, pattern, kinds_[kind], kind, out).run(space));
   }
   return {};
 }
 
 void PatternLibrary::describe(const Graph& graph, const CandidateList& list, std::size_t i, Tile& out) const {
-  const KindRow& kind = kinds_[list.kind(i)];
-  const Pattern& pattern = patterns_[kind.pattern];
-  VariantLister::read_tile(graph, pattern, pattern.variants()[kind.variant], list.nodes(i), list.payload(i),
-                           out);
+  const LibraryKind& kind = kinds_[list.kind(i)];
+  VariantLister::read_tile(graph, patterns_[kind.pattern], kind, list.nodes(i), list.payload(i), out);
 }
 
 std::string PatternLibrary::name_of(const CandidateList& list, std::size_t i) const {

@@ -1,12 +1,21 @@
 // A library of patterns as a source of tiles.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "tessera/pattern/pattern.h"
 #include "tessera/pattern/tile_source.h"
 
 namespace tessera::pattern {
+
+/// One variant of a pattern, and what its tiles share.
+struct LibraryKind {
+  std::uint32_t pattern = 0;
+  std::uint32_t variant = 0;
+  std::shared_ptr<const TileKind> tile = {};
+  bool has_captures = false;
+};
 
 class PatternLibrary final : public TileSource {
  public:
@@ -20,17 +29,11 @@ class PatternLibrary final : public TileSource {
   [[nodiscard]] std::string name_of(const CandidateList& list, std::size_t i) const override;
 
  private:
-  /// Which pattern and variant the candidates of a kind are.
-  struct KindRow {
-    std::uint32_t pattern = 0;
-    std::uint32_t variant = 0;
-  };
-
   [[nodiscard]] Result<void> check_traits(const Traits& traits) const;
 
   std::string name_;
   std::vector<Pattern> patterns_;
-  std::vector<KindRow> kinds_;
+  std::vector<LibraryKind> kinds_;
 };
 
 }  // namespace tessera::pattern

@@ -38,7 +38,7 @@ std::string message_of(const Error& error) {
 
 std::string line_of(const Graph& graph, const Tile& tile) {
   std::vector<std::string> words;
-  for (const NodeImage& image : tile.images) {
+  for (const NodeImage& image : images_of(graph, tile)) {
     std::vector<std::string> ids;
     for (NodeId node : image.nodes) ids.push_back(graph.id(node));
     words.push_back(image.is_chain ? cat(image.id, "=[", join(ids, " "), "]") : cat(image.id, "=", ids[0]));
@@ -95,7 +95,7 @@ std::vector<std::string> tessera::pattern::tiles_of(const Graph& graph, const Ti
   for (const Tile& tile : tiling.tiles) {
     std::vector<std::string> ids;
     for (NodeId node : tile.nodes) ids.push_back(graph.id(node));
-    out.push_back(cat(tile.name, ": ", join(ids, " ")));
+    out.push_back(cat(tile.name(), ": ", join(ids, " ")));
   }
   return out;
 }

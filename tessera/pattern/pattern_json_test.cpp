@@ -175,7 +175,7 @@ TEST(PatternJson, CostAndKernel) {
   const Graph graph = graph_from("1:exp->2:neg->3:sin");
   const Tiling tiling = tiling_of(graph, {pattern}, {.uncovered_cost = 10});
   EXPECT_EQ(tiling.cost, 3.5);
-  EXPECT_EQ(tiling.tiles[0].kernel, "loop");
+  EXPECT_EQ(tiling.tiles[0].kernel(), "loop");
 }
 
 TEST(PatternJson, Errors) {

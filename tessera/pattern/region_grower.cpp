@@ -141,12 +141,8 @@ Result<void> RegionGrower::list(const Graph& graph, CandidateList& out) const {
 }
 
 void RegionGrower::describe(const Graph& graph, const CandidateList& list, std::size_t i, Tile& out) const {
-  out.name = "region";
-  out.kernel = "region";
-  out.images.reserve(list.nodes(i).size());
-  for (NodeId node : list.nodes(i)) {
-    out.nodes.push_back(node);
-    out.images.push_back({.id = graph.id(node), .nodes = {node}});
-  }
+  out.kind = kind_;
+  for (NodeId node : list.nodes(i)) out.nodes.push_back(node);
+  for (NodeId node : list.nodes(i)) out.node_images.push_back(node);
   find_boundary(graph, out);
 }

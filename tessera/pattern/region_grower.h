@@ -34,6 +34,8 @@ class RegionGrower final : public TileSource {
 
  private:
   RegionOptions options_;
+  std::shared_ptr<const TileKind> kind_ =
+      std::make_shared<const TileKind>(TileKind{.name = "region", .kernel = "region"});
 };
 
 }  // namespace tessera::pattern

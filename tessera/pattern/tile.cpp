@@ -5,6 +5,22 @@
 
 using namespace tessera::pattern;
 
+std::vector<NodeImage> tessera::pattern::images_of(const Graph& graph, const Tile& tile) {
+  std::vector<NodeImage> out;
+  if (tile.kind->nodes.empty()) {
+    for (const NodeId& node : tile.node_images) out.push_back({graph.id(node), {&node, 1}});
+    return out;
+  }
+  std::span<const NodeId> left = tile.node_images;
+  for (const PatternNodeName& name : tile.kind->nodes) {
+    const std::size_t count = name.is_chain ? left[0] : 1;
+    if (name.is_chain) left = left.subspan(1);
+    out.push_back({name.id, left.first(count), name.is_chain});
+    left = left.subspan(count);
+  }
+  return out;
+}
+
 void tessera::pattern::find_boundary(const Graph& graph, Tile& tile) {
   constexpr std::size_t few = 8;  // most tiles: looking at each is faster than searching
   const auto is_inside = [&](NodeId node) {
@@ -17,12 +33,17 @@ void tessera::pattern::find_boundary(const Graph& graph, Tile& tile) {
     if (many.empty()) many.insert(tile.inputs.begin(), tile.inputs.end());
     return many.insert(value).second;
   };
-  for (NodeId node : tile.nodes)
-    for (const auto values : {graph.inputs(node), graph.reads(node)})
-      for (ValueId value : values) {
-        if (graph.producer(value) != none && is_inside(graph.producer(value))) continue;
-        if (is_new_input(value)) tile.inputs.push_back(value);
-      }
+  const auto take_from = [&](std::span<const ValueId> values) {
+    for (ValueId value : values) {
+      const NodeId producer = graph.producer(value);
+      if (producer != none && is_inside(producer)) continue;
+      if (is_new_input(value)) tile.inputs.push_back(value);
+    }
+  };
+  for (NodeId node : tile.nodes) {
+    take_from(graph.inputs(node));
+    take_from(graph.reads(node));
+  }
   for (NodeId node : tile.nodes)
     for (std::uint32_t k = 0; k < graph.result_count(node); ++k) {
       const ValueId value = graph.result(node, k);

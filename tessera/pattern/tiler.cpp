@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "tessera/base/text.h"
 
@@ -98,7 +99,8 @@ class Tiler {
       for (cover::Candidate& candidate : problem.candidates) candidate.cost = 1;
     problem.uncovered_cost = TESSERA_TRY(uncovered_costs(problem));
     out_.candidates = problem.candidates.size();
-    for (double cost : problem.uncovered_cost) out_.uncovered_cost = std::max(out_.uncovered_cost, cost);
+    if (!problem.uncovered_cost.empty())
+      out_.uncovered_cost = *std::ranges::max_element(problem.uncovered_cost);
     return problem;
   }
 
@@ -119,7 +121,7 @@ class Tiler {
     }
     for (NodeId node = 0; node < graph_.node_count(); ++node) {
       if (graph_.is_opaque(node)) costs[node] = 0;  // no tile can cover it: it is run by other means anyway
-      if (!std::isfinite(costs[node]) || costs[node] < 0)
+      if (!(costs[node] >= 0 && costs[node] <= std::numeric_limits<double>::max()))
         return Error(ErrorCode::invalid_argument,
                      cat("the cost of leaving node ", quote(graph_.id(node)), " uncovered is ", costs[node],
                          ", expected a finite number of at least 0"));

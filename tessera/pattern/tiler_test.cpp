@@ -70,7 +70,7 @@ TEST(Tile, EqualTilesOfTwoPatternsCompeteByCost) {
     library.push_back(pattern_from(text));
   const Tiling tiling = tiling_of(graph, library);
   EXPECT_EQ(tiling.cost, 2);
-  EXPECT_EQ(tiling.tiles[0].kernel, "fast");
+  EXPECT_EQ(tiling.tiles[0].kernel(), "fast");
 }
 
 TEST(Tile, ALimitOnCandidatesIsReported) {

@@ -125,6 +125,18 @@ Result<void> check_calls(const Plan& plan) {
   return {};
 }
 
+/// What one run gives must be what the next one takes, in sizes that never change.
+Result<void> check_states(const Package& package) {
+  for (std::size_t i = 0; i < package.states.size(); ++i) {
+    const op::ValueType& taken = package.program.inputs[package.inputs.size() + i];
+    const std::uint32_t given = package.states[i];
+    if (given >= package.program.outputs.size() || !ir::constant_shape(taken.shape) ||
+        package.program.type_of(package.program.outputs[given]) != taken)
+      return Error(ErrorCode::parse, cat("the file is damaged: state ", i, " is no output"));
+  }
+  return {};
+}
+
 Result<Package> read_package(const Bytes& bytes) {
   const std::string_view file(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (file.substr(0, magic.size()) != magic) return Error(ErrorCode::parse, "the file is no plan");
@@ -143,7 +155,9 @@ Result<Package> read_package(const Bytes& bytes) {
   for (std::size_t p = 0; p < out.program.parts.size(); ++p)
     plans.push_back(std::make_shared<Plan>(reader.take<Plan>()));
   if (auto error = reader.finish()) return *std::move(error);
-  if (out.inputs.size() != out.program.inputs.size() || out.outputs.size() != out.program.outputs.size() ||
+  if (out.inputs.size() > out.program.inputs.size() ||
+      out.program.inputs.size() - out.inputs.size() != out.states.size() ||
+      out.outputs.size() != out.program.outputs.size() ||
       out.parameters.size() != out.program.parameters.size())
     return Error(ErrorCode::parse, "the file is damaged: not every input and output has a name");
   for (std::size_t p = 0; p < plans.size(); ++p) {
@@ -152,6 +166,7 @@ Result<Package> read_package(const Bytes& bytes) {
     out.program.parts[p].plan = std::move(plans[p]);
   }
   TESSERA_TRY(verify(out.program));
+  TESSERA_TRY(check_states(out));
   return out;
 }
 

@@ -20,10 +20,13 @@ struct Package {
   std::vector<std::string> inputs;   ///< names
   std::vector<std::string> outputs;  ///< names
   std::vector<double> parameters;    ///< what each slot held when the program was written
+  /// Outputs, by position, that the next run takes as its last inputs, which have no names: zero at first.
+  std::vector<std::uint32_t> states;
 
   static constexpr auto fields() {
     return std::tuple{usual("device", &Package::device), usual("inputs", &Package::inputs),
-                      usual("outputs", &Package::outputs), usual("parameters", &Package::parameters)};
+                      usual("outputs", &Package::outputs), usual("parameters", &Package::parameters),
+                      usual("states", &Package::states)};
   }
 };
 

@@ -31,15 +31,6 @@ struct Launch {
   std::vector<TimedStep>* times = nullptr;  ///< given: gets when each step ran that is no view
 };
 
-/// What a launch had to change in what the device holds. Nothing on devices that hold nothing.
-struct LaunchUpdate {
-  std::uint32_t patched = 0;     ///< nodes whose addresses, numbers or extents are others
-  std::uint32_t new_code = 0;    ///< those of them that run another function
-  std::uint32_t recaptured = 0;  ///< those of them that were captured again
-  bool is_remade = false;        ///< all of it was made anew
-  std::chrono::nanoseconds time{};
-};
-
 /// One thread at a time.
 class Executable {
  public:
@@ -52,8 +43,6 @@ class Executable {
   /// What prepare() decided.
   [[nodiscard]] virtual const plan::Binding& binding() const = 0;
   [[nodiscard]] virtual Result<void> run(const Launch& launch) = 0;
-  /// Of the last run.
-  [[nodiscard]] virtual LaunchUpdate launch_update() const { return {}; }
 };
 
 }  // namespace tessera::runtime

@@ -46,9 +46,6 @@ engine::Node& node_of(const Tensor& tensor, std::string_view use, Here here);
 /// Fails unless a tensor can be saved under this name: it is not empty, and the name is UTF-8.
 void check_name(std::string_view function, const std::string& name, const Tensor& tensor, Here here);
 
-/// Fails unless an op of the program's own can be called so. `function` begins the message: "custom".
-void check_op_name(std::string_view function, const std::string& name, Here here);
-
 /// Records; throws Exception. `dtype` is that of the numbers where no tensor says it.
 std::vector<Tensor> call_all(const op::Card& card, const CallOperands& operands, op::Attributes attributes,
                              const std::shared_ptr<engine::Engine>& engine = nullptr);

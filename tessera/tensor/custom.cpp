@@ -8,6 +8,7 @@
 #include "tessera/op/device_call.h"
 #include "tessera/tensor/call.h"
 #include "tessera/tensor/compiled.h"
+#include "tessera/tensor/op_name.h"
 #include "tessera/tensor/running_scope.h"
 
 using namespace tessera;

@@ -8,6 +8,7 @@
 #include "tessera/op/catalogue.h"
 #include "tessera/tensor/call.h"
 #include "tessera/tensor/compiled.h"
+#include "tessera/tensor/op_name.h"
 
 using namespace tessera;
 using namespace tessera::detail;
@@ -39,7 +40,7 @@ description::Parameter tessera::parameter::size(std::string name, std::string ru
 }
 
 /// The card and what it stands on: rules of cards are plain functions, which find the rest here.
-struct DeviceOp::Card : op::Card {
+struct DeviceOp::Card : op::DeviceCard {
   Card(op::DeviceCall given, Form of, Here here) : call(std::move(given)), form(std::move(of)) {
     name = call.name;
     summary = "an op of the program's own, for devices";
@@ -47,9 +48,6 @@ struct DeviceOp::Card : op::Card {
     // What is captured must not run when a plan is made.
     traits.random = static_cast<bool>(call.capture);
     infer = [](const op::CallInfo& info) { return of_call(info).types_of(info); };
-    reference = [](const op::CallInfo& info, std::span<const op::Array> from, std::span<const op::Array> to) {
-      return of_call(info).run(from, to);
-    };
     for (const Parameter& parameter : form.parameters) add(parameter, here);
     if (results_of_card.empty()) refuse("it has no parameter that is written", here);
     if (call.code != nullptr) set_launch(here);
@@ -214,12 +212,6 @@ struct DeviceOp::Card : op::Card {
       out.sizes.push_back((*value)[0]);
     }
     return out;
-  }
-
-  [[nodiscard]] Result<void> run(std::span<const op::Array> from, std::span<const op::Array> to) const {
-    if (call.capture) return op::run_on_host(call, from, to);
-    return Error(ErrorCode::unsupported,
-                 cat("kernel '", call.name, "' is code for a GPU: it needs an engine on a CUDA device"));
   }
 
   /// An argument that is read, and the rule of its shape.

@@ -180,6 +180,14 @@ const LibraryCase cases[] = {
      "1, 0]} "
      "c: f32[2, 6, 19, 73] = relu(a) d: f32[2, 6, 19, 73] = add(c, r) return d }",
      "conv+relu+add"},
+    {"depthwise_in_whole_vectors_with_steps",
+     "func f(x: f32[1, 5, 33, 65], w: f32[5, 1, 3, 3], b: f32[5]) { a: f32[1, 5, 16, 32] = conv(x, w, b) "
+     "{groups = 5, strides = [2, 2]} c: f32[1, 5, 16, 32] = gelu(a) return c }",
+     "conv+gelu"},
+    {"depthwise_with_steps_and_dilations",
+     "func f(x: f32[2, 3, 20, 50], w: f32[3, 1, 2, 4]) { a: f32[2, 3, 11, 23] = conv(x, w) {groups = 3, "
+     "strides = [2, 2], dilations = [1, 2], pads = [3, 1, 0, 1]} return a }",
+     "conv"},
     {"depthwise_along_one_axis",
      "func f(x: f32[1, 5, 100], w: f32[5, 1, 7]) { a: f32[1, 5, 98] = conv(x, w) {groups = 5, pads = [2, 2]} "
      "c: f32[1, 5, 98] = sigmoid(a) return c }",
@@ -207,6 +215,29 @@ const LibraryCase cases[] = {
      "func f(x: f32[2, 3, 9, 8]) { a: f32[2, 3, 5, 4], i: i64[2, 3, 5, 4] = max_pool(x) {kernel = [3, 2], "
      "strides = [2, 2], pads = [1, 0, 1, 0]} return a }",
      "max_pool"},
+    {"largest_of_dilated_and_partial_windows",
+     "func f(x: f32[2, 3, 19, 70]) { a: f32[2, 3, 9, 35], i: i64[2, 3, 9, 35] = max_pool(x) {kernel = [3, "
+     "2], "
+     "strides = [2, 2], dilations = [1, 3], pads = [0, 1, 0, 1], ceil_mode = true} return a }",
+     "max_pool"},
+    {"largest_along_one_axis",
+     "func f(x: f32[3, 2, 100]) { a: f32[3, 2, 32], i: i64[3, 2, 32] = max_pool(x) {kernel = [5], strides = "
+     "[3]} return a }",
+     "max_pool"},
+    {"largest_of_three_axes",
+     "func f(x: f32[1, 2, 4, 6, 20]) { a: f32[1, 2, 2, 3, 19], i: i64[1, 2, 2, 3, 19] = max_pool(x) {kernel "
+     "= "
+     "[2, 2, 2], strides = [2, 2, 1]} return a }",
+     "max_pool"},
+    {"large_parts_side_by_side",
+     "func f(x: f32[40, 3, 300], y: f32[40, 300, 2]) { t: f32[40, 2, 300] = transpose(y) {permutation = [0, "
+     "2, 1]} "
+     "a: f32[40, 5, 300] = concat(x, t) {axis = 1} return a }",
+     "concat"},
+    {"part_of_a_large_array",
+     "func f(x: f32[30, 60, 20], y: f32[10, 60, 7]) { a: f32[30, 60, 20] = update_slice(x, y) {starts = [29, "
+     "3], axes = [0, 2], steps = [-2, 2]} return a }",
+     "update_slice"},
     {"mean_of_windows",
      "func f(x: f32[2, 3, 9, 8]) { a: f32[2, 3, 5, 4] = avg_pool(x) {kernel = [3, 3], strides = [2, 2], pads "
      "= "

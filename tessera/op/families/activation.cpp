@@ -20,7 +20,8 @@ Value step(Value x) { return cast(positive(x), x.dtype()); }
 
 struct Relu {
   static auto value(const auto& x) { return maximum(x, decltype(x + x)(0.0)); }
-  static Values gradient(GradientCall& g) { return {g.dy() * step(g.x())}; }
+  /// Of the result, which is there anyway: nobody has to keep the input.
+  static Values gradient(GradientCall& g) { return {g.dy() * step(g.y())}; }
   static Values decompose(Builder& b, const CallInfo&, std::span<const Value> x) {
     return {b.call("maximum", {x[0], b.constant(0, x[0].dtype())})};
   }

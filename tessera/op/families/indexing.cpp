@@ -20,12 +20,50 @@ Result<ValueTypes> infer_gather(const CallInfo& call) {
   return ValueTypes{std::move(out)};
 }
 
+/// Slices of `count` elements of `Element`, which has their size, from a row-major array [outer, size,
+/// count].
+template <class Element>
+void gather_slices(const Element* from, std::int64_t size, std::int64_t count, std::int64_t outer,
+                   std::span<const std::int64_t> indices, Element* to) {
+  for (std::int64_t o = 0; o < outer; ++o, from += size * count) {
+    if (count == 1) {
+      for (const std::int64_t index : indices) *to++ = from[index];
+      continue;
+    }
+    for (const std::int64_t index : indices) to = std::copy_n(from + index * count, count, to);
+  }
+}
+
+void gather_dense(const Array& x, std::size_t axis, std::span<const std::int64_t> indices, const Array& y) {
+  std::int64_t outer = 1, count = 1;
+  for (std::size_t i = 0; i < axis; ++i) outer *= x.shape()[i];
+  for (std::size_t i = axis + 1; i < x.rank(); ++i) count *= x.shape()[i];
+  const auto with = [&]<class Element>(Element) {
+    gather_slices(reinterpret_cast<const Element*>(x.at(x.layout.offset)), x.shape()[axis], count, outer,
+                  indices, reinterpret_cast<Element*>(y.at(y.layout.offset)));
+  };
+  switch (ir::size_of(x.dtype)) {
+    case 1:
+      return with(std::uint8_t{});
+    case 2:
+      return with(std::uint16_t{});
+    case 4:
+      return with(std::uint32_t{});
+    default:
+      return with(std::uint64_t{});
+  }
+}
+
 Result<void> run_gather(const CallInfo& call, std::span<const Array> inputs, std::span<const Array> results) {
   const Array &x = inputs[0], &y = results[0];
   const std::size_t axis = TESSERA_TRY(call.axis(call.integer("axis"), x.rank()));
   const IndexedAxis about{axis, x.shape()[axis]};
   const auto indices = TESSERA_TRY(resolve_indices(call, inputs[1], {&about, 1}));
   if (y.size() == 0) return {};
+  if (x.layout.is_contiguous()) {
+    gather_dense(x, axis, indices, y);
+    return {};
+  }
   // The result with all axes of the indices as one.
   Extents shape = x.shape();
   shape[axis] = static_cast<std::int64_t>(indices.size());

@@ -27,29 +27,23 @@ MatrixView part(const MatrixView& matrix, std::int64_t row, std::int64_t column)
           matrix.column_stride};
 }
 
-/// [depth][columns], padded with zeros to `width`.
-void pack_panel(const MatrixView& b, std::int64_t depth, std::int64_t columns, std::int64_t width,
-                float* out) {
-  for (std::int64_t k = 0; k < depth; ++k, out += width) {
+/// [depth][columns], padded with zeros to whole panels.
+void pack_panel(const MatrixView& b, std::int64_t depth, std::int64_t columns, float* out) {
+  const GemmKernel& kernel = gemm_kernel();
+  if (columns == kernel.columns) return kernel.pack(b, depth, out);
+  for (std::int64_t k = 0; k < depth; ++k, out += kernel.columns) {
     const float* const row = b.data + k * b.row_stride;
-    if (b.column_stride == 1)
-      std::memcpy(out, row, static_cast<std::size_t>(columns) * sizeof(float));
-    else
-      for (std::int64_t j = 0; j < columns; ++j) out[j] = row[j * b.column_stride];
-    std::fill(out + columns, out + width, 0.0f);
+    for (std::int64_t j = 0; j < columns; ++j) out[j] = row[j * b.column_stride];
+    std::fill(out + columns, out + kernel.columns, 0.0f);
   }
 }
 
-/// Rows in groups of the kernel's, [group][depth][rows of the group].
-void pack_rows(const MatrixView& a, std::int64_t rows, std::int64_t depth, std::int64_t group, float* out) {
-  for (std::int64_t i = 0; i < rows; i += group) {
-    const std::int64_t count = std::min(group, rows - i);
-    for (std::int64_t r = 0; r < count; ++r) {
-      const float* const row = a.data + (i + r) * a.row_stride;
-      for (std::int64_t k = 0; k < depth; ++k) out[k * count + r] = row[k * a.column_stride];
-    }
-    out += count * depth;
-  }
+/// Rows whose distance is a multiple of this fall on the same few places of the first cache.
+constexpr std::int64_t bad_distance = 1024;
+
+bool is_read_badly(const GemmBlock& block, const GemmKernel& kernel) {
+  return block.a.column_stride == 1 && block.a.row_stride % bad_distance == 0 &&
+         block.columns > kernel.columns;
 }
 
 /// One panel of columns: where its numbers are and how far apart its rows.
@@ -60,48 +54,70 @@ struct Panel {
 
 class BlockedProduct {
  public:
-  BlockedProduct(const GemmBlock& block, float* out, float* workspace)
+  BlockedProduct(const GemmBlock& block, GemmResult out, float* workspace)
       : block_(block),
         kernel_(gemm_kernel()),
         out_(out),
-        out_stride_(padded_columns(block.columns)),
         panel_(workspace),
-        rows_(workspace + depth_block * kernel_.columns) {}
+        rows_(is_read_badly(block, kernel_) ? workspace + depth_block * kernel_.columns : nullptr) {}
 
   /// Rows `k` to `k + depth` of b.
   void add(std::int64_t k, std::int64_t depth) {
-    pack_rows(part(block_.a, 0, k), block_.rows, depth, kernel_.rows, rows_);
+    const MatrixView a = rows_at(k, depth);
     for (std::int64_t j = 0; j < block_.columns; j += kernel_.columns) {
       const Panel panel = panel_at(k, depth, j);
-      const float* a = rows_;
+      GemmKernel::Tile tile{.a = a, .b = panel.data, .b_stride = panel.stride, .depth = depth};
+      tile.c_stride = out_.stride;
+      tile.is_first = k == 0;
+      fetch_ahead(k, j, tile);
+      const auto& functions = block_.columns - j <= kernel_.vector ? kernel_.narrow : kernel_.function;
       for (std::int64_t i = 0; i < block_.rows; i += kernel_.rows) {
-        const std::int64_t count = std::min(kernel_.rows, block_.rows - i);
-        kernel_.function[count](a, panel.data, panel.stride, depth, out_ + i * out_stride_ + j, out_stride_,
-                                k == 0);
-        a += count * depth;
+        tile.a = part(a, i, 0);
+        tile.c = out_.data + i * out_.stride + j;
+        functions[std::min(kernel_.rows, block_.rows - i)](tile);
+        tile.ahead_stride = 0;
       }
     }
   }
 
  private:
+  MatrixView rows_at(std::int64_t k, std::int64_t depth) {
+    const MatrixView a = part(block_.a, 0, k);
+    if (rows_ == nullptr) return a;
+    for (std::int64_t i = 0; i < block_.rows; ++i)
+      std::memcpy(rows_ + i * depth_block, a.data + i * a.row_stride,
+                  static_cast<std::size_t>(depth) * sizeof(float));
+    return {rows_, depth_block, 1};
+  }
+
   Panel panel_at(std::int64_t k, std::int64_t depth, std::int64_t j) {
     if (block_.panels != nullptr)
       return {block_.panels + j * block_.depth + k * kernel_.columns, kernel_.columns};
     const std::int64_t columns = std::min(kernel_.columns, block_.columns - j);
     const MatrixView b = part(block_.b, k, j);
     // A panel that is used once is not worth a copy.
-    if (block_.rows <= kernel_.rows && columns == kernel_.columns && b.column_stride == 1)
-      return {b.data, b.row_stride};
-    pack_panel(b, depth, columns, kernel_.columns, panel_);
+    const bool is_whole = columns == kernel_.columns || columns == kernel_.vector;
+    if (block_.rows <= kernel_.rows && is_whole && b.column_stride == 1) return {b.data, b.row_stride};
+    pack_panel(b, depth, columns, panel_);
     return {panel_, kernel_.columns};
+  }
+
+  /// The panel behind the one at row `k` and column `j`.
+  void fetch_ahead(std::int64_t k, std::int64_t j, GemmKernel::Tile& tile) const {
+    tile.ahead = tile.b;
+    if (block_.panels != nullptr || block_.b.column_stride != 1) return;
+    const bool is_last = j + kernel_.columns >= block_.columns;
+    if (is_last && k + depth_block >= block_.depth) return;
+    tile.ahead =
+        is_last ? part(block_.b, k + depth_block, 0).data : part(block_.b, k, j + kernel_.columns).data;
+    tile.ahead_stride = block_.b.row_stride;
   }
 
   const GemmBlock& block_;
   const GemmKernel& kernel_;
-  float* out_;
-  std::int64_t out_stride_;
+  GemmResult out_;
   float* panel_;  ///< room for one panel
-  float* rows_;   ///< room for all rows
+  float* rows_;   ///< room for all rows; null: they are read where they are
 };
 
 }  // namespace
@@ -120,15 +136,16 @@ void tessera::runtime::cpu::pack_panels(const MatrixView& b, std::int64_t depth,
                                         float* out) {
   const std::int64_t width = gemm_kernel().columns;
   for (std::int64_t j = 0; j < columns; j += width, out += depth * width)
-    pack_panel(part(b, 0, j), depth, std::min(width, columns - j), width, out);
+    pack_panel(part(b, 0, j), depth, std::min(width, columns - j), out);
 }
 
 std::size_t tessera::runtime::cpu::gemm_workspace(std::int64_t rows) {
   return static_cast<std::size_t>(depth_block * (gemm_kernel().columns + rows));
 }
 
-void tessera::runtime::cpu::multiply_blocked(const GemmBlock& block, float* out, float* workspace) {
-  if (block.depth == 0) std::fill(out, out + block.rows * padded_columns(block.columns), 0.0f);
+void tessera::runtime::cpu::multiply_blocked(const GemmBlock& block, GemmResult out, float* workspace) {
+  if (block.depth == 0)
+    for (std::int64_t i = 0; i < block.rows; ++i) std::fill_n(out.data + i * out.stride, block.columns, 0.0f);
   BlockedProduct product(block, out, workspace);
   for (std::int64_t k = 0; k < block.depth; k += depth_block)
     product.add(k, std::min(depth_block, block.depth - k));

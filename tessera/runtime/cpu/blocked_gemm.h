@@ -18,18 +18,46 @@ struct MatrixView {
 
 struct GemmKernel {
   static constexpr std::size_t most_rows = 16;
-  /// Multiplies `a` [depth][rows of this function] by `b` [depth][columns], whose rows are `b_stride` apart,
-  /// into `c`, or onto it.
-  using Function = void (*)(const float* a, const float* b, std::int64_t b_stride, std::int64_t depth,
-                            float* c, std::int64_t c_stride, bool is_first);
+  /// One call: `a` [rows of the function][depth] by `b` [depth][columns] into `c`, or onto it.
+  struct Tile {
+    MatrixView a;
+    const float* b = nullptr;
+    std::int64_t b_stride = 0;  ///< between rows
+    std::int64_t depth = 0;
+    float* c = nullptr;
+    std::int64_t c_stride = 0;
+    bool is_first = true;
+    /// What is needed next, fetched meanwhile: two lines a row, for each row of b.
+    const float* ahead = nullptr;
+    std::int64_t ahead_stride = 0;
+  };
+  using Function = void (*)(const Tile& tile);
 
-  /// One row of a filtered image: out[x] = sum over t of weights[t] * from[t][x * stride].
-  using Filter = void (*)(const float* const* from, const float* weights, std::int64_t taps,
-                          std::int64_t stride, std::int64_t count, float* out);
+  /// Copies a panel `b` [depth][columns] to [depth][columns] without gaps.
+  using Pack = void (*)(const MatrixView& b, std::int64_t depth, float* out);
+
+  /// One image filtered: out[y][x] = start + sum over t of weights[t] * in[offsets[t] + y * row_step + x *
+  /// column_step], or the largest of those, where NaN is largest, if there are no weights. Rows of `out` are
+  /// `out_stride` apart and written in whole vectors; as many columns of `in` are read.
+  struct Image {
+    const float* in = nullptr;
+    std::int64_t row_step = 0, column_step = 1;
+    const std::int64_t* offsets = nullptr;
+    const float* weights = nullptr;
+    std::int64_t taps = 0;
+    std::int64_t rows = 0, columns = 0;
+    float start = 0;
+    float* out = nullptr;
+    std::int64_t out_stride = 0;
+  };
+  using Filter = void (*)(const Image& image);
 
   std::int64_t rows = 0;                  ///< the most that one call computes
-  std::int64_t columns = 0;               ///< of every call
+  std::int64_t columns = 0;               ///< of a call, and of a panel
+  std::int64_t vector = 0;                ///< columns of a narrow call
   Function function[most_rows + 1] = {};  ///< by the number of rows
+  Function narrow[most_rows + 1] = {};    ///< the same for the first columns of a panel
+  Pack pack = nullptr;
   Filter filter = nullptr;
 };
 
@@ -62,8 +90,13 @@ struct GemmBlock {
   const float* panels = nullptr;  ///< b as pack_panels left it; null: b is read as it is
 };
 
-/// The product of a block into `out` [rows][padded_columns(columns)]; what stands behind the last column is
-/// not defined. A depth of 0 gives zeros.
-void multiply_blocked(const GemmBlock& block, float* out, float* workspace);
+struct GemmResult {
+  float* data = nullptr;
+  std::int64_t stride = 0;  ///< between rows
+};
+
+/// The product of a block. Rows of the result are written in whole vectors of the kernel; what is left behind
+/// the last column is not defined. A depth of 0 gives zeros.
+void multiply_blocked(const GemmBlock& block, GemmResult out, float* workspace);
 
 }  // namespace tessera::runtime::cpu

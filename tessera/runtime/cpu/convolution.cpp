@@ -13,11 +13,14 @@ namespace {
 constexpr std::int64_t most_blocks = 16, least_rows = 8, least_items = 4;
 /// Tiles of Winograd's method have four rows.
 constexpr std::int64_t row_step = 4;
-/// Of an item, as if it were not computed by Winograd's method: about the least there, and the most.
-constexpr double item_flops = 8e6, winograd_flops = 100e6, most_flops = 500e6;
+/// Of an item, as if it were not computed by Winograd's method: about the least there, and the most. Images
+/// of few flops are halved all the same, if the halves are worth a second thread.
+constexpr double item_flops = 4e6, winograd_flops = 100e6, halved_flops = 24e6, most_flops = 500e6;
 /// More weights than this are shared out by filters: they do not fit the cache of one core.
 constexpr std::int64_t most_weights = 1 << 19;
-constexpr std::int64_t most_panels = 4, filter_step = 64;
+constexpr std::int64_t most_panels = 4;
+/// The library computes so many filters at once; fewer take longer.
+constexpr std::int64_t filter_step = 64, least_filter_step = 16;
 
 std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t rounded_up(std::int64_t a, std::int64_t step) { return divided_up(a, step) * step; }
@@ -116,9 +119,22 @@ namespace {
 std::int64_t parts_of_image(const ConvolutionSpec& spec, double flops) {
   const bool is_winograd = spec.method == ConvolutionMethod::winograd;
   if (is_winograd && spec.batch % 2 == 0 && flops < most_flops) return 1;  // images are shared out
+  if (is_winograd && flops >= halved_flops && flops < 2 * winograd_flops) return 2;
   const double wanted = flops / (is_winograd ? winograd_flops : item_flops);
   const auto parts = static_cast<std::int64_t>(std::min(wanted, static_cast<double>(most_blocks)));
   return parts > 1 ? rounded_up(parts, 2) : 1;
+}
+
+/// Filters of one item: all, unless their weights are many or there are too few rows to share out.
+std::int64_t filters_of_panel(const ConvolutionSpec& spec, std::int64_t rows, double flops) {
+  if (spec.groups > 1) return spec.filters;
+  const std::int64_t weights = spec.filters * spec.channels * spec.window[0] * spec.window[1];
+  std::int64_t panels = weights > most_weights ? most_panels : 1;
+  if (rows < 2 * least_rows) panels = std::max(panels, std::min(parts_of_image(spec, flops), most_panels));
+  if (panels == 1) return spec.filters;
+  const std::int64_t even = divided_up(spec.filters, panels), wide = rounded_up(even, filter_step);
+  const bool is_balanced = divided_up(spec.filters, wide) % 2 == 0;
+  return std::min(spec.filters, is_balanced ? wide : rounded_up(even, least_filter_step));
 }
 
 /// Images that one call takes. Winograd's method puts all of them into one product.
@@ -136,13 +152,14 @@ void Convolution::cut() {
   panel_filters_ = spec_.filters;
   block_rows_ = output_[0];
   batch_blocks_ = spec_.batch;
-  const std::int64_t weights = spec_.filters * depth();
   if (spec_.batch == 0 || spec_.filters == 0 || output_[0] == 0 || output_[1] == 0) return;
-  if (spec_.groups == 1 && weights > most_weights)
-    panel_filters_ = std::min(spec_.filters, rounded_up(divided_up(spec_.filters, most_panels), filter_step));
+  const auto flops_of = [&](std::int64_t filters) {
+    return 2.0 * static_cast<double>(filters * depth()) * static_cast<double>(output_[0]) *
+           static_cast<double>(output_[1]);
+  };
+  panel_filters_ = filters_of_panel(spec_, output_[0], flops_of(spec_.filters));
   panels_ = divided_up(spec_.filters, panel_filters_);
-  const double flops = 2.0 * static_cast<double>(panel_filters_ * depth()) * static_cast<double>(output_[0]) *
-                       static_cast<double>(output_[1]);
+  const double flops = flops_of(panel_filters_);
   const std::int64_t blocks = std::clamp<std::int64_t>(parts_of_image(spec_, flops), 1,
                                                        std::max<std::int64_t>(output_[0] / least_rows, 1));
   block_rows_ = std::min(output_[0], rounded_up(divided_up(output_[0], blocks), row_step));

@@ -60,7 +60,7 @@ void Convolution::multiply_windows(const ConvolutionOperands& operands, const It
                         {operands.filters->plain_.data() + filter * depth(), depth(), 1},
                         {windows, count, 1},
                         nullptr};
-  multiply_blocked(block, product, workspace);
+  multiply_blocked(block, {product, padded_columns(count)}, workspace);
   for (std::int64_t f = 0; f < filters; ++f) {
     const std::int64_t place = (item.image * spec_.filters + filter + f) * result + position;
     float* const to = operands.destination + place;

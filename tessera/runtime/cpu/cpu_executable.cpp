@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "tessera/op/catalogue.h"
+#include "tessera/op/reference.h"
 #include "tessera/plan/work.h"
 #include "tessera/runtime/cpu/shared_copy.h"
+#include "tessera/runtime/cpu/single_call.h"
 
 using namespace tessera;
 using namespace tessera::runtime;
@@ -163,8 +165,12 @@ Result<void> CpuExecutable::run_step(std::size_t index, Place place) {
 }
 
 Result<void> CpuExecutable::run_call(const HostWork& work) {
+  const auto call = call_of(work);
+  if (TESSERA_TRY(run_single_call(call, work.inputs, work.results,
+                                  {.threads = device_->threads(), .libraries = device_->libraries()})))
+    return {};
   for (const op::Array& result : work.results) clear(result);
-  return device_->run(call_of(work), work.inputs, work.results);
+  return op::run_reference(call, work.inputs, work.results);
 }
 
 Result<void> CpuExecutable::run_library(const LibraryForm& form, StepRun& run, const HostWork& work,

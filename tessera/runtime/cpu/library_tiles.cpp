@@ -44,12 +44,13 @@ Result<void> LibraryTiles::list(const Graph& graph, CandidateList& out) const {
 
 void LibraryTiles::describe(const Graph& graph, const CandidateList& list, std::size_t i,
                             pattern::Tile& out) const {
-  out.name = name_of(list, i);
+  pattern::TileKind kind{.name = name_of(list, i)};
   for (const NodeId node : list.nodes(i)) out.nodes.push_back(node);
   for (const NodeId node : list.payload(i)) {
-    out.kernel += cat(out.kernel.empty() ? "" : "+", graph.op_name(graph.op(node)));
-    out.images.push_back({.id = graph.id(node), .nodes = {node}});
+    kind.kernel += cat(kind.kernel.empty() ? "" : "+", graph.op_name(graph.op(node)));
+    out.node_images.push_back(node);
   }
+  out.kind = std::make_shared<const pattern::TileKind>(std::move(kind));
   find_boundary(graph, out);
 }
 

@@ -12,6 +12,8 @@ using namespace tessera::runtime::cpu;
 namespace {
 
 constexpr std::size_t line = 64 / sizeof(float);
+/// Multiplications of a product, about a millisecond of one thread.
+constexpr double most_own_work = 64e6;
 std::size_t rounded_up(std::size_t numbers) { return (numbers + line - 1) / line * line; }
 
 void add_form(Hasher& hasher, const MatrixForm& form) {
@@ -75,11 +77,12 @@ Result<std::shared_ptr<const Matmul>> Matmul::create(const MatmulSpec& spec, Pro
   // The library computes nothing where there is no depth.
   if (library != ProductLibrary::blocked && plain.depth > 0 && out->items() > 0) {
     auto made = out->use_onednn();
-    if (made) return out;
+    if (made && (library == ProductLibrary::onednn || !out->is_better_blocked())) return out;
     if (library == ProductLibrary::onednn) return std::move(made).error();
+    out->forget_onednn();
   }
   out->implementation_ = "blocked";
-  out->split_ = split_for_tiles(plain);
+  out->split_ = split_for_own(plain);
   const auto tile = static_cast<std::size_t>(out->split_.rows * padded_columns(out->split_.columns));
   const auto row = static_cast<std::size_t>(out->split_.columns);
   out->scratch_bytes_ =
@@ -197,16 +200,25 @@ Result<void> Matmul::use_onednn() {
   uses_tile_ = !is_dense(spec_.c, split_);
   copies_residual_ = uses_tile_ ? residual != Residual::none
                                 : residual == Residual::separate && !is_dense(spec_.residual, split_);
-  auto made = make_primitives(onednn);
-  if (!made) {
-    for (auto& primitive : primitives_) primitive = nullptr;
-    return made;
-  }
+  TESSERA_TRY(make_primitives(onednn));
   if (uses_tile_)
     tile_bytes_ =
         rounded_up(static_cast<std::size_t>(split_.batch * split_.rows * split_.columns)) * sizeof(float);
   scratch_bytes_ += tile_bytes_;
-  return made;
+  return {};
+}
+
+void Matmul::forget_onednn() {
+  for (auto& primitive : primitives_) primitive = nullptr;
+}
+
+/// oneDNN's general product generates code for all cases when the first one runs, which takes 30 ms. Where it
+/// has nothing better, our own is as fast as long as the operands are not much larger than the caches.
+bool Matmul::is_better_blocked() const {
+  return implementation_.starts_with("gemm") &&
+         static_cast<double>(spec_.batch) * static_cast<double>(spec_.rows) *
+                 static_cast<double>(spec_.columns) * static_cast<double>(spec_.depth) <=
+             most_own_work;
 }
 
 /// One for each size that an item may have. All items of a panel must read the same packed weights.
@@ -274,6 +286,7 @@ void Matmul::run_blocked(const MatmulOperands& operands, const Item& item, float
   float* const product = scratch;
   float* const row = product + rounded_up(tile);
   float* const workspace = row + rounded_up(static_cast<std::size_t>(item.columns));
+  const bool is_direct = spec_.epilogue == Epilogue{} && item.columns % gemm_kernel().vector == 0;
   for (std::int64_t batch = item.batch; batch < item.batch + item.batch_count; ++batch) {
     GemmBlock block{item.rows, item.columns, spec_.depth, {}, {}, nullptr};
     if (spec_.depth > 0)
@@ -284,7 +297,12 @@ void Matmul::run_blocked(const MatmulOperands& operands, const Item& item, float
     else if (spec_.depth > 0)
       block.b = {operands.b + offset(spec_.b, batch, 0, item.column), spec_.b.row_stride,
                  spec_.b.column_stride};
-    multiply_blocked(block, product, workspace);
+    if (is_direct) {
+      multiply_blocked(
+          block, {operands.c + offset(spec_.c, batch, item.row, item.column), spec_.c.row_stride}, workspace);
+      continue;
+    }
+    multiply_blocked(block, {product, padded_columns(item.columns)}, workspace);
     finish(operands, item, batch, product, row);
   }
 }

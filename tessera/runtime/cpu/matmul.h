@@ -111,6 +111,8 @@ class Matmul {
 
   explicit Matmul(const MatmulSpec& spec) : spec_(spec) {}
   Result<void> use_onednn();
+  void forget_onednn();
+  [[nodiscard]] bool is_better_blocked() const;
   Result<void> make_primitives(const OneDnn& onednn);
   [[nodiscard]] MatmulRequest request(const Item& item) const;
   [[nodiscard]] Item item(std::int64_t number) const;

@@ -18,6 +18,8 @@ constexpr std::int64_t good_rows = 64, least_rows = 16, few_items = 4;
 constexpr std::int64_t least_panel_size = 65536;
 /// The results of a panel are copied: where few numbers are summed up, that takes long.
 constexpr std::int64_t least_panel_depth = 128;
+/// Rows that our own product reads again for every panel of columns.
+constexpr std::int64_t most_rows_in_cache = 512;
 /// Results that stay in the second cache until they are copied.
 constexpr std::int64_t most_tile_size = 65536;
 constexpr double good_seconds = 50e-6, least_seconds = 20e-6, call_seconds = 10e-6;
@@ -150,4 +152,27 @@ MatmulSplit tessera::runtime::cpu::split(const MatmulSpec& spec) {
 MatmulSplit tessera::runtime::cpu::split_for_tiles(const MatmulSpec& spec) {
   if (spec.batch == 0 || spec.rows == 0 || spec.columns == 0) return {};
   return split_in_width(spec, panel_width(spec.columns, spec.depth));
+}
+
+MatmulSplit tessera::runtime::cpu::split_for_own(const MatmulSpec& spec) {
+  if (spec.weights == WeightForm::packed || spec.batch != 1 || spec.rows == 0 || spec.columns == 0)
+    return split_for_tiles(spec);
+  const double whole = seconds(static_cast<double>(spec.rows), static_cast<double>(spec.columns),
+                               static_cast<double>(spec.depth));
+  const std::int64_t wanted = std::clamp<std::int64_t>(
+      std::max(std::min<std::int64_t>(std::llround(whole / least_seconds), few_items),
+               std::min<std::int64_t>(std::llround(whole / good_seconds), most_items)),
+      1, most_items);
+  MatmulSplit out;
+  const bool has_rows = spec.rows >= few_items * good_rows;
+  const std::int64_t parts = has_rows ? 1 : evened(wanted);
+  out.columns = std::min(spec.columns, rounded_up(divided_up(spec.columns, parts), column_step));
+  out.panels = divided_up(spec.columns, out.columns);
+  const std::int64_t blocks =
+      std::max({std::min(divided_up(evened(wanted), out.panels), spec.rows / good_rows),
+                divided_up(spec.rows, most_rows_in_cache), std::int64_t{1}});
+  out.rows = std::min(spec.rows, rounded_up(divided_up(spec.rows, blocks), row_step));
+  out.row_blocks = divided_up(spec.rows, out.rows);
+  out.batch_blocks = 1;
+  return out;
 }

@@ -17,4 +17,9 @@ namespace tessera::runtime::cpu {
 /// The same for any number of rows, so that packed weights serve them all.
 [[nodiscard]] std::int64_t panel_width(std::int64_t columns, std::int64_t depth);
 
+/// For our own product. Every item puts weights that are not packed in order for itself. So items have many
+/// rows: blocks of them with all columns, which are what the threads share out in the steps behind it, or all
+/// rows of a panel of columns.
+[[nodiscard]] MatmulSplit split_for_own(const MatmulSpec& spec);
+
 }  // namespace tessera::runtime::cpu

@@ -377,19 +377,30 @@ TEST(ProductCache, KeepsErrorsOut) {
   EXPECT_EQ(cache.size(), 0u);
 }
 
-TEST(BlockedGemm, EveryKernelOfThisProcessorIsRight) {
-  std::vector<GemmKernel> kernels = {gemm_baseline::kernel()};
+std::vector<GemmKernel> kernels_of_this_processor() {
+  std::vector<GemmKernel> out = {gemm_baseline::kernel()};
 #ifdef __x86_64__
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) kernels.push_back(gemm_v3::kernel());
-  if (__builtin_cpu_supports("avx512vl")) kernels.push_back(gemm_v4::kernel());
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) out.push_back(gemm_v3::kernel());
+  if (__builtin_cpu_supports("avx512vl")) out.push_back(gemm_v4::kernel());
 #endif
-  for (const GemmKernel& kernel : kernels)
+  return out;
+}
+
+TEST(BlockedGemm, EveryKernelOfThisProcessorIsRight) {
+  for (const GemmKernel& kernel : kernels_of_this_processor())
     for (std::int64_t rows = 1; rows <= kernel.rows; ++rows) {
       const std::int64_t depth = 19, columns = kernel.columns;
       const auto a = random_floats(depth * rows, 1), b = random_floats(depth * columns, 2);
       std::vector<float> c(static_cast<std::size_t>(rows * columns));
       for (bool is_first : {true, false})
-        kernel.function[rows](a.data(), b.data(), columns, depth, c.data(), columns, is_first);
+        kernel.function[rows]({.a = {a.data(), 1, rows},
+                               .b = b.data(),
+                               .b_stride = columns,
+                               .depth = depth,
+                               .c = c.data(),
+                               .c_stride = columns,
+                               .is_first = is_first,
+                               .ahead = b.data()});
       for (std::int64_t i = 0; i < rows; ++i)
         for (std::int64_t j = 0; j < columns; ++j) {
           double sum = 0;
@@ -399,6 +410,69 @@ TEST(BlockedGemm, EveryKernelOfThisProcessorIsRight) {
           EXPECT_NEAR(c[static_cast<std::size_t>(i * columns + j)], 2 * sum, 1e-5);
         }
     }
+}
+
+TEST(BlockedGemm, PanelsAreCopiedFromAnyStrides) {
+  for (const GemmKernel& kernel : kernels_of_this_processor())
+    for (const std::int64_t depth : {1, 16, 37}) {
+      const std::int64_t columns = kernel.columns;
+      const auto numbers = random_floats(3 * depth * columns, 3);
+      for (const MatrixView& b :
+           {MatrixView{numbers.data(), columns + 1, 1}, MatrixView{numbers.data(), 1, depth + 2},
+            MatrixView{numbers.data(), 2, 2 * depth}, MatrixView{numbers.data(), 0, 1}}) {
+        std::vector<float> out(static_cast<std::size_t>(depth * columns));
+        kernel.pack(b, depth, out.data());
+        for (std::int64_t k = 0; k < depth; ++k)
+          for (std::int64_t j = 0; j < columns; ++j)
+            ASSERT_EQ(out[static_cast<std::size_t>(k * columns + j)],
+                      b.data[k * b.row_stride + j * b.column_stride])
+                << k << ", " << j << " of " << depth << " x " << columns;
+      }
+    }
+}
+
+TEST(BlockedGemm, TheLargestOfAWindowIsNaNWhereOneIs) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), low = -std::numeric_limits<float>::infinity();
+  for (const GemmKernel& kernel : kernels_of_this_processor())
+    for (const std::int64_t step : {1, 2, 3}) {
+      const std::int64_t row = kernel.vector * step + 2, offsets[] = {0, 1, row};
+      auto in = random_floats(7 * row, 5);
+      for (std::size_t i = 0; i < in.size(); i += 11) in[i] = nan;
+      std::vector<float> out(static_cast<std::size_t>(5 * kernel.vector));
+      kernel.filter({.in = in.data(),
+                     .row_step = row,
+                     .column_step = step,
+                     .offsets = offsets,
+                     .taps = 3,
+                     .rows = 5,
+                     .columns = kernel.vector,
+                     .start = low,
+                     .out = out.data(),
+                     .out_stride = kernel.vector});
+      for (std::int64_t y = 0; y < 5; ++y)
+        for (std::int64_t x = 0; x < kernel.vector; ++x) {
+          float largest = low;
+          for (const std::int64_t offset : offsets) {
+            const float value = in[static_cast<std::size_t>(offset + y * row + x * step)];
+            if (!(largest >= value) && !std::isnan(largest)) largest = value;
+          }
+          const float got = out[static_cast<std::size_t>(y * kernel.vector + x)];
+          EXPECT_TRUE(got == largest || (std::isnan(got) && std::isnan(largest)))
+              << y << ", " << x << ", " << step;
+        }
+    }
+}
+
+TEST(Matmul, OurOwnServesWhereOneDnnWouldGenerateAllOfItsGeneralProduct) {
+  if (!has_onednn()) GTEST_SKIP() << "no oneDNN";
+  for (const std::int64_t rows : {1, 64, 512, 2048}) {
+    const auto theirs = value_or_throw(Matmul::create(dense(rows, 768, 256), ProductLibrary::onednn));
+    const auto best = value_or_throw(Matmul::create(dense(rows, 768, 256)));
+    const bool is_small = rows * 768 * 256 <= 64'000'000;
+    EXPECT_EQ(best->implementation(), is_small && theirs->implementation().starts_with("gemm")
+                                          ? "blocked"
+                                          : theirs->implementation());
+  }
 }
 
 }  // namespace

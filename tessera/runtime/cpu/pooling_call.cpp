@@ -5,6 +5,7 @@
 #include "tessera/op/families/window.h"
 #include "tessera/runtime/cpu/dense_operand.h"
 #include "tessera/runtime/cpu/library_call.h"
+#include "tessera/runtime/cpu/padded_image.h"
 
 using namespace tessera;
 using namespace tessera::runtime;
@@ -25,6 +26,7 @@ class PoolingCall final : public LibraryCall {
     sliding_ = op::Sliding::of(window, input.shape(), result.shape());
     images_ = input.shape()[0] * input.shape()[1];
     if (form_.op == LibraryOp::avg_pool) set_weights(call.flag("count_include_pad"), window);
+    if (form_.op == LibraryOp::max_pool) use_image();
     return {};
   }
 
@@ -35,7 +37,8 @@ class PoolingCall final : public LibraryCall {
   }
 
   [[nodiscard]] std::int64_t items() const override { return images_; }
-  [[nodiscard]] Result<void> run(kernel::ItemRange range, kernel::Scratch&) const override {
+  [[nodiscard]] Result<void> run(kernel::ItemRange range, kernel::Scratch& scratch) const override {
+    if (image_) return take_largest_of_images(range, scratch);
     for (std::int64_t image = range.begin; image < range.end; ++image) {
       const float* in = in_ + image * sliding_.size;
       float* out = out_ + image * sliding_.positions;
@@ -49,9 +52,48 @@ class PoolingCall final : public LibraryCall {
   [[nodiscard]] std::string implementation() const override { return "loops"; }
 
  private:
+  static constexpr float lowest = -std::numeric_limits<float>::infinity();
+  /// Windows with more elements, and steps that are wider, are left to the loops.
+  static constexpr std::int64_t most_taps = 64, most_step = 2;
+
+  /// Images of one or two axes, whose windows are filters.
+  void use_image() {
+    const auto& axes = sliding_.axes;
+    if (axes.size() > 2 || sliding_.taps > most_taps || axes.back().stride > most_step) return;
+    WindowGrid grid{.size = {1, 1}, .positions = {1, 1}, .window = {1, 1}};
+    for (std::size_t i = 0, at = 2 - axes.size(); i < axes.size(); ++i, ++at) {
+      grid.size[at] = axes[i].size;
+      grid.positions[at] = axes[i].positions;
+      grid.window[at] = axes[i].kernel;
+      grid.strides[at] = axes[i].stride;
+      grid.dilations[at] = axes[i].dilation;
+      grid.pads[at] = axes[i].pad;
+    }
+    image_.emplace(grid, lowest);
+    columns_ = grid.positions[1];
+  }
+
+  [[nodiscard]] Result<void> take_largest_of_images(kernel::ItemRange range, kernel::Scratch& scratch) const {
+    const std::size_t numbers = image_->image_numbers();
+    auto* const memory =
+        reinterpret_cast<float*>(scratch.reserve((numbers + image_->result_numbers()) * sizeof(float)));
+    for (std::int64_t number = range.begin; number < range.end; ++number) {
+      float* const to = out_ + number * sliding_.positions;
+      GemmKernel::Image image = image_->copy(in_ + number * sliding_.size, memory);
+      image.start = lowest;
+      image.out_stride = image_->result_stride();
+      const bool is_direct = image.out_stride == columns_;
+      image.out = is_direct ? to : memory + numbers;
+      gemm_kernel().filter(image);
+      for (std::int64_t row = 0; !is_direct && row < image.rows; ++row)
+        std::copy_n(image.out + row * image.out_stride, columns_, to + row * columns_);
+    }
+    return {};
+  }
+
   /// NaN is largest. Every window sees an element: the card allows no others.
   void take_largest(const float* in, float* out) const {
-    std::fill_n(out, sliding_.positions, -std::numeric_limits<float>::infinity());
+    std::fill_n(out, sliding_.positions, lowest);
     for_each_run(in, out, [](float* best, const float* from, std::int64_t stride, std::int64_t count) {
       for (std::int64_t i = 0; i < count; ++i) {
         const float value = from[i * stride];
@@ -97,6 +139,8 @@ class PoolingCall final : public LibraryCall {
   op::Sliding sliding_;
   std::int64_t images_ = 0;
   std::vector<float> weights_;  ///< of a mean, by position
+  std::optional<PaddedImage> image_;
+  std::int64_t columns_ = 0;  ///< of a result of the image
   DenseOperand source_;
   const float* in_ = nullptr;
   float* out_ = nullptr;

@@ -7,6 +7,7 @@
 #include "tessera/op/work.h"
 #include "tessera/runtime/call_function.h"
 #include "tessera/runtime/cpu/convolution_gradient.h"
+#include "tessera/runtime/cpu/element_moves.h"
 #include "tessera/runtime/cpu/shared_copy.h"
 
 using namespace tessera;
@@ -70,6 +71,7 @@ Result<bool> runtime::cpu::run_single_call(const op::CallInfo& call, std::span<c
     copy_shared(inputs[0], *to, context.threads);
     return true;
   }
+  if (TESSERA_TRY(run_moves(call, inputs, results, context.threads))) return true;
   if (TESSERA_TRY(run_by_library(call, inputs, results, context))) return true;
   if (TESSERA_TRY(run_convolution_gradient(call, inputs, results, context))) return true;
   return run_interpreted(call, inputs, results, context);

@@ -3,11 +3,17 @@
 #include <cublasLt.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
 #include <mutex>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "tessera/base/text.h"
 #include "tessera/runtime/cuda/library.h"
+#include "tessera/runtime/cuda/product_timer.h"
 
 #define TESSERA_BLAS_FUNCTIONS(X)     \
   X(cublasLtCreate)                   \
@@ -16,6 +22,7 @@
   X(cublasLtGetStatusString)          \
   X(cublasLtGetVersion)               \
   X(cublasLtMatmul)                   \
+  X(cublasLtMatmulAlgoCheck)          \
   X(cublasLtMatmulAlgoGetHeuristic)   \
   X(cublasLtMatmulDescCreate)         \
   X(cublasLtMatmulDescDestroy)        \
@@ -32,13 +39,13 @@ using namespace tessera::runtime::cuda;
 
 namespace {
 
-/// Algorithms that are tried, and how often each runs.
-constexpr int most_algorithms = 8, runs = 4;
+/// Algorithms that are asked for. The first few are measured, more as long as there is time: some
+/// microseconds, and those of so many runs of the best.
+constexpr int most_algorithms = 32;
+constexpr std::size_t least_algorithms = 4;
+constexpr double least_time = 10'000, worthwhile_runs = 100;
 /// Multiply-adds below which the first algorithm is taken as it is: the launch is what takes time.
 constexpr double least_measured = 1e6;
-/// The part of the device's memory that measuring may use.
-constexpr std::uint64_t measured_part = 8;
-
 struct Functions {
 #define TESSERA_BLAS_MEMBER(name) decltype(&::name) name = nullptr;
   TESSERA_BLAS_FUNCTIONS(TESSERA_BLAS_MEMBER)
@@ -85,8 +92,18 @@ cudaDataType_t data_type(ir::Dtype dtype) {
 }
 
 /// Full precision: f32 is not shortened to tf32, 16-bit floats are added up in f32.
+/// f32 means f32, unless the user asks for products whose factors are rounded to ten bits.
+bool wants_tf32() {
+  static const bool wanted = [] {
+    const char* text = std::getenv("TESSERA_TF32");
+    return text != nullptr && std::string_view(text) == "1";
+  }();
+  return wanted;
+}
+
 cublasComputeType_t compute_type(ir::Dtype dtype) {
-  return dtype == ir::Dtype::f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
+  if (dtype == ir::Dtype::f64) return CUBLAS_COMPUTE_64F;
+  return dtype == ir::Dtype::f32 && wants_tf32() ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
 /// A descriptor that is given back.
@@ -122,6 +139,7 @@ class LtProduct final : public BlasProduct {
     operation_ = {made, f_.cublasLtMatmulDescDestroy};
     TESSERA_TRY(set_transposed(CUBLASLT_MATMUL_DESC_TRANSA, product_.b.is_transposed));
     TESSERA_TRY(set_transposed(CUBLASLT_MATMUL_DESC_TRANSB, product_.a.is_transposed));
+    if (product_.finish != Product::Finish()) TESSERA_TRY(set_finish());
     b_ = TESSERA_TRY(layout(product_.b, product_.depth, product_.columns));
     a_ = TESSERA_TRY(layout(product_.a, product_.rows, product_.depth));
     c_ = TESSERA_TRY(layout(product_.c, product_.rows, product_.columns));
@@ -144,42 +162,88 @@ class LtProduct final : public BlasProduct {
     TESSERA_TRY(align(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, product_.c));
     cublasLtMatmulHeuristicResult_t found[most_algorithms] = {};
     int count = 0;
-    TESSERA_BLAS(f_, cublasLtMatmulAlgoGetHeuristic, handle_, operation_.handle, b_.handle, a_.handle,
-                 c_.handle, c_.handle, made, most_algorithms, found, &count);
+    const cublasStatus_t status =
+        f_.cublasLtMatmulAlgoGetHeuristic(handle_, operation_.handle, b_.handle, a_.handle, c_.handle,
+                                          c_.handle, made, most_algorithms, found, &count);
+    // How the library says that it has none.
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED)
+      count = 0;
+    else
+      TESSERA_TRY(f_.checked(status, "cublasLtMatmulAlgoGetHeuristic"));
     std::vector<cublasLtMatmulAlgo_t> out;
     for (int i = 0; i < count; ++i)
       if (found[i].state == CUBLAS_STATUS_SUCCESS && found[i].workspaceSize <= workspace)
         out.push_back(found[i].algo);
-    if (out.empty()) return Error(ErrorCode::unsupported, "cuBLASLt has no algorithm for this product");
+    if (out.empty())
+      return Error(ErrorCode::unsupported, cat("cuBLASLt has no algorithm for ", to_text(product_)));
     return out;
   }
 
   void set_algorithm(const cublasLtMatmulAlgo_t& algorithm) { algorithm_ = algorithm; }
 
-  Result<void> queue(CUdeviceptr a, CUdeviceptr b, CUdeviceptr c, CUdeviceptr workspace,
-                     const Stream& stream) const override {
-    const float one = 1, zero = 0;
-    const double wide_one = 1, wide_zero = 0;
+  /// One that was kept as bytes, if the library still knows it.
+  bool take_algorithm(std::span<const std::byte> bytes) {
+    cublasLtMatmulAlgo_t kept = {};
+    if (bytes.size() != sizeof kept) return false;
+    std::memcpy(&kept, bytes.data(), sizeof kept);
+    cublasLtMatmulHeuristicResult_t found = {};
+    if (f_.cublasLtMatmulAlgoCheck(handle_, operation_.handle, b_.handle, a_.handle, c_.handle, c_.handle,
+                                   &kept, &found) != CUBLAS_STATUS_SUCCESS ||
+        found.workspaceSize > static_cast<std::size_t>(product_workspace))
+      return false;
+    algorithm_ = kept;
+    return true;
+  }
+
+  Result<void> queue(const ProductMemory& memory, const Stream& stream) const override {
+    const double wide[] = {1, product_.finish.adds_array ? 1.0 : 0.0};
+    const float narrow[] = {1, product_.finish.adds_array ? 1.0f : 0.0f};
     const bool is_wide = product_.dtype == ir::Dtype::f64;
-    const void* alpha = is_wide ? static_cast<const void*>(&wide_one) : &one;
-    const void* beta = is_wide ? static_cast<const void*>(&wide_zero) : &zero;
-    const auto pointer = [](CUdeviceptr at) {
-      return reinterpret_cast<void*>(static_cast<std::uintptr_t>(at));
-    };
-    TESSERA_BLAS(f_, cublasLtMatmul, handle_, operation_.handle, alpha, pointer(b), b_.handle, pointer(a),
-                 a_.handle, beta, pointer(c), c_.handle, pointer(c), c_.handle, &algorithm_,
-                 pointer(workspace), static_cast<std::size_t>(product_workspace),
-                 reinterpret_cast<cudaStream_t>(stream.handle()));
-    return {};
+    const void* alpha = is_wide ? static_cast<const void*>(&wide[0]) : &narrow[0];
+    const void* beta = is_wide ? static_cast<const void*>(&wide[1]) : &narrow[1];
+    // Where the bias lies is written into the description, which the library reads before it returns.
+    std::unique_lock<std::mutex> lock;
+    if (product_.finish.adds_bias) {
+      lock = std::unique_lock(mutex_);
+      TESSERA_TRY(set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointer(memory.bias)));
+    }
+    const CUdeviceptr added = product_.finish.adds_array ? memory.added : memory.c;
+    const cublasStatus_t status = f_.cublasLtMatmul(
+        handle_, operation_.handle, alpha, pointer(memory.b), b_.handle, pointer(memory.a), a_.handle, beta,
+        pointer(added), c_.handle, pointer(memory.c), c_.handle, &algorithm_, pointer(memory.workspace),
+        static_cast<std::size_t>(product_workspace), reinterpret_cast<cudaStream_t>(stream.handle()));
+    return f_.checked(status,
+                      status == CUBLAS_STATUS_SUCCESS ? "" : cat("cublasLtMatmul, ", to_text(product_)));
   }
 
  private:
   using Layout = Held<cublasLtMatrixLayout_t>;
+  static constexpr CUdeviceptr aligned_address = 256;
 
-  Result<void> set_transposed(cublasLtMatmulDescAttributes_t which, bool is_transposed) const {
-    const cublasOperation_t value = is_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+  static void* pointer(CUdeviceptr at) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)); }
+
+  template <class T>
+  Result<void> set(cublasLtMatmulDescAttributes_t which, const T& value) const {
     TESSERA_BLAS(f_, cublasLtMatmulDescSetAttribute, operation_.handle, which, &value, sizeof value);
     return {};
+  }
+
+  Result<void> set_transposed(cublasLtMatmulDescAttributes_t which, bool is_transposed) const {
+    return set(which, is_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  }
+
+  /// A bias per column of ours is one per row of the library's.
+  Result<void> set_finish() const {
+    using Activation = Product::Activation;
+    const auto [adds_bias, adds_array, activation] = product_.finish;
+    cublasLtEpilogue_t epilogue = adds_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    if (activation == Activation::relu)
+      epilogue = adds_bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+    if (activation == Activation::gelu)
+      epilogue = adds_bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+    TESSERA_TRY(set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue));
+    // The library looks at the alignment of the address when it chooses.
+    return adds_bias ? set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointer(aligned_address)) : Result<void>();
   }
 
   template <class T>
@@ -211,48 +275,15 @@ class LtProduct final : public BlasProduct {
   Held<cublasLtMatmulDesc_t> operation_;
   Layout a_, b_, c_;
   cublasLtMatmulAlgo_t algorithm_ = {};
+  mutable std::mutex mutex_;
 };
-
-/// Memory for measuring, as large as the operands reach.
-class MeasuredMemory {
- public:
-  explicit MeasuredMemory(DeviceMemory& memory) : memory_(memory) {}
-  MeasuredMemory(const MeasuredMemory&) = delete;
-  MeasuredMemory& operator=(const MeasuredMemory&) = delete;
-  ~MeasuredMemory() {
-    for (const auto& [at, bytes] : taken_) memory_.free(at, bytes);
-  }
-  /// Zeros: numbers that are no numbers may take another time.
-  Result<CUdeviceptr> take(std::size_t bytes) {
-    std::byte* at = TESSERA_TRY(memory_.allocate(bytes));
-    taken_.emplace_back(at, bytes);
-    TESSERA_TRY(memory_.clear(at, bytes));
-    return device_address(at);
-  }
-
- private:
-  DeviceMemory& memory_;
-  std::vector<std::pair<std::byte*, std::size_t>> taken_;
-};
-
-std::size_t bytes_of(const Product& product, const Product::Operand& operand, std::int64_t rows,
-                     std::int64_t columns) {
-  const std::int64_t lines = operand.is_transposed ? columns : rows;
-  const std::int64_t elements = lines * operand.leading + (product.batch - 1) * operand.batch;
-  return static_cast<std::size_t>(elements) * ir::size_of(product.dtype);
-}
 
 class LtBlas final : public Blas {
  public:
-  LtBlas(const Functions& f, cublasLtHandle_t handle, ContextRef context,
-         std::shared_ptr<const Stream> stream, std::shared_ptr<DeviceMemory> memory)
-      : f_(f),
-        handle_(handle),
-        context_(std::move(context)),
-        stream_(std::move(stream)),
-        memory_(std::move(memory)) {}
+  LtBlas(const Functions& f, cublasLtHandle_t handle, BlasDevice device)
+      : f_(f), handle_(handle), device_(std::move(device)) {}
   ~LtBlas() override {
-    if (const auto current = context_->enter()) f_.cublasLtDestroy(handle_);
+    if (const auto current = device_.context->enter()) f_.cublasLtDestroy(handle_);
   }
 
   Result<BlasProductRef> get(const Product& product) override {
@@ -261,10 +292,7 @@ class LtBlas final : public Blas {
       if (known == product) return made;
     auto made = std::make_shared<LtProduct>(f_, handle_, product);
     TESSERA_TRY(made->describe());
-    const auto algorithms = TESSERA_TRY(made->algorithms());
-    made->set_algorithm(algorithms[0]);
-    // What cannot be measured now is no error: the library's own choice stands.
-    if (const auto best = fastest(product, *made, algorithms)) made->set_algorithm(algorithms[*best]);
+    TESSERA_TRY(choose_algorithm(product, *made));
     if (products_.size() >= most_known) products_.clear();
     products_.emplace_back(product, made);
     return BlasProductRef(made);
@@ -278,57 +306,56 @@ class LtBlas final : public Blas {
  private:
   static constexpr std::size_t most_known = 4096;
 
-  Result<std::size_t> fastest(const Product& product, LtProduct& made,
-                              const std::vector<cublasLtMatmulAlgo_t>& algorithms) {
+  /// What was measured by an earlier process, or now; else what the library would choose.
+  Result<void> choose_algorithm(const Product& product, LtProduct& made) {
     const double work = static_cast<double>(product.rows) * static_cast<double>(product.columns) *
                         static_cast<double>(product.depth) * static_cast<double>(product.batch);
-    const std::size_t bytes[] = {bytes_of(product, product.a, product.rows, product.depth),
-                                 bytes_of(product, product.b, product.depth, product.columns),
-                                 bytes_of(product, product.c, product.rows, product.columns),
-                                 static_cast<std::size_t>(product_workspace)};
-    const std::size_t all = bytes[0] + bytes[1] + bytes[2] + bytes[3];
-    if (algorithms.size() < 2 || work < least_measured || all > context_->memory_bytes() / measured_part)
-      return std::size_t{0};
-    MeasuredMemory memory(*memory_);
-    CUdeviceptr at[4] = {};
-    for (std::size_t i = 0; i < 4; ++i) at[i] = TESSERA_TRY(memory.take(bytes[i]));
-    std::size_t best = 0;
+    const bool is_measured = work >= least_measured;
+    const std::string key =
+        cat("product, cuBLASLt ", version(), ", ", device_.context->name(), ", workspace ", product_workspace,
+            wants_tf32() ? ", tf32, " : ", ", to_text(product));
+    if (is_measured && device_.store != nullptr)
+      if (const auto kept = device_.store->load(key); kept && made.take_algorithm(*kept)) return {};
+    const auto algorithms = TESSERA_TRY(made.algorithms());
+    made.set_algorithm(algorithms[0]);
+    if (!is_measured || algorithms.size() < 2) return {};
+    // What cannot be measured now is no error: the library's own choice stands.
+    const auto best = fastest(product, made, algorithms);
+    made.set_algorithm(algorithms[best ? *best : 0]);
+    if (best && device_.store != nullptr)
+      static_cast<void>(device_.store->save(key, std::as_bytes(std::span(&algorithms[*best], 1))).ok());
+    return {};
+  }
+
+  Result<std::size_t> fastest(const Product& product, LtProduct& made,
+                              const std::vector<cublasLtMatmulAlgo_t>& algorithms) {
+    const ProductTimer timer = TESSERA_TRY(ProductTimer::create(device_, product));
+    const auto begin = std::chrono::steady_clock::now();
+    std::optional<std::size_t> best;
     double least = 0;
     for (std::size_t i = 0; i < algorithms.size(); ++i) {
       made.set_algorithm(algorithms[i]);
-      const auto time = time_of(made, at);
-      if (!time) continue;
-      if (least == 0 || *time < least) best = i, least = *time;
+      const auto time = timer.microseconds(made);
+      if (time && (!best || *time < least)) best = i, least = *time;
+      const std::chrono::duration<double, std::micro> spent = std::chrono::steady_clock::now() - begin;
+      if (best && i + 1 >= least_algorithms && spent.count() > least_time + worthwhile_runs * least) break;
     }
-    return best;
-  }
-
-  Result<double> time_of(const LtProduct& product, const CUdeviceptr (&at)[4]) {
-    const Event begin = TESSERA_TRY(Event::create(context_)), end = TESSERA_TRY(Event::create(context_));
-    TESSERA_TRY(product.queue(at[0], at[1], at[2], at[3], *stream_));  // loads its code
-    TESSERA_TRY(begin.record(*stream_));
-    for (int i = 0; i < runs; ++i) TESSERA_TRY(product.queue(at[0], at[1], at[2], at[3], *stream_));
-    TESSERA_TRY(end.record(*stream_));
-    TESSERA_TRY(stream_->wait());
-    return TESSERA_TRY(end.microseconds_since(begin));
+    if (!best) return Error(ErrorCode::device, "no algorithm could be measured");
+    return *best;
   }
 
   const Functions& f_;
   cublasLtHandle_t handle_;
-  ContextRef context_;
-  std::shared_ptr<const Stream> stream_;
-  std::shared_ptr<DeviceMemory> memory_;
+  BlasDevice device_;
   std::mutex mutex_;
   std::vector<std::pair<Product, std::shared_ptr<LtProduct>>> products_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Blas>> Blas::open(ContextRef context, std::shared_ptr<const Stream> stream,
-                                         std::shared_ptr<DeviceMemory> memory) {
+Result<std::unique_ptr<Blas>> Blas::open(const BlasDevice& device) {
   const Functions* f = TESSERA_TRY(functions());
   cublasLtHandle_t handle = nullptr;
   TESSERA_BLAS(*f, cublasLtCreate, &handle);
-  return std::unique_ptr<Blas>(
-      std::make_unique<LtBlas>(*f, handle, std::move(context), std::move(stream), std::move(memory)));
+  return std::unique_ptr<Blas>(std::make_unique<LtBlas>(*f, handle, device));
 }

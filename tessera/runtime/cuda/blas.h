@@ -4,33 +4,46 @@
 #include <memory>
 #include <string>
 
+#include "tessera/runtime/code_store.h"
 #include "tessera/runtime/cuda/context.h"
 #include "tessera/runtime/cuda/device_memory.h"
 #include "tessera/runtime/cuda/launch.h"
 
 namespace tessera::runtime::cuda {
 
-/// A product with its algorithm. Immutable; any number of threads may queue it.
+/// Where a product reads and writes. The workspace has product_workspace bytes that nothing else uses while
+/// it runs; a bias is aligned to 16 bytes.
+struct ProductMemory {
+  CUdeviceptr a = 0, b = 0, c = 0, workspace = 0, bias = 0, added = 0;
+};
+
+/// A product with its algorithm. Any number of threads may queue it.
 class BlasProduct {
  public:
   virtual ~BlasProduct() = default;
-  /// `workspace` has product_workspace bytes that nothing else uses while it runs. REQUIRES, as what follows,
-  /// that the context is current.
-  [[nodiscard]] virtual Result<void> queue(CUdeviceptr a, CUdeviceptr b, CUdeviceptr c, CUdeviceptr workspace,
-                                           const Stream& stream) const = 0;
+  /// REQUIRES, as what follows, that the context is current.
+  [[nodiscard]] virtual Result<void> queue(const ProductMemory& memory, const Stream& stream) const = 0;
 };
 using BlasProductRef = std::shared_ptr<const BlasProduct>;
+
+/// What a library works with.
+struct BlasDevice {
+  ContextRef context;
+  std::shared_ptr<const Stream> stream;
+  std::shared_ptr<DeviceMemory> memory;
+  const CodeStore* store = nullptr;  ///< where what was measured is kept; outlives the library
+};
 
 /// Thread-safe.
 class Blas {
  public:
   virtual ~Blas() = default;
   /// The system's library, for one device. The error says what was looked for.
-  [[nodiscard]] static Result<std::unique_ptr<Blas>> open(ContextRef context,
-                                                          std::shared_ptr<const Stream> stream,
-                                                          std::shared_ptr<DeviceMemory> memory);
+  [[nodiscard]] static Result<std::unique_ptr<Blas>> open(const BlasDevice& device);
 
-  /// The product; equal ones are one. Large ones are measured the first time, on memory of their own.
+  /// The product; equal ones are one. Large ones are measured the first time, on memory of their own, and
+  /// what was found is kept for other processes. The error is `unsupported` if the library has no algorithm
+  /// for it.
   [[nodiscard]] virtual Result<BlasProductRef> get(const Product& product) = 0;
   /// "13.1.0"
   [[nodiscard]] virtual std::string version() const = 0;

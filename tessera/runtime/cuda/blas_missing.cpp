@@ -4,7 +4,6 @@
 using namespace tessera;
 using namespace tessera::runtime::cuda;
 
-Result<std::unique_ptr<Blas>> Blas::open(ContextRef, std::shared_ptr<const Stream>,
-                                         std::shared_ptr<DeviceMemory>) {
+Result<std::unique_ptr<Blas>> Blas::open(const BlasDevice&) {
   return Error(ErrorCode::unsupported, "this build has no cuBLASLt: its header was not found");
 }

@@ -56,8 +56,8 @@ CUDA_MEMCPY3D copy_node(const BoundLaunch& launch) {
 }
 
 Result<void> queue_product(const BoundLaunch& launch, const Stream& stream) {
-  return launch.product->queue(launch.values[0], launch.values[1], launch.values[2], launch.values[3],
-                               stream);
+  const auto value = [&](std::size_t i) { return i < launch.values.size() ? launch.values[i] : 0; };
+  return launch.product->queue({value(0), value(1), value(2), value(3), value(4), value(5)}, stream);
 }
 
 /// What the library, or the program, queues.

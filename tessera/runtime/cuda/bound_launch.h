@@ -27,7 +27,8 @@ struct BoundLaunch {
   Extent3 block = {};
   std::uint32_t shared_bytes = 0;
   /// Of a kernel: its arguments, each in the low bytes of its value. Of a clear: where. Of a copy: to, from.
-  /// Of a product: a, b, c and its workspace. Of what is captured: its arguments.
+  /// Of a product: a, b, c, its workspace, a bias (0 without one), an array to add. Of what is captured: its
+  /// arguments.
   std::vector<std::uint64_t> values = {};
   std::size_t bytes = 0;  ///< of a clear or a copy
 

@@ -56,12 +56,12 @@ Result<StepProgram> tessera::runtime::cuda::call_program(const op::CallInfo& cal
     return Error(ErrorCode::unsupported, cat("op '", call.card().name,
                                              "' is not in the catalogue: it has no "
                                              "program for this device"));
-  if (call.card().device != nullptr)
+  if (op::device_call_of(call.card()) != nullptr)
     return user_program(call, inputs, results, std::vector<InputNumber>(inputs.size()), {});
   if (const auto to = copied_in_order(call, inputs, results)) return copy_program(inputs[0], *to);
   if (const auto kernel = kernel::build(*function_of(call, inputs, results)))
     return program_of_kernel(*kernel, inputs, results);
-  if (products == Products::by_library)
+  if (products != Products::by_kernels)
     if (auto program = library_product(call, inputs, results)) return *std::move(program);
   if (call.card().decompose != nullptr && !has_op_program(call.card())) {
     const auto of_part = [products](const op::CallInfo& part, std::span<const op::Array> in,
@@ -80,6 +80,8 @@ Result<StepProgram> tessera::runtime::cuda::step_program(const plan::Step& step,
                                                          Products products) {
   if (step.kind == plan::StepKind::copy) return copy_program(inputs[0], results[0]);
   if (call != nullptr) return call_program(*call, inputs, results, products);
+  if (step.kind == plan::StepKind::library && products == Products::by_library_with_ends)
+    if (auto program = library_chain(*step.function, inputs, results)) return *std::move(program);
   if (step.kernel == nullptr) return function_program(*step.function, inputs, results, sizes, products);
   StepProgram out = TESSERA_TRY(program_of_kernel(*step.kernel, inputs, results));
   // Which parameters of the plan these are is the step's affair: one kernel serves several.

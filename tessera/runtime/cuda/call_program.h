@@ -11,8 +11,8 @@
 
 namespace tessera::runtime::cuda {
 
-/// Whether a library of the device computes matrix products, or kernels of our own.
-enum class Products : std::uint8_t { by_kernels, by_library };
+/// Who computes matrix products: kernels of our own, a library, or a library that does what follows too.
+enum class Products : std::uint8_t { by_kernels, by_library, by_library_with_ends };
 
 /// Arrays carry dtype and layout; their addresses are compared and looked at for alignment, never read. Fails
 /// with code `unsupported`, naming the op, if there is no way.

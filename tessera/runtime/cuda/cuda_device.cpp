@@ -5,6 +5,7 @@
 #include "tessera/runtime/cuda/cuda_executable.h"
 #include "tessera/runtime/cuda/library_product.h"
 #include "tessera/runtime/cuda/op_source.h"
+#include "tessera/runtime/cuda/product_tiles.h"
 #include "tessera/runtime/cuda/user_program.h"
 
 using namespace tessera;
@@ -105,24 +106,29 @@ class SingleCall {
 }  // namespace
 
 CudaDevice::CudaDevice(ContextRef context, std::shared_ptr<const Stream> stream, int number,
-                       std::shared_ptr<const SourceCompiler> compiler, CudaOptions options)
+                       std::shared_ptr<const SourceCompiler> compiler, CudaOptions options,
+                       OpenBlas open_blas)
     : name_(cat("cuda:", number)),
       target_(std::move(options.target)),
       context_(std::move(context)),
       stream_(std::move(stream)),
       memory_(std::make_shared<DeviceMemory>(context_, stream_)),
-      libraries_(options.libraries),
+      open_blas_(options.libraries == LibraryUse::none ? OpenBlas() : std::move(open_blas)),
       own_store_(options.store == nullptr ? CodeStore::default_folder() : std::string()),
-      modules_(context_, std::move(compiler), options.store == nullptr ? &own_store_ : options.store) {}
+      store_(options.store == nullptr ? &own_store_ : options.store),
+      modules_(context_, std::move(compiler), store_) {
+  if (open_blas_ && !target_.sources.empty()) target_.sources.push_back(std::make_shared<ProductTiles>());
+}
 
 Result<std::shared_ptr<CudaDevice>> CudaDevice::create(const Driver& driver, int number,
                                                        std::shared_ptr<const SourceCompiler> compiler,
-                                                       CudaOptions options) {
+                                                       CudaOptions options, OpenBlas open_blas) {
   ContextRef context = TESSERA_TRY(Context::open(driver, number));
   const Current current = TESSERA_TRY(context->enter());
   auto stream = TESSERA_TRY(Stream::create(context));
-  return std::shared_ptr<CudaDevice>(
-      new CudaDevice(std::move(context), std::move(stream), number, std::move(compiler), std::move(options)));
+  return std::shared_ptr<CudaDevice>(new CudaDevice(std::move(context), std::move(stream), number,
+                                                    std::move(compiler), std::move(options),
+                                                    std::move(open_blas)));
 }
 
 Result<void> CudaDevice::run(const op::CallInfo& call, std::span<const op::Array> inputs,
@@ -131,7 +137,7 @@ Result<void> CudaDevice::run(const op::CallInfo& call, std::span<const op::Array
   if (runs_on_host(call.card())) return run_on_host(call, inputs, results);
   const bool has_library = may_be_product(call.card()) && blas() != nullptr;
   const auto program = TESSERA_TRY(
-      call.card().device != nullptr
+      op::device_call_of(call.card()) != nullptr
           ? program_of_user(call, inputs, results)
           : call_program(call, inputs, results, has_library ? Products::by_library : Products::by_kernels));
   auto done = SingleCall(*this, inputs, results).run(program);
@@ -179,7 +185,7 @@ Result<void> CudaDevice::run_on_host(const op::CallInfo& call, std::span<const o
 Result<StepProgram> CudaDevice::program_of_user(const op::CallInfo& call, std::span<const op::Array> inputs,
                                                 std::span<const op::Array> results) {
   std::vector<InputNumber> numbers(inputs.size());
-  for (const op::DeviceArgument& argument : call.card().device->arguments) {
+  for (const op::DeviceArgument& argument : op::device_call_of(call.card())->arguments) {
     if (argument.kind != op::DeviceArgument::Kind::number) continue;
     const op::Array& number = inputs[argument.index];
     std::byte element[8] = {};
@@ -211,10 +217,10 @@ Result<std::unique_ptr<Executable>> CudaDevice::load(plan::PlanRef plan,
 
 Blas* CudaDevice::blas() {
   std::call_once(blas_once_, [this] {
-    if (libraries_ == LibraryUse::none) return;
+    if (!open_blas_) return;
     const auto current = context_->enter();
     if (!current) return;
-    if (auto opened = Blas::open(context_, stream_, memory_)) blas_ = *std::move(opened);
+    if (auto opened = open_blas_({context_, stream_, memory_, store_})) blas_ = *std::move(opened);
   });
   return blas_.get();
 }

@@ -1,6 +1,7 @@
 // A GPU as a device: one stream, its memory, the code that was made for it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -14,12 +15,15 @@
 
 namespace tessera::runtime::cuda {
 
+/// Opens what computes matrix products, for one device.
+using OpenBlas = std::function<Result<std::unique_ptr<Blas>>(const BlasDevice& device)>;
+
 class CudaDevice final : public Device, public std::enable_shared_from_this<CudaDevice> {
  public:
   /// The device that `driver` counts as `number`, with code by `compiler`.
   [[nodiscard]] static Result<std::shared_ptr<CudaDevice>> create(
       const Driver& driver, int number, std::shared_ptr<const SourceCompiler> compiler,
-      CudaOptions options = {});
+      CudaOptions options = {}, OpenBlas open_blas = &Blas::open);
 
   [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] std::shared_ptr<MemorySpace> memory_space() override { return memory_; }
@@ -50,17 +54,18 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
                                                     std::span<const op::Array> inputs,
                                                     std::span<const op::Array> results);
   CudaDevice(ContextRef context, std::shared_ptr<const Stream> stream, int number,
-             std::shared_ptr<const SourceCompiler> compiler, CudaOptions options);
+             std::shared_ptr<const SourceCompiler> compiler, CudaOptions options, OpenBlas open_blas);
 
   std::string name_;
   pattern::Target target_;
   ContextRef context_;
   std::shared_ptr<const Stream> stream_;
   std::shared_ptr<DeviceMemory> memory_;
-  LibraryUse libraries_;
+  OpenBlas open_blas_;  ///< empty: none is wanted
   std::once_flag blas_once_;
   std::unique_ptr<Blas> blas_;
   CodeStore own_store_;
+  const CodeStore* store_;
   ModuleCache modules_;
 };
 

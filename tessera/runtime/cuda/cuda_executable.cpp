@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "tessera/base/text.h"
 #include "tessera/runtime/cuda/gate.h"
@@ -34,7 +35,9 @@ bool is_user_kernel(const PlanNode& node) {
   return kind_of(node) == BoundLaunch::Kind::kernel && node.source->user != nullptr;
 }
 
-std::span<const std::byte> bytes_of(std::span<const std::uint64_t> cells) { return std::as_bytes(cells); }
+bool are_equal(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
 
 }  // namespace
 
@@ -61,19 +64,33 @@ Result<void> CudaExecutable::prepare(std::span<const std::int64_t> sizes,
   // Addresses are known at a launch; most of them are aligned.
   const std::vector<std::uint8_t> aligned(plan_->inputs.size() + next.binding.buffers.size(), 0);
   TESSERA_TRY(make_program(next, aligned));
-  prepared_ = std::move(next);
-  is_stale_ = true;
+  take_over(std::move(next));
   return {};
+}
+
+void CudaExecutable::take_over(Prepared next) {
+  prepared_ = std::move(next);
+  replicas_.reset(std::move(prepared_.launches), plan_->inputs.size(), prepared_.binding.buffers.size());
 }
 
 Products CudaExecutable::products() const {
   const bool has_products = std::any_of(plan_->steps.begin(), plan_->steps.end(), [](const plan::Step& step) {
-    return step.kind == plan::StepKind::call && may_be_product(*step.card);
+    return step.kind == plan::StepKind::library ||
+           (step.kind == plan::StepKind::call && may_be_product(*step.card));
   });
-  return has_products && device_->blas() != nullptr ? Products::by_library : Products::by_kernels;
+  if (!has_products || device_->blas() == nullptr) return Products::by_kernels;
+  return library_has_ends_ ? Products::by_library_with_ends : Products::by_library;
 }
 
 Result<void> CudaExecutable::make_program(Prepared& to, std::span<const std::uint8_t> alignments) {
+  auto done = try_program(to, alignments);
+  if (done || !library_has_ends_ || done.error().code() == ErrorCode::memory) return done;
+  // The library may have the products, but not with what follows them.
+  library_has_ends_ = false;
+  return try_program(to, alignments);
+}
+
+Result<void> CudaExecutable::try_program(Prepared& to, std::span<const std::uint8_t> alignments) {
   to.program = TESSERA_TRY(plan_program(*plan_, to.binding, to.running, alignments, products()));
   TESSERA_TRY(check_memory(to));
   TESSERA_TRY(take_memory(to));
@@ -106,17 +123,30 @@ Result<void> CudaExecutable::take_memory(Prepared& to) {
   TESSERA_TRY(take(to.scratch, prepared_.scratch, to.program.scratch_bytes));
   TESSERA_TRY(take(to.status, prepared_.status, to.program.checks.size() * sizeof(Status)));
   TESSERA_TRY(runtime::clear(*to.status));
+  if (!to.program.checks.empty())
+    to.found =
+        TESSERA_TRY(PinnedMemory::create(device_->context(), to.program.checks.size() * sizeof(Status)));
   to.cell_values.assign(plan_->parameters.size(), 0);
   for (const std::int64_t size : to.binding.size_cells)
     to.cell_values.push_back(static_cast<std::uint64_t>(size));
   const std::size_t own = to.cell_values.size();
   to.cell_values.resize(own + to.program.number_cells.size(), 0);
-  to.number_cells_of.assign(plan_->parameters.size(), {});
-  for (std::size_t i = 0; i < to.program.number_cells.size(); ++i)
-    to.number_cells_of[to.program.number_cells[i].slot].push_back(static_cast<std::uint32_t>(own + i));
+  list_cell_uses(to, own);
   TESSERA_TRY(take(to.cells, nullptr, to.cell_values.size() * sizeof(std::uint64_t)));
   to.parameters.clear();
   return {};
+}
+
+/// By slot, one list after another.
+void CudaExecutable::list_cell_uses(Prepared& to, std::size_t first_place) const {
+  const std::vector<NumberCell>& cells = to.program.number_cells;
+  to.cells_of_slot.assign(plan_->parameters.size() + 1, 0);
+  for (const NumberCell& cell : cells) ++to.cells_of_slot[cell.slot + 1];
+  std::partial_sum(to.cells_of_slot.begin(), to.cells_of_slot.end(), to.cells_of_slot.begin());
+  std::vector<std::size_t> next(to.cells_of_slot.begin(), to.cells_of_slot.end());
+  to.cell_uses.resize(cells.size());
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    to.cell_uses[next[cells[i].slot]++] = {first_place + i, cells[i].dtype};
 }
 
 Result<void> CudaExecutable::upload_constants() {
@@ -141,10 +171,8 @@ Result<void> CudaExecutable::bind_launches(Prepared& to) {
   to.after.clear();
   to.part_ends.clear();
   to.user_nodes.clear();
-  to.inputs.assign(plan_->inputs.size(), nullptr);
-  to.outputs.assign(to.binding.buffers.size(), nullptr);
-  to.of_input.assign(to.inputs.size(), {});
-  to.of_output.assign(to.outputs.size(), {});
+  to.of_input.assign(plan_->inputs.size(), {});
+  to.of_output.assign(to.binding.buffers.size(), {});
   to.of_slot.assign(plan_->parameters.size(), {});
   std::size_t kernels = 0;
   for (const PlanNode& node : to.program.nodes) {
@@ -180,7 +208,10 @@ Result<void> CudaExecutable::bind_launches(Prepared& to) {
 }
 
 void CudaExecutable::note_use(Prepared& to, const PlanArgument& argument, Use use) const {
-  if (argument.kind == PlanArgument::Kind::number) to.of_slot[argument.slot].push_back(use);
+  if (argument.kind == PlanArgument::Kind::number) {
+    to.of_slot[argument.slot].push_back(use);
+    to.holds_numbers = true;
+  }
   if (argument.kind != PlanArgument::Kind::address) return;
   if (argument.address.base == Address::Base::input) to.of_input[argument.address.index].push_back(use);
   if (argument.address.base == Address::Base::output) to.of_output[argument.address.index].push_back(use);
@@ -213,11 +244,11 @@ std::uint64_t CudaExecutable::fixed_value(const Prepared& of, const PlanArgument
   return device_address(buffer->data() + argument.address.byte);
 }
 
-void CudaExecutable::set_value(Use use, std::uint64_t value) {
-  std::uint64_t& held = prepared_.launches[use.node].values[use.argument];
+void CudaExecutable::set_value(GraphReplica& replica, Use use, std::uint64_t value) {
+  std::uint64_t& held = replica.launches[use.node].values[use.argument];
   if (held == value) return;
   held = value;
-  changed_.push_back(use.node);
+  replica.changed.push_back(use.node);
 }
 
 /// Sources that read 16 bytes at once do so from addresses that allow it.
@@ -234,58 +265,82 @@ Result<void> CudaExecutable::follow_alignments(const runtime::Launch& launch) {
   for (std::size_t i = 0; i < assumed.size(); ++i) alignments.push_back(at(i));
   Prepared next{.binding = prepared_.binding, .running = prepared_.running};
   TESSERA_TRY(make_program(next, alignments));
-  prepared_ = std::move(next);
-  is_stale_ = true;
+  take_over(std::move(next));
   return {};
 }
 
 void CudaExecutable::follow_addresses(const runtime::Launch& launch) {
-  const auto follow = [this](std::span<std::byte* const> given, std::vector<std::byte*>& held,
-                             const std::vector<std::vector<Use>>& uses) {
+  replicas_.choose({launch.inputs, launch.outputs});
+  GraphReplica& replica = replicas_.current();
+  const auto follow = [&](std::span<std::byte* const> given, std::vector<std::byte*>& held,
+                          const std::vector<std::vector<Use>>& uses) {
     for (std::size_t i = 0; i < given.size(); ++i) {
       if (given[i] == held[i]) continue;
       held[i] = given[i];
       for (const Use& use : uses[i]) {
         const PlanArgument& argument = prepared_.program.nodes[use.node].arguments[use.argument];
-        set_value(use, device_address(given[i] + argument.address.byte));
+        set_value(replica, use, device_address(given[i] + argument.address.byte));
       }
     }
   };
-  follow(launch.inputs, prepared_.inputs, prepared_.of_input);
-  follow(launch.outputs, prepared_.outputs, prepared_.of_output);
+  follow(launch.inputs, replica.inputs, prepared_.of_input);
+  follow(launch.outputs, replica.outputs, prepared_.of_output);
 }
 
-Result<void> CudaExecutable::follow_numbers(const runtime::Launch& launch) {
-  if (std::equal(launch.parameters.begin(), launch.parameters.end(), prepared_.parameters.begin(),
-                 prepared_.parameters.end()) &&
-      !is_stale_)
-    return {};
-  const bool is_first = prepared_.parameters.size() != launch.parameters.size();
+/// Those that nodes hold.
+void CudaExecutable::follow_numbers(const runtime::Launch& launch) {
+  GraphReplica& replica = replicas_.current();
+  if (!prepared_.holds_numbers && !has_driven()) return;
+  if (are_equal(launch.parameters, replica.parameters)) return;
+  const bool is_first = replica.parameters.size() != launch.parameters.size();
   for (std::size_t slot = 0; slot < launch.parameters.size(); ++slot) {
     const std::uint64_t bits = launch.parameters[slot];
-    if (!is_first && prepared_.parameters[slot] == bits) continue;
-    const ir::Dtype dtype = plan_->parameters[slot];
-    prepared_.cell_values[slot] = number_cell(bits, dtype);
-    for (const std::uint32_t place : prepared_.number_cells_of[slot]) {
-      const std::size_t own = prepared_.cell_values.size() - prepared_.program.number_cells.size();
-      prepared_.cell_values[place] =
-          argument_value(bits, dtype, prepared_.program.number_cells[place - own].dtype);
-    }
+    if (!is_first && replica.parameters[slot] == bits) continue;
     for (const Use& use : prepared_.of_slot[slot]) {
       const PlanArgument& argument = prepared_.program.nodes[use.node].arguments[use.argument];
-      set_value(use, argument_value(bits, dtype, argument.dtype));
+      set_value(replica, use, argument_value(bits, plan_->parameters[slot], argument.dtype));
     }
   }
-  prepared_.parameters.assign(launch.parameters.begin(), launch.parameters.end());
-  return upload_cells();
+  replica.parameters.assign(launch.parameters.begin(), launch.parameters.end());
+}
+
+/// Those that all replicas read from memory: what changed is one copy.
+Result<void> CudaExecutable::follow_cells(const runtime::Launch& launch) {
+  Prepared& p = prepared_;
+  if (!p.program.reads_cells || p.cell_values.empty()) return {};
+  const bool is_first = p.parameters.size() != launch.parameters.size();
+  if (!is_first && p.are_cells_there && are_equal(launch.parameters, p.parameters)) return {};
+  if (is_first) p.parameters.assign(launch.parameters.size(), 0);
+  CellRange changed;
+  const auto set = [&](std::size_t place, std::uint64_t value) {
+    p.cell_values[place] = value;
+    changed.begin = std::min(changed.begin, place);
+    changed.end = std::max(changed.end, place + 1);
+  };
+  for (std::size_t slot = 0; slot < launch.parameters.size(); ++slot) {
+    const std::uint64_t bits = launch.parameters[slot];
+    if (!is_first && p.parameters[slot] == bits) continue;
+    p.parameters[slot] = bits;
+    const ir::Dtype dtype = plan_->parameters[slot];
+    if (p.program.reads_parameters) set(slot, number_cell(bits, dtype));
+    for (std::size_t use = p.cells_of_slot[slot]; use < p.cells_of_slot[slot + 1]; ++use)
+      set(p.cell_uses[use].place, argument_value(bits, dtype, p.cell_uses[use].dtype));
+  }
+  if (!p.are_cells_there) changed = {0, p.cell_values.size()};
+  p.are_cells_there = false;
+  TESSERA_TRY(upload_cells(changed));
+  p.are_cells_there = true;
+  return {};
 }
 
 /// The driver has read them when the call returns: they lie in pageable memory.
-Result<void> CudaExecutable::upload_cells() {
-  if (!prepared_.program.reads_cells || prepared_.cell_values.empty()) return {};
-  const auto bytes = bytes_of(prepared_.cell_values);
-  TESSERA_CUDA(device_->context()->driver(), cuMemcpyHtoDAsync, device_address(prepared_.cells->data()),
-               bytes.data(), bytes.size(), device_->stream().handle());
+Result<void> CudaExecutable::upload_cells(CellRange changed) {
+  if (changed.begin >= changed.end) return {};
+  const auto bytes =
+      std::as_bytes(std::span(prepared_.cell_values).subspan(changed.begin, changed.end - changed.begin));
+  TESSERA_CUDA(device_->context()->driver(), cuMemcpyHtoDAsync,
+               device_address(prepared_.cells->data() + changed.begin * sizeof(std::uint64_t)), bytes.data(),
+               bytes.size(), device_->stream().handle());
   return {};
 }
 
@@ -297,11 +352,12 @@ Result<FunctionRef> CudaExecutable::user_function(const PlanNode& node) {
 
 /// The code of the program may be other code than at the last launch.
 Result<void> CudaExecutable::follow_code() {
+  GraphReplica& replica = replicas_.current();
   for (const std::uint32_t node : prepared_.user_nodes) {
     FunctionRef function = TESSERA_TRY(user_function(prepared_.program.nodes[node]));
-    if (prepared_.launches[node].function == function) continue;
-    prepared_.launches[node].function = std::move(function);
-    changed_.push_back(node);
+    if (replica.launches[node].function == function) continue;
+    replica.launches[node].function = std::move(function);
+    replica.changed.push_back(node);
   }
   return {};
 }
@@ -312,9 +368,12 @@ Result<void> CudaExecutable::run(const runtime::Launch& launch) {
   const Current current = TESSERA_TRY(device_->context()->enter());
   last_update_ = {};
   update_time_ = {};
-  TESSERA_TRY(follow_alignments(launch));
-  follow_addresses(launch);
-  TESSERA_TRY(follow_numbers(launch));
+  if (!replicas_.current().holds({launch.inputs, launch.outputs})) {
+    TESSERA_TRY(follow_alignments(launch));
+    follow_addresses(launch);
+  }
+  follow_numbers(launch);
+  TESSERA_TRY(follow_cells(launch));
   TESSERA_TRY(follow_code());
   if (launch.times != nullptr) {
     TESSERA_TRY(run_timed(*launch.times));
@@ -325,19 +384,21 @@ Result<void> CudaExecutable::run(const runtime::Launch& launch) {
 }
 
 Result<void> CudaExecutable::run_parts() {
+  GraphReplica& replica = replicas_.current();
   const std::size_t parts = prepared_.part_ends.size();
-  while (graphs_.size() < parts)
-    graphs_.push_back(std::make_unique<ResidentGraph>(device_->context(), capturing_));
-  if (is_stale_ || !changed_.empty()) {
+  if (replica.is_stale || !replica.changed.empty()) {
     const auto began = TimedStep::Clock::now();
-    for (std::size_t part = 0; part < parts; ++part) TESSERA_TRY(update_graph(part));
+    while (replica.graphs.size() < parts)
+      replica.graphs.push_back(std::make_unique<ResidentGraph>(device_->context(), capturing_));
+    for (std::size_t part = 0; part < parts; ++part) TESSERA_TRY(update_graph(replica, part));
+    replica.is_stale = false;
+    replica.changed.clear();
     update_time_ = TimedStep::Clock::now() - began;
   }
-  is_stale_ = false;
-  changed_.clear();
   for (std::size_t part = 0; part < parts; ++part) {
     if (part > 0) TESSERA_TRY(run_driven(prepared_.program.driven[part - 1].step));
-    if (prepared_.part_ends[part] > part_begin(part)) TESSERA_TRY(graphs_[part]->launch(device_->stream()));
+    if (prepared_.part_ends[part] > part_begin(part))
+      TESSERA_TRY(replica.graphs[part]->launch(device_->stream()));
   }
   return {};
 }
@@ -351,19 +412,19 @@ LaunchUpdate CudaExecutable::launch_update() const {
 }
 
 /// Launches that are under way keep what they were launched with.
-Result<void> CudaExecutable::update_graph(std::size_t part) {
+Result<void> CudaExecutable::update_graph(GraphReplica& replica, std::size_t part) {
   const std::uint32_t begin = part_begin(part), count = prepared_.part_ends[part] - begin;
-  if (count == 0 || (!is_stale_ && changed_.empty())) return {};
-  const auto launches = std::span<const BoundLaunch>(prepared_.launches).subspan(begin, count);
+  if (count == 0) return {};
+  const auto launches = std::span<const BoundLaunch>(replica.launches).subspan(begin, count);
   GraphUpdate update;
-  if (is_stale_) {
+  if (replica.is_stale) {
     const auto after = std::span<const std::vector<std::uint32_t>>(prepared_.after).subspan(begin, count);
-    update = TESSERA_TRY(graphs_[part]->set(launches, after));
+    update = TESSERA_TRY(replica.graphs[part]->set(launches, after));
   } else {
     std::vector<std::uint32_t> own;
-    for (const std::uint32_t node : changed_)
+    for (const std::uint32_t node : replica.changed)
       if (node >= begin && node - begin < count) own.push_back(node - begin);
-    update = TESSERA_TRY(graphs_[part]->patch(launches, own));
+    update = TESSERA_TRY(replica.graphs[part]->patch(launches, own));
   }
   last_update_.patched += update.patched;
   last_update_.new_code += update.new_code;
@@ -374,8 +435,8 @@ Result<void> CudaExecutable::update_graph(std::size_t part) {
 
 std::byte* CudaExecutable::address_now(plan::ValueId value) const {
   const Address at = address_of(prepared_.binding, value);
-  if (at.base == Address::Base::input) return prepared_.inputs[at.index];
-  if (at.base == Address::Base::output) return prepared_.outputs[at.index];
+  if (at.base == Address::Base::input) return replicas_.current().inputs[at.index];
+  if (at.base == Address::Base::output) return replicas_.current().outputs[at.index];
   const std::uint64_t fixed = fixed_value(prepared_, {.kind = PlanArgument::Kind::address, .address = at});
   return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(fixed));
 }
@@ -396,9 +457,10 @@ Result<void> CudaExecutable::run_driven(plan::StepId s) {
     return called ? std::move(called) : std::move(called).error().at(step.span.resolve());
   }
   std::vector<double> numbers;
-  for (std::size_t slot = 0; slot < prepared_.parameters.size(); ++slot)
-    numbers.push_back(std::bit_cast<double>(
-        argument_value(prepared_.parameters[slot], plan_->parameters[slot], ir::Dtype::f64)));
+  const std::vector<std::uint64_t>& held = replicas_.current().parameters;
+  for (std::size_t slot = 0; slot < held.size(); ++slot)
+    numbers.push_back(
+        std::bit_cast<double>(argument_value(held[slot], plan_->parameters[slot], ir::Dtype::f64)));
   const RegionLaunch launch{inputs, results, numbers, prepared_.binding.sizes};
   auto done = run_region(*step.function, launch, *device_, *pool_);
   return done ? std::move(done) : std::move(done).error().at(step.span.resolve());
@@ -416,6 +478,7 @@ Result<void> CudaExecutable::run_timed(std::vector<TimedStep>& times) {
   TESSERA_TRY(device_->stream().wait());
   const auto begin = TimedStep::Clock::now();
   TESSERA_TRY(mark());
+  const std::vector<BoundLaunch>& launches = replicas_.current().launches;
   std::size_t driven = 0;
   const auto drive_before = [&](std::size_t node) -> Result<void> {
     for (; driven < prepared_.program.driven.size() && prepared_.program.driven[driven].before == node;
@@ -426,15 +489,15 @@ Result<void> CudaExecutable::run_timed(std::vector<TimedStep>& times) {
     }
     return {};
   };
-  for (std::size_t i = 0; i < prepared_.launches.size(); ++i) {
+  for (std::size_t i = 0; i < launches.size(); ++i) {
     TESSERA_TRY(drive_before(i));
     const plan::StepId step = prepared_.program.nodes[i].step;
-    TESSERA_TRY(queue(*device_->context(), prepared_.launches[i], device_->stream()));
-    if (i + 1 < prepared_.launches.size() && prepared_.program.nodes[i + 1].step == step) continue;
+    TESSERA_TRY(queue(*device_->context(), launches[i], device_->stream()));
+    if (i + 1 < launches.size() && prepared_.program.nodes[i + 1].step == step) continue;
     steps.push_back(step);
     TESSERA_TRY(mark());
   }
-  TESSERA_TRY(drive_before(prepared_.launches.size()));
+  TESSERA_TRY(drive_before(launches.size()));
   TESSERA_TRY(device_->stream().wait());
   auto at = begin;
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -447,8 +510,11 @@ Result<void> CudaExecutable::run_timed(std::vector<TimedStep>& times) {
 }
 
 Result<void> CudaExecutable::read_statuses() {
-  std::vector<Status> found(prepared_.program.checks.size());
-  TESSERA_TRY(device_->memory().copy_out(prepared_.status->data(), std::as_writable_bytes(std::span(found))));
+  const std::span<const Status> found(static_cast<const Status*>(prepared_.found->data()),
+                                      prepared_.program.checks.size());
+  TESSERA_CUDA(device_->context()->driver(), cuMemcpyDtoHAsync, prepared_.found->data(),
+               device_address(prepared_.status->data()), found.size_bytes(), device_->stream().handle());
+  TESSERA_TRY(device_->stream().wait());
   for (std::size_t i = 0; i < found.size(); ++i) {
     const PlanCheck& check = prepared_.program.checks[i];
     auto error = error_of(check.check, found[i]);

@@ -1,16 +1,19 @@
-// A plan on a GPU: one resident graph. A launch compares addresses and numbers with what the nodes hold, and
-// patches those that hold something else. A region that the host drives stands between two graphs.
+// A plan on a GPU: a resident graph. A launch compares addresses and numbers with what the nodes hold, and
+// patches those that hold something else; sets of addresses that come back have graphs of their own. A region
+// that the host drives stands between two graphs.
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "tessera/runtime/cuda/cuda_device.h"
+#include "tessera/runtime/cuda/graph_replicas.h"
 #include "tessera/runtime/cuda/plan_program.h"
-#include "tessera/runtime/cuda/resident_graph.h"
+#include "tessera/runtime/launch_update.h"
 
 namespace tessera::runtime::cuda {
 
-class CudaExecutable final : public Executable {
+class CudaExecutable final : public Executable, public HoldsLaunches {
  public:
   /// Nothing else uses `capturing`.
   CudaExecutable(std::shared_ptr<CudaDevice> device, plan::PlanRef plan, std::shared_ptr<MemoryPool> pool,
@@ -27,6 +30,7 @@ class CudaExecutable final : public Executable {
   /// What the last run had to change.
   [[nodiscard]] const GraphUpdate& last_update() const { return last_update_; }
   [[nodiscard]] const PlanProgram& program() const { return prepared_.program; }
+  [[nodiscard]] std::size_t replica_count() const { return replicas_.size(); }
 
  private:
   /// Where an address or a number goes.
@@ -34,41 +38,56 @@ class CudaExecutable final : public Executable {
     std::uint32_t node = 0;
     std::uint32_t argument = 0;
   };
+  /// A number in memory, as kernels read it.
+  struct CellUse {
+    std::size_t place = 0;  ///< in `cell_values`
+    ir::Dtype dtype = ir::Dtype::f32;
+  };
+  struct CellRange {
+    std::size_t begin = std::numeric_limits<std::size_t>::max(), end = 0;
+  };
   /// All that depends on sizes.
   struct Prepared {
     plan::Binding binding;
     plan::Running running = plan::Running::side_by_side;
     PlanProgram program;
-    std::vector<BoundLaunch> launches;              ///< by node
+    std::vector<BoundLaunch> launches;              ///< by node; until the replicas have them
     std::vector<std::vector<std::uint32_t>> after;  ///< by node; nodes count from the first of their part
     std::vector<std::uint32_t> part_ends;           ///< nodes before the end of each part, which is a graph
     std::vector<std::uint32_t> user_nodes;          ///< kernels of the program's own
     std::vector<std::vector<Use>> of_input, of_output, of_slot;
     Ref<Buffer> block, scratch, status, cells;
-    std::vector<std::uint64_t> cell_values;  ///< parameters first, then sizes, then numbers of kernels
-    std::vector<std::vector<std::uint32_t>> number_cells_of;  ///< by slot: places in `cell_values`
-    // What the launches hold now.
-    std::vector<std::byte*> inputs, outputs;
-    std::vector<std::uint64_t> parameters;
+    std::shared_ptr<const PinnedMemory> found;  ///< what the statuses said
+    std::vector<std::uint64_t> cell_values;     ///< parameters first, then sizes, then numbers of kernels
+    std::vector<CellUse> cell_uses;             ///< numbers of kernels, ordered by slot
+    std::vector<std::size_t> cells_of_slot;     ///< where those of each slot begin, and the end
+    bool holds_numbers = false;                 ///< nodes do
+    std::vector<std::uint64_t> parameters;      ///< that the cells hold
+    bool are_cells_there = false;               ///< on the device
   };
 
   [[nodiscard]] Products products() const;
   [[nodiscard]] Result<void> make_program(Prepared& to, std::span<const std::uint8_t> alignments);
+  [[nodiscard]] Result<void> try_program(Prepared& to, std::span<const std::uint8_t> alignments);
   [[nodiscard]] Result<void> check_memory(const Prepared& prepared) const;
   [[nodiscard]] Result<void> take_memory(Prepared& to);
   [[nodiscard]] Result<void> upload_constants();
   [[nodiscard]] Result<void> bind_launches(Prepared& to);
   [[nodiscard]] std::uint64_t fixed_value(const Prepared& of, const PlanArgument& argument) const;
   void note_use(Prepared& to, const PlanArgument& argument, Use use) const;
+  void take_over(Prepared next);
   [[nodiscard]] Result<void> follow_alignments(const runtime::Launch& launch);
   void follow_addresses(const runtime::Launch& launch);
-  [[nodiscard]] Result<void> follow_numbers(const runtime::Launch& launch);
+  void follow_numbers(const runtime::Launch& launch);
+  [[nodiscard]] Result<void> follow_cells(const runtime::Launch& launch);
   [[nodiscard]] Result<void> follow_code();
   [[nodiscard]] Result<FunctionRef> user_function(const PlanNode& node);
-  void set_value(Use use, std::uint64_t value);
-  [[nodiscard]] Result<void> upload_cells();
+  static void set_value(GraphReplica& replica, Use use, std::uint64_t value);
+  [[nodiscard]] Result<void> upload_cells(CellRange changed);
+  void list_cell_uses(Prepared& to, std::size_t first_place) const;
+  [[nodiscard]] bool has_driven() const { return !prepared_.program.driven.empty(); }
   [[nodiscard]] Result<void> run_parts();
-  [[nodiscard]] Result<void> update_graph(std::size_t part);
+  [[nodiscard]] Result<void> update_graph(GraphReplica& replica, std::size_t part);
   [[nodiscard]] Result<void> run_driven(plan::StepId step);
   [[nodiscard]] std::byte* address_now(plan::ValueId value) const;
   [[nodiscard]] std::uint32_t part_begin(std::size_t part) const {
@@ -83,9 +102,8 @@ class CudaExecutable final : public Executable {
   std::vector<Ref<Buffer>> constants_;  ///< on the device; made with the first sizes
   Prepared prepared_;
   std::shared_ptr<const Stream> capturing_;
-  std::vector<std::unique_ptr<ResidentGraph>> graphs_;  ///< by part
-  bool is_stale_ = true;                                ///< the graphs are of other sizes, or not there
-  std::vector<std::uint32_t> changed_;                  ///< nodes whose launches are not what the graphs hold
+  GraphReplicas replicas_;
+  bool library_has_ends_ = true;  ///< as far as is known
   GraphUpdate last_update_;
   std::chrono::nanoseconds update_time_{};  ///< of the last run
 };

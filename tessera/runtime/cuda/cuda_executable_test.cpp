@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
 
 #include "tessera/kernel/build.h"
 #include "tessera/op/catalogue.h"
@@ -68,6 +69,23 @@ class PlanMaker {
     step.kernel = std::make_shared<kernel::Kernel>(value_or_throw(kernel::build(*step.function)));
     step.inputs = {x, y};
     return finish(std::move(step), {type});
+  }
+
+  /// relu(x @ w + bias + added) as one step of a library.
+  ValueId finished_product(ValueId x, ValueId w, ValueId bias, ValueId added) {
+    op::IrBuilder builder;
+    builder.adopt_size(symbol_);
+    std::vector<op::Value> in;
+    for (const ValueId value : {x, w, bias, added})
+      in.push_back(builder.parameter("x", plan_->values[value].type));
+    const op::Value product = builder.call("matmul", {in[0], in[1]});
+    const op::Value sum = builder.call("add", {builder.call("add", {product, in[2]}), in[3]});
+    const op::Value results[] = {builder.call("relu", {sum})};
+    plan::Step step{.kind = plan::StepKind::library,
+                    .function = value_or_throw(builder.function("matmul+add+add+relu", results))};
+    step.inputs = {x, w, bias, added};
+    const op::ValueTypes types{results[0].type()};
+    return finish(std::move(step), types);
   }
 
   /// x, to which it is added `count` times.
@@ -178,6 +196,21 @@ class PlanOnDevice {
     return loaded_->run({.inputs = from, .parameters = parameters, .outputs = to, .times = times});
   }
 
+  [[nodiscard]] std::vector<float> output(std::size_t i) const {
+    std::vector<float> out(static_cast<std::size_t>(loaded_->binding().buffers[i].bytes) / sizeof(float));
+    value_or_throw(
+        outputs_[i]->space()->copy_out(outputs_[i]->data(), std::as_writable_bytes(std::span(out))));
+    return out;
+  }
+
+  /// The next run reads and writes other buffers; after as many calls as there are sets, the same again.
+  void change_buffers(std::size_t sets = 2) {
+    sets_.resize(sets);
+    sets_[set_] = {std::move(inputs_), std::move(outputs_)};
+    set_ = (set_ + 1) % sets;
+    std::tie(inputs_, outputs_) = std::exchange(sets_[set_], {});
+  }
+
   bool moves_outputs = false;
   std::vector<TimedStep>* times = nullptr;
 
@@ -208,6 +241,8 @@ class PlanOnDevice {
   std::unique_ptr<Executable> loaded_, reference_;
   std::int64_t size_ = -1;
   std::vector<Ref<Buffer>> inputs_, outputs_;
+  std::vector<std::pair<std::vector<Ref<Buffer>>, std::vector<Ref<Buffer>>>> sets_;
+  std::size_t set_ = 0;
 };
 
 class CudaPlans : public OnTestDevice {};
@@ -245,6 +280,37 @@ TEST_P(CudaPlans, PatchOnlyWhatChanged) {
   plan.moves_outputs = true;
   ASSERT_NO_FATAL_FAILURE(plan.run(8, {x, y}, {bits(5), bits(4)}));
   EXPECT_FALSE(plan.executable().last_update().is_instantiated);
+}
+
+TEST_P(CudaPlans, KeepAGraphForEachSetOfBuffersThatComesBack) {
+  PlanOnDevice plan(*device_, two_branches());
+  const auto x = numbers({8, 4}, 1.0f), y = numbers({8, 4}, -3.0f);
+  for (int i = 0; i < 12; ++i) {
+    ASSERT_NO_FATAL_FAILURE(plan.run(8, {x, y}, {bits(2), bits(3)}));
+    if (i > 3) {
+      EXPECT_EQ(plan.executable().last_update(), GraphUpdate()) << i;
+    }
+    plan.change_buffers();
+  }
+  EXPECT_EQ(plan.executable().replica_count(), 2u);
+  // A number is patched in each of them when it is used.
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_NO_FATAL_FAILURE(plan.run(8, {x, y}, {bits(2), bits(4)}));
+    EXPECT_EQ(plan.executable().last_update().patched, i < 2 ? 1u : 0u);
+    plan.change_buffers();
+  }
+  ASSERT_NO_FATAL_FAILURE(plan.run(3, {numbers({3, 4}, 1.0f), numbers({3, 4}, 2.0f)}, {bits(2), bits(4)}));
+  EXPECT_EQ(plan.executable().replica_count(), 1u);
+}
+
+TEST_P(CudaPlans, KeepFewGraphsForBuffersThatChangeForEver) {
+  PlanOnDevice plan(*device_, two_branches());
+  const auto x = numbers({8, 4}, 1.0f), y = numbers({8, 4}, -3.0f);
+  for (int i = 0; i < 40; ++i) {
+    ASSERT_NO_FATAL_FAILURE(plan.run(8, {x, y}, {bits(i), bits(3)}));
+    plan.change_buffers(9);
+  }
+  EXPECT_LE(plan.executable().replica_count(), 4u);
 }
 
 TEST_P(CudaPlans, ReadManyNumbersFromMemory) {
@@ -300,6 +366,61 @@ TEST_P(CudaPlans, Trap_G3_ReuseMemoryOnlyBehindItsReaders) {
   PlanOnDevice plan(*device_, make.finish({values.back(), values[5]}));
   for (int i = 0; i < 10; ++i)
     ASSERT_NO_FATAL_FAILURE(plan.run(100, {numbers({100}, static_cast<float>(i))}));
+}
+
+/// relu(x w + b + r) of small whole numbers, which every order of additions gives exactly; between steps with
+/// memory of their own, so that the workspace lies behind it.
+static plan::PlanRef product_plan() {
+  PlanMaker make;
+  const ValueId x = make.input({make.n(), 3}), w = make.input({3, 5}), b = make.input({5}),
+                r = make.input({make.n(), 5}), i = make.input({2}, Dtype::i64);
+  const ValueId y = make.finished_product(x, w, b, r);
+  const ValueId chosen = make.call("cumsum", {make.call("gather", {y, i})}, {{"axis", std::int64_t{1}}});
+  return make.finish({y, make.call("matmul", {chosen, make.call("transpose", {w})})});
+}
+
+static std::vector<HostTensor> product_inputs(std::int64_t n, float first) {
+  return {numbers({n, 3}, first, 1.0f), numbers({3, 5}, -6.0f, 1.0f), numbers({5}, 2.0f, 1.0f),
+          numbers({n, 5}, -20.0f, 1.0f), indices({0, 1})};
+}
+
+TEST_P(CudaPlans, Trap_G1_G9_ReadAndFinishProductsOfALibrary) {
+  PlanOnDevice plan(*device_, product_plan());
+  for (int turn = 0; turn < 6; ++turn) {
+    ASSERT_NO_FATAL_FAILURE(plan.run(4, product_inputs(4, static_cast<float>(turn))));
+    plan.change_buffers(3);
+  }
+  if (is_emulated()) {
+    EXPECT_GE(emulated_blas_state().products, 12u);
+  }
+}
+
+TEST_P(CudaPlans, Trap_G7_G14_CaptureProductsAgainForOtherSizesAndBuffers) {
+  PlanOnDevice plan(*device_, product_plan());
+  for (const std::int64_t n : {2, 64, 3, 128}) {
+    ASSERT_NO_FATAL_FAILURE(plan.run(n, product_inputs(n, 1.0f)));
+    plan.moves_outputs = true;
+    ASSERT_NO_FATAL_FAILURE(plan.run(n, product_inputs(n, 2.0f)));
+  }
+}
+
+TEST_P(CudaPlans, KeepWhatIsNoNumberThroughAnActivation) {
+  PlanOnDevice plan(*device_, product_plan());
+  auto inputs = product_inputs(4, 1.0f);
+  inputs[0].values<float>()[0] = std::nanf("");
+  value_or_throw(plan.try_run(4, inputs));
+  const auto y = plan.output(0);
+  for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i < 5) << i;
+}
+
+TEST_P(CudaPlans, FinishProductsThemselvesIfTheLibraryDoesNot) {
+  if (!is_emulated()) GTEST_SKIP() << "the real library has them";
+  emulated_blas_state().has_ends = false;
+  PlanOnDevice plan(*device_, product_plan());
+  const auto done = plan.try_run(4, product_inputs(4, 1.0f));
+  emulated_blas_state().has_ends = true;
+  ASSERT_TRUE(done) << done.error().to_text();
+  ASSERT_NO_FATAL_FAILURE(plan.run(4, product_inputs(4, 3.0f)));
 }
 
 TEST_P(CudaPlans, HaveConstantsViewsAndNumbersAsArrays) {

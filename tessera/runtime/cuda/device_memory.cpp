@@ -18,6 +18,16 @@ constexpr std::uint64_t kept_part = 4;
 
 }  // namespace
 
+Result<std::shared_ptr<const PinnedMemory>> PinnedMemory::create(ContextRef context, std::size_t bytes) {
+  void* data = nullptr;
+  TESSERA_CUDA(context->driver(), cuMemAllocHost, &data, bytes);
+  return std::shared_ptr<const PinnedMemory>(new PinnedMemory(std::move(context), data));
+}
+
+PinnedMemory::~PinnedMemory() {
+  if (const auto current = context_->enter()) context_->driver().cuMemFreeHost(data_);
+}
+
 DeviceMemory::DeviceMemory(ContextRef context, std::shared_ptr<const Stream> stream)
     : context_(std::move(context)),
       stream_(std::move(stream)),

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -16,6 +17,24 @@ namespace tessera::runtime::cuda {
 [[nodiscard]] inline CUdeviceptr device_address(const std::byte* at) {
   return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(at));
 }
+
+/// Memory of the host that the device reads and writes by itself: a copy is queued, and nobody waits for it.
+class PinnedMemory {
+ public:
+  [[nodiscard]] static Result<std::shared_ptr<const PinnedMemory>> create(ContextRef context,
+                                                                          std::size_t bytes);
+  ~PinnedMemory();
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+
+  [[nodiscard]] void* data() const { return data_; }
+
+ private:
+  PinnedMemory(ContextRef context, void* data) : context_(std::move(context)), data_(data) {}
+
+  ContextRef context_;
+  void* data_;
+};
 
 /// All work that uses the memory is queued on one stream: what comes back may be handed out again before the
 /// work of its last user is done.

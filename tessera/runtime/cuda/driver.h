@@ -29,6 +29,8 @@
   X(cuMemGetInfo)                       \
   X(cuMemAlloc)                         \
   X(cuMemFree)                          \
+  X(cuMemAllocHost)                     \
+  X(cuMemFreeHost)                      \
   X(cuMemcpyHtoDAsync)                  \
   X(cuMemcpyDtoHAsync)                  \
   X(cuMemcpyDtoDAsync)                  \

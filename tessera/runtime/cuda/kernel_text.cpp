@@ -25,11 +25,11 @@ static __device__ __forceinline__ T shuffled(T x, unsigned by) { return __shfl_x
 static __device__ __forceinline__ bool shuffled(bool x, unsigned by) {
   return __shfl_xor_sync(0xffffffffu, (int)x, by) != 0;
 }
-// What runs before may still run when this one starts: from here on it is done. What comes after may start.
+// What comes after may start, and wait as this one does. What runs before may still run: from here on it is done.
 static __device__ __forceinline__ void begin_kernel() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 )";

@@ -26,6 +26,17 @@ std::string text_of(const Argument& argument) {
   return cat(argument.bits);
 }
 
+std::string_view text_of(Product::Activation activation) {
+  constexpr std::string_view words[] = {"", ", relu", ", gelu"};
+  return words[static_cast<std::size_t>(activation)];
+}
+
+/// "[64, 784] by 784, batch 0, 16": transposed, if its columns lie together.
+std::string text_of(const Product::Operand& operand, std::int64_t rows, std::int64_t columns) {
+  return cat("[", rows, ", ", columns, "]", operand.is_transposed ? "^T" : "", " by ", operand.leading,
+             ", batch ", operand.batch, ", ", int{operand.alignment});
+}
+
 std::string text_of(const Extent3& extent) { return cat(extent.x, "x", extent.y, "x", extent.z); }
 
 std::string text_of(const Launch& launch) {
@@ -34,9 +45,12 @@ std::string text_of(const Launch& launch) {
     return cat("copy ", text_of(launch.from), " to ", text_of(launch.to), " ", launch.bytes);
   if (launch.kind == Launch::Kind::product) {
     const Product& p = *launch.product;
-    return cat("product ", p.dtype, " ", p.batch, "x", p.rows, "x", p.columns, "x", p.depth, " of ",
-               text_of(launch.arguments[0]), ", ", text_of(launch.arguments[1]), " to ",
-               text_of(launch.arguments[2]));
+    std::string out = cat("product ", p.dtype, " ", p.batch, "x", p.rows, "x", p.columns, "x", p.depth,
+                          " of ", text_of(launch.arguments[0]), ", ", text_of(launch.arguments[1]), " to ",
+                          text_of(launch.arguments[2]));
+    if (p.finish.adds_bias) out += cat(" + ", text_of(launch.arguments[4]));
+    if (p.finish.adds_array) out += cat(" + ", text_of(launch.arguments[5]));
+    return out + std::string(text_of(p.finish.activation));
   }
   std::string out = launch.kind == Launch::Kind::captured
                         ? cat("captured ", launch.captured->call->name, "(")
@@ -53,6 +67,13 @@ bool tessera::runtime::cuda::is_empty(const Launch& launch) {
   if (launch.kind == Launch::Kind::product || launch.kind == Launch::Kind::captured) return false;
   if (launch.kind != Launch::Kind::kernel) return launch.bytes == 0;
   return launch.grid.x == 0 || launch.grid.y == 0 || launch.grid.z == 0;
+}
+
+std::string tessera::runtime::cuda::to_text(const Product& p) {
+  return cat(p.batch, " ", p.dtype, " products (", text_of(p.a, p.rows, p.depth), ") x (",
+             text_of(p.b, p.depth, p.columns), ") to (", text_of(p.c, p.rows, p.columns), ")",
+             p.finish.adds_bias ? " + bias" : "", p.finish.adds_array ? " + array" : "",
+             text_of(p.finish.activation));
 }
 
 std::string tessera::runtime::cuda::to_text(const StepProgram& program) {

@@ -70,8 +70,18 @@ struct Argument {
 };
 
 /// A matrix product that a library computes: c[i, j] is the sum over k of a[i, k] * b[k, j], in each of a
-/// batch. Strides count elements.
+/// batch, finished as `finish` says. Strides count elements.
 struct Product {
+  enum class Activation : std::uint8_t { none, relu, gelu };
+
+  /// c = activation(product + bias + array): a bias has one number per column, an array lies as c does.
+  struct Finish {
+    bool adds_bias = false;
+    bool adds_array = false;
+    Activation activation = Activation::none;
+
+    bool operator==(const Finish&) const = default;
+  };
   struct Operand {
     std::int64_t leading = 0;     ///< from one row to the next; if transposed, from one column to the next
     bool is_transposed = false;   ///< neighbours in memory are neighbours in a column
@@ -84,9 +94,13 @@ struct Product {
   ir::Dtype dtype = ir::Dtype::f32;
   std::int64_t rows = 0, columns = 0, depth = 0, batch = 1;
   Operand a, b, c;
+  Finish finish = {};
 
   bool operator==(const Product&) const = default;
 };
+
+/// All of it, for people and as a key: "1 f32 products ([64, 784] by 784, batch 0, 16) x ...".
+[[nodiscard]] std::string to_text(const Product& product);
 
 /// Work that a function of the program queues on a stream: it is captured.
 struct CapturedCall {
@@ -102,8 +116,9 @@ struct CapturedCall {
 
 /// One node of the graph.
 struct Launch {
-  /// The arguments of a product are a, b, c and memory for the library, of product_workspace bytes. Those of
-  /// what is captured are the call's, numbers as bits of a double or an i64.
+  /// The arguments of a product are a, b, c and memory for the library, of product_workspace bytes, and those
+  /// of its finish: a bias, or 0, and an array. Those of what is captured are the call's, numbers as bits of
+  /// a double or an i64.
   enum class Kind : std::uint8_t { kernel, clear, copy, product, captured };
 
   Kind kind = Kind::kernel;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "tessera/pattern/graph_function.h"
 #include "tessera/runtime/cuda/op_source.h"
+#include "tessera/runtime/cuda/product_chain.h"
 #include "tessera/runtime/cuda/program_draft.h"
 
 using namespace tessera;
@@ -64,18 +66,28 @@ std::uint8_t alignment_of(const op::Array& array, std::span<const std::int64_t> 
   return static_cast<std::uint8_t>(bits & (~bits + 1));
 }
 
+/// Which inputs of a step the operands of its product are.
+struct Operands {
+  std::size_t left = 0, right = 1;
+  std::size_t bias = 0, added = 0;  ///< if the finish has them
+};
+
 /// One product after another, over a batch that is put together from axes that follow each other regularly.
 class ProductProgram {
  public:
-  ProductProgram(std::span<const op::Array> inputs, std::span<const op::Array> results)
-      : inputs_(inputs),
-        draft_(inputs, results),
-        a_(draft_.input(0)),
-        b_(draft_.input(1)),
-        c_(draft_.result(0)) {}
+  ProductProgram(std::span<const op::Array> inputs, std::span<const op::Array> results,
+                 const Operands& operands = {}, Product::Finish finish = {})
+      : draft_(inputs, results),
+        a_(draft_.input(operands.left)),
+        b_(draft_.input(operands.right)),
+        c_(draft_.result(0)),
+        bias_(draft_.input(operands.bias)),
+        added_(draft_.input(operands.added)) {
+    product_.finish = finish;
+  }
 
   std::optional<StepProgram> run() {
-    const std::size_t left = inputs_[0].rank(), right = inputs_[1].rank();
+    const std::size_t left = a_.array.rank(), right = b_.array.rank();
     const op::Extents& shape = c_.array.shape();
     const std::size_t batch_rank = shape.size() - (left > 1) - (right > 1);
     for (std::size_t i = 0; i < batch_rank; ++i) sizes_.push_back(shape[i]);
@@ -91,7 +103,9 @@ class ProductProgram {
     steps_[0] = in_[0].batch;
     steps_[1] = in_[1].batch;
     if (c_.array.size() == 0) return StepProgram{};
-    if (product_.depth == 0) return cleared();
+    if (product_.depth == 0) return product_.finish == Product::Finish() ? cleared() : std::nullopt;
+    if (product_.finish.adds_bias) read_bias();
+    if (product_.finish.adds_array && !added_.array.layout.is_contiguous()) added_ = copied(added_);
     join_axes();
     return by_calls();
   }
@@ -102,14 +116,24 @@ class ProductProgram {
     matrices = matrices_of(array.array.layout, is_left, sizes_.size());
     auto seen = operand_of(matrices);
     if (!seen) {
-      const ProgramArray copy = draft_.scratch(array.array.dtype, array.array.shape());
-      draft_.add(copy_program(array.array, copy.array), {&array, 1}, {&copy, 1});
-      array = copy;
+      array = copied(array);
       matrices = matrices_of(array.array.layout, is_left, sizes_.size());
       seen = operand_of(matrices);
     }
     if (seen) operand = *seen;
     return seen.has_value();
+  }
+
+  /// Without gaps, in memory of the step.
+  ProgramArray copied(const ProgramArray& array) {
+    const ProgramArray copy = draft_.scratch(array.array.dtype, array.array.shape());
+    draft_.add(copy_program(array.array, copy.array), {&array, 1}, {&copy, 1});
+    return copy;
+  }
+
+  void read_bias() {
+    const bool fits = bias_.array.layout.is_contiguous() && alignment_of(bias_.array, {}) == widest_access;
+    if (!fits) bias_ = copied(bias_);
   }
 
   std::optional<StepProgram> cleared() {
@@ -175,6 +199,8 @@ class ProductProgram {
       if (!sizes_.empty()) operands[k]->batch = steps_[k][last];
       operands[k]->alignment = alignment_of(arrays[k]->array, steps_[k]);
     }
+    if (product_.finish.adds_array)
+      product_.c.alignment = std::min(product_.c.alignment, alignment_of(added_.array, steps_[2]));
     const auto product = std::make_shared<const Product>(product_);
     const ProgramArray workspace = draft_.scratch(op::Dtype::u8, {product_workspace});
     const op::Extents outer(sizes_.begin(), sizes_.begin() + static_cast<std::ptrdiff_t>(last));
@@ -186,18 +212,25 @@ class ProductProgram {
                 const Memory& workspace) {
     Launch launch{.kind = Launch::Kind::product, .product = product};
     const ProgramArray* arrays[] = {&a_, &b_, &c_};
+    const auto add = [&](const Memory& memory) {
+      launch.arguments.push_back({.kind = Argument::Kind::memory, .memory = memory});
+    };
+    std::int64_t elements = 0;
     for (std::size_t k = 0; k < 3; ++k) {
-      std::int64_t elements = 0;
+      elements = 0;
       for (std::size_t i = 0; i < at.size(); ++i) elements += at[i] * steps_[k][i];
-      launch.arguments.push_back({.kind = Argument::Kind::memory, .memory = memory_of(*arrays[k], elements)});
+      add(memory_of(*arrays[k], elements));
     }
-    launch.arguments.push_back({.kind = Argument::Kind::memory, .memory = workspace});
+    add(workspace);
+    const auto [adds_bias, adds_array, activation] = product_.finish;
+    if (adds_bias) add(memory_of(bias_, 0));
+    if (adds_array && !adds_bias) launch.arguments.push_back({});
+    if (adds_array) add(memory_of(added_, elements));
     draft_.append(std::move(launch));
   }
 
-  std::span<const op::Array> inputs_;
   ProgramDraft draft_;
-  ProgramArray a_, b_, c_;
+  ProgramArray a_, b_, c_, bias_, added_;
   Matrices in_[2];
   Product product_;
   op::Extents sizes_;     ///< of the batch
@@ -205,6 +238,27 @@ class ProductProgram {
 };
 
 }  // namespace
+
+std::optional<StepProgram> tessera::runtime::cuda::library_chain(const ir::Function& ops,
+                                                                 std::span<const op::Array> inputs,
+                                                                 std::span<const op::Array> results) {
+  const auto graph = pattern::graph_of(ops);
+  const auto chain = graph ? product_chain(*graph) : std::nullopt;
+  if (!chain || results.size() != 1) return std::nullopt;
+  const auto input = [&](pattern::ValueId value) {
+    const ir::ExprRef expr = graph->producer(value) == pattern::none ? graph->external(value).expr : nullptr;
+    const auto found = std::find_if(ops.params.begin(), ops.params.end(),
+                                    [&](const auto& param) { return param.get() == expr.get(); });
+    return static_cast<std::size_t>(found - ops.params.begin());
+  };
+  const auto operands = graph->inputs(chain->nodes[0]);
+  Operands places{.left = input(operands[0]), .right = input(operands[1])};
+  if (chain->finish.adds_bias) places.bias = input(chain->bias);
+  if (chain->finish.adds_array) places.added = input(chain->added);
+  for (const std::size_t place : {places.left, places.right, places.bias, places.added})
+    if (place >= inputs.size()) return std::nullopt;
+  return ProductProgram(inputs, results, places, chain->finish).run();
+}
 
 bool tessera::runtime::cuda::may_be_product(const op::Card& card) {
   return card.name == "matmul" || (card.traits.composite && card.traits.costly);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 
+#include "tessera/ir/function.h"
 #include "tessera/op/call_info.h"
 #include "tessera/runtime/cuda/launch.h"
 
@@ -17,5 +18,11 @@ namespace tessera::runtime::cuda {
 [[nodiscard]] std::optional<StepProgram> library_product(const op::CallInfo& call,
                                                          std::span<const op::Array> inputs,
                                                          std::span<const op::Array> results);
+
+/// The program of ops that are a product with what the library does to its result (product_chain.h); nothing
+/// if they are not, or for what `library_product` has nothing.
+[[nodiscard]] std::optional<StepProgram> library_chain(const ir::Function& ops,
+                                                       std::span<const op::Array> inputs,
+                                                       std::span<const op::Array> results);
 
 }  // namespace tessera::runtime::cuda

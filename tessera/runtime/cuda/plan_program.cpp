@@ -23,6 +23,9 @@ std::byte* placeholder(Address::Base base, std::uint32_t index, std::int64_t byt
   return reinterpret_cast<std::byte*>(area + (std::uint64_t{index} << 42)) + byte;
 }
 
+/// Libraries refuse a workspace that begins elsewhere.
+constexpr std::uint64_t scratch_alignment = 256;
+
 void sort_unique(std::vector<std::uint32_t>& list) {
   std::sort(list.begin(), list.end());
   list.erase(std::unique(list.begin(), list.end()), list.end());
@@ -95,7 +98,7 @@ class Writer {
     if (step.kind != plan::StepKind::call)
       return step_program(step, nullptr, inputs, results, binding_.sizes, products_);
     const op::CallInfo call(*step.card, binding_.input_types[s], binding_.attributes[s]);
-    if (step.card->device != nullptr)
+    if (op::device_call_of(*step.card) != nullptr)
       return user_program(call, inputs, results, numbers_of(step), step.span.resolve());
     return step_program(step, &call, inputs, results, binding_.sizes, products_);
   }
@@ -157,7 +160,7 @@ class Writer {
   Result<void> drive(StepId s) {
     out_.driven.push_back({s, static_cast<std::uint32_t>(out_.nodes.size())});
     for (const plan::ValueId value : plan_.steps[s].inputs)
-      if (binding_.places[value].where == Where::cell) out_.reads_cells = true;
+      if (binding_.places[value].where == Where::cell) out_.reads_cells = out_.reads_parameters = true;
     for (auto& last : last_of_) last.clear();
     return {};
   }
@@ -233,19 +236,23 @@ class Writer {
         break;
     }
     at.byte += memory.byte;
-    out_.reads_cells = out_.reads_cells || at.base == Address::Base::cell;
+    if (at.base == Address::Base::cell) out_.reads_cells = out_.reads_parameters = true;
     return {.kind = PlanArgument::Kind::address, .address = at};
   }
 
-  /// Two steps share memory only if one waits for the other.
+  /// Two steps share memory only if one waits for the other. What is as long as a multiple of the alignment
+  /// begins at one.
   void place_scratch(const std::vector<std::vector<StepId>>& waits,
                      const std::vector<std::vector<std::int64_t>>& scratch) {
     std::vector<LiveRange> ranges;
     std::vector<std::size_t> first_of(plan_.steps.size());
     for (StepId s = 0; s < scratch.size(); ++s) {
       first_of[s] = ranges.size();
-      for (const std::int64_t bytes : scratch[s])
-        ranges.push_back({.first = s, .reads = {s}, .bytes = static_cast<std::uint64_t>(bytes)});
+      for (const std::int64_t bytes : scratch[s]) {
+        const std::uint64_t rounded = (static_cast<std::uint64_t>(bytes) + scratch_alignment - 1) /
+                                      scratch_alignment * scratch_alignment;
+        ranges.push_back({.first = s, .reads = {s}, .bytes = rounded});
+      }
     }
     if (ranges.empty()) return;
     const MemoryLayout layout = running_ == plan::Running::one_by_one

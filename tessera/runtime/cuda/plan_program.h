@@ -86,6 +86,7 @@ struct PlanProgram {
   /// The bits below 16 of the addresses of inputs, then outputs, that the sources rely on.
   std::vector<std::uint8_t> alignments;
   bool reads_cells = false;
+  bool reads_parameters = false;         ///< in the cells of the binding, as arrays
   std::vector<NumberCell> number_cells;  ///< behind the cells of the binding
 };
 

@@ -1,6 +1,7 @@
 // Writing at indices. Where an index appears twice, updates follow each other in the order of the indices:
 // without a reduction each target remembers the last update it has, with one the updates are sorted by their
 // targets and each target takes its own in their order. So results do not depend on which thread comes first.
+// Indices of which no two can name the same target need none of that.
 #include <algorithm>
 
 #include "tessera/base/text.h"
@@ -30,6 +31,7 @@ struct Scatter {
   NamedAxes named;  ///< strides count targets
   std::int64_t targets = 0;
   std::int64_t part = 1;
+  bool are_distinct = false;  ///< no two rows name the same target, whatever the indices are
   std::string reduction;
 
   [[nodiscard]] std::int64_t count() const { return op::element_count(rows); }
@@ -63,6 +65,13 @@ constexpr std::string_view replace_body = R"(
     const Target target = targets[row];
     if (target != ~(Target)0 && last[target] == (Number)row + 1u)
       y[(I)target * part + element] = updates[place_of(at, size, update_step)];
+)";
+
+constexpr std::string_view distinct_body = R"(
+    I target = place_of(at, size, base_step);
+    const Index* const row = indices + place_of(at, size, row_step);
+    if (!find(row, step, extent, axis_step, at, status, target)) continue;
+    y[target] = finish(y[target], updates[place_of(at, size, update_step)]);
 )";
 
 // The pieces that begin in the middle of the updates of a target: their updates together.
@@ -127,14 +136,40 @@ void write_replacement(ProgramWriter& program, const Scatter& s, const Memory& s
   program.add(std::move(kernel).launch_items(replace_body, s.count() * s.part));
 }
 
-Launch combining_kernel(const Scatter& s, std::string entry, const SortedRows& sorted, const Memory& pieces,
-                        std::string_view body, std::int64_t items) {
+/// The function of the device's that joins two values.
+std::string_view joining_function(const Scatter& s) {
   static constexpr std::pair<std::string_view, std::string_view> functions[] = {
       {"add", "add"}, {"mul", "mul"}, {"max", "maximum"}, {"min", "minimum"}};
   const auto* const function = std::find_if(std::begin(functions), std::end(functions),
                                             [&](const auto& f) { return f.first == s.reduction; });
+  return function->second;
+}
+
+/// Each row writes its element at once.
+void write_distinct(ProgramWriter& program, const Scatter& s, const Memory& status) {
+  KernelWriter kernel("tessera_scatter_distinct", IndexWidth::wide,
+                      index_text(s.indices, s.named.axes.size()));
+  if (s.reduction == "none")
+    kernel.prelude(unit_text(s.y.element_bytes()))
+        .prelude("__device__ inline T finish(T, T update) { return update; }\n");
+  else
+    kernel.prelude(element_text(s.y.dtype, Precision::wide))
+        .prelude(cat("__device__ inline T finish(T a, T b) { return narrow(", joining_function(s),
+                     "(widen(a), widen(b))); }\n"));
+  kernel.pointer("const Index", "indices", s.indices.memory).pointer("Status", "status", status);
+  kernel.pointer("const T", "updates", s.updates.memory).pointer("T", "y", s.y.memory);
+  kernel.walk(joined_walk(s.rows, {s.row_steps, s.bases, s.update_steps}),
+              std::vector<std::string_view>{"row_step", "base_step", "update_step"});
+  kernel.prelude(place_text());
+  kernel.integer("step", s.named.index_step).integers("extent", s.named.sizes());
+  kernel.integers("axis_step", s.named.strides);
+  program.add(std::move(kernel).launch_items(distinct_body, s.count()));
+}
+
+Launch combining_kernel(const Scatter& s, std::string entry, const SortedRows& sorted, const Memory& pieces,
+                        std::string_view body, std::int64_t items) {
   KernelWriter kernel(std::move(entry), IndexWidth::wide, element_text(s.y.dtype, Precision::wide));
-  kernel.prelude(cat("__device__ inline W combine(W a, W b) { return ", function->second,
+  kernel.prelude(cat("__device__ inline W combine(W a, W b) { return ", joining_function(s),
                      "(a, b); }\ntypedef ", stored_type(s.target_dtype()), " K;\ntypedef ",
                      sorted.order_type(), " N;\n"));
   kernel.pointer("const K", "keys", sorted.keys).pointer("const N", "order", sorted.order);
@@ -162,7 +197,9 @@ void write(ProgramWriter& program, const Scatter& s) {
   if (!program.is_in_place(0, 0)) program.copy(program.input(0), s.y);
   if (s.count() == 0) return;
   const Memory status = program.status({s.op, s.named.axes});
-  if (s.reduction == "none")
+  if (s.are_distinct)
+    write_distinct(program, s, status);
+  else if (s.reduction == "none")
     write_replacement(program, s, status);
   else
     write_combination(program, s, status);
@@ -191,6 +228,7 @@ Result<void> runtime::cuda::write_scatter_elements(const op::CallInfo& call, Pro
   s.bases[axis] = 0;
   s.named = {{{axis, s.y.shape[axis]}}, {strides[axis]}, false, 0};
   s.targets = s.y.size();
+  s.are_distinct = s.rows[axis] == 1;
   write(program, s);
   return {};
 }

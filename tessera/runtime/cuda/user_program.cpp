@@ -30,7 +30,7 @@ class UserProgram {
  public:
   UserProgram(const op::CallInfo& call, std::span<const op::Array> inputs, std::span<const op::Array> results,
               std::span<const InputNumber> numbers)
-      : device_(*call.card().device),
+      : device_(*op::device_call_of(call.card())),
         inputs_(inputs),
         results_(results),
         numbers_(numbers),
@@ -180,7 +180,7 @@ class UserProgram {
 }  // namespace
 
 bool tessera::runtime::cuda::runs_on_host(const op::Card& card) {
-  return card.device == nullptr && card.reference != nullptr && !op::is_in_catalogue(card);
+  return op::device_call_of(card) == nullptr && card.reference != nullptr && !op::is_in_catalogue(card);
 }
 
 InputNumber tessera::runtime::cuda::number_in(const std::byte* element, ir::Dtype dtype) {
@@ -202,7 +202,8 @@ Result<StepProgram> tessera::runtime::cuda::user_program(const op::CallInfo& cal
                                                          std::span<const op::Array> results,
                                                          std::span<const InputNumber> numbers,
                                                          SourceSpan at) {
-  if (call.card().device->code == nullptr && !call.card().device->capture)
+  const op::DeviceCall& device = *op::device_call_of(call.card());
+  if (device.code == nullptr && !device.capture)
     return Error(ErrorCode::unsupported, cat(call.card().name, ": has no code for CUDA devices"));
   return UserProgram(call, inputs, results, numbers).run(std::move(at));
 }

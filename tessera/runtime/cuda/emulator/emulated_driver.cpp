@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <random>
 #include <utility>
@@ -22,13 +23,14 @@ struct EmulatedFunction {
 };
 
 struct EmulatedNode {
-  enum class Kind : std::uint8_t { kernel, clear, copy, child, join };
+  enum class Kind : std::uint8_t { kernel, clear, copy, join, work, child };
   Kind kind = Kind::join;
   const EmulatedFunction* function = nullptr;
   Extent3 grid = {}, block = {};
   std::vector<std::uint64_t> values = {};
   std::size_t bytes = 0;
-  std::vector<EmulatedNode> nodes = {};  ///< of a child
+  std::function<std::string()> work = {};  ///< of a library
+  std::vector<EmulatedNode> child = {};
   std::vector<std::size_t> after = {};
 };
 
@@ -108,13 +110,15 @@ constexpr std::string_view module_begin = "emulated module";
 
 class EmulatedCompiler final : public SourceCompiler {
  public:
-  /// The word `error` is what does not compile.
+  /// What has an #error does not compile.
   Result<std::vector<std::byte>> compile(const Source& source, int) const override {
     std::vector<std::byte> out;
-    if (const std::size_t at = source.text.find("#error"); at != std::string::npos)
+    if (const std::size_t at = source.text.find("#error"); at != std::string::npos) {
+      const std::string before = source.text.substr(0, at);
       return Error(ErrorCode::device,
-                   cat(source.file, "(", 1 + std::count(source.text.begin(), source.text.begin() + at, '\n'),
+                   cat(source.file, "(", 1 + std::count(before.begin(), before.end(), '\n'),
                        "): error: ", source.text.substr(at, 60)));
+    }
     const auto append = [&](const std::string& text) {
       const auto bytes = std::as_bytes(std::span(text.c_str(), text.size() + 1));
       out.insert(out.end(), bytes.begin(), bytes.end());
@@ -155,19 +159,27 @@ CUresult run(const EmulatedNode& node) {
         return fail("a copy outside memory");
       std::memcpy(host(values[0]), host(values[1]), node.bytes);
       break;
+    case EmulatedNode::Kind::work:
+      if (std::string why = node.work(); !why.empty()) return fail(std::move(why));
+      break;
     case EmulatedNode::Kind::child:
-      return run_all(node.nodes);
+      return run_all(node.child);
     case EmulatedNode::Kind::join:
       break;
   }
   return CUDA_SUCCESS;
 }
 
+void list_sources(const std::vector<EmulatedNode>& nodes, StepProgram& to) {
+  for (const EmulatedNode& node : nodes) {
+    if (node.kind == EmulatedNode::Kind::kernel) to.launches.push_back({.source = node.function->source});
+    list_sources(node.child, to);
+  }
+}
+
 CUresult compile(const std::vector<EmulatedNode>& nodes) {
   StepProgram program;
-  for (const EmulatedNode& node : nodes)
-    if (node.kind == EmulatedNode::Kind::kernel)
-      program.launches.push_back({.source = node.function->source});
+  list_sources(nodes, program);
   const auto done = all().emulator.compile({&program, 1});
   return done ? CUDA_SUCCESS : fail(done.error().message());
 }
@@ -195,6 +207,16 @@ CUresult run_all(const std::vector<EmulatedNode>& nodes) {
   return CUDA_SUCCESS;
 }
 
+/// Runs it now, or notes it behind what the stream has captured.
+CUresult queue(CUstream stream, EmulatedNode node) {
+  EmulatedGraph* captured = as<EmulatedStream>(stream)->captured;
+  if (captured == nullptr) return run_all({std::move(node)});
+  if (!captured->nodes.empty()) node.after = {captured->nodes.size() - 1};
+  captured->handles.push_back(std::make_unique<std::size_t>(captured->nodes.size()));
+  captured->nodes.push_back(std::move(node));
+  return CUDA_SUCCESS;
+}
+
 // ---- nodes
 
 EmulatedNode kernel_node(const CUDA_KERNEL_NODE_PARAMS& params) {
@@ -206,10 +228,6 @@ EmulatedNode kernel_node(const CUDA_KERNEL_NODE_PARAMS& params) {
     std::memcpy(&out.values.back(), params.kernelParams[i], out.function->parameters[i]);
   }
   return out;
-}
-
-EmulatedNode child_node(CUgraph graph) {
-  return {.kind = EmulatedNode::Kind::child, .nodes = as<EmulatedGraph>(graph)->nodes};
 }
 
 EmulatedNode clear_node(const CUDA_MEMSET_NODE_PARAMS& params) {
@@ -224,6 +242,11 @@ EmulatedNode copy_node(const CUDA_MEMCPY3D& params) {
           .bytes = params.WidthInBytes * params.Height * params.Depth};
 }
 
+/// As the driver: a copy of it.
+EmulatedNode child_node(CUgraph child) {
+  return {.kind = EmulatedNode::Kind::child, .child = as<EmulatedGraph>(child)->nodes};
+}
+
 /// As the driver: predecessors are of the same graph and named once.
 CUresult add(CUgraphNode* out, CUgraph graph, const CUgraphNode* after, std::size_t count,
              EmulatedNode node) {
@@ -236,10 +259,11 @@ CUresult add(CUgraphNode* out, CUgraph graph, const CUgraphNode* after, std::siz
       return CUDA_ERROR_INVALID_VALUE;
     node.after.push_back(before);
   }
-  const bool is_empty = node.kind == EmulatedNode::Kind::kernel
-                            ? node.grid.x == 0 || node.grid.y == 0 || node.grid.z == 0 || node.block.x == 0
-                            : node.kind != EmulatedNode::Kind::join &&
-                                  node.kind != EmulatedNode::Kind::child && node.bytes == 0;
+  const bool is_empty =
+      node.kind == EmulatedNode::Kind::kernel
+          ? node.grid.x == 0 || node.grid.y == 0 || node.grid.z == 0 || node.block.x == 0
+          : (node.kind == EmulatedNode::Kind::clear || node.kind == EmulatedNode::Kind::copy) &&
+                node.bytes == 0;
   if (is_empty) return CUDA_ERROR_INVALID_VALUE;
   to.handles.push_back(std::make_unique<std::size_t>(to.nodes.size()));
   to.nodes.push_back(std::move(node));
@@ -247,29 +271,13 @@ CUresult add(CUgraphNode* out, CUgraph graph, const CUgraphNode* after, std::siz
   return CUDA_SUCCESS;
 }
 
-/// Whether the one can take the place of the other in an executable.
-bool is_same_form(const EmulatedNode& a, const EmulatedNode& b) {
-  return a.kind == b.kind &&
-         std::equal(a.nodes.begin(), a.nodes.end(), b.nodes.begin(), b.nodes.end(), is_same_form);
-}
-
-/// Runs it now, or notes it where the stream is captured: behind what was noted before.
-CUresult queue(CUstream stream, EmulatedNode node) {
-  auto& to = *as<EmulatedStream>(stream);
-  if (to.captured == nullptr) return run_all({std::move(node)});
-  const CUgraphNode last =
-      to.captured->nodes.empty() ? nullptr : reinterpret_cast<CUgraphNode>(to.captured->handles.back().get());
-  CUgraphNode added = nullptr;
-  return add(&added, reinterpret_cast<CUgraph>(to.captured), &last, last == nullptr ? 0 : 1, std::move(node));
-}
-
 CUresult set(CUgraphExec executable, CUgraphNode node, EmulatedNode by) {
   auto& of = *as<EmulatedExecutable>(executable);
   const std::size_t number = *as<std::size_t>(node);
   if (number >= of.nodes.size() || of.from->handles[number].get() != as<std::size_t>(node))
     return CUDA_ERROR_INVALID_VALUE;
-  if (all().state.refuses_updates || !is_same_form(of.nodes[number], by))
-    return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+  const bool is_other = of.nodes[number].kind != by.kind || of.nodes[number].child.size() != by.child.size();
+  if (all().state.refuses_updates || is_other) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
   by.after = of.nodes[number].after;
   of.nodes[number] = std::move(by);
   ++all().state.patched;
@@ -336,6 +344,10 @@ void add_memory_functions(Driver& d) {
   };
   d.cuMemAlloc = &allocate;
   d.cuMemFree = &release;
+  d.cuMemAllocHost = [](void** out, std::size_t bytes) {
+    return *out = std::malloc(bytes), *out == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+  };
+  d.cuMemFreeHost = [](void* memory) { return std::free(memory), CUDA_SUCCESS; };
   d.cuMemcpyHtoDAsync = [](CUdeviceptr to, const void* from, std::size_t bytes, CUstream) {
     if (!is_memory(to, bytes)) return CUDA_ERROR_INVALID_VALUE;
     return std::memcpy(host(to), from, bytes), CUDA_SUCCESS;
@@ -348,8 +360,9 @@ void add_memory_functions(Driver& d) {
     return queue(stream, {.kind = EmulatedNode::Kind::copy, .values = {to, from}, .bytes = bytes});
   };
   d.cuMemsetD8Async = [](CUdeviceptr to, unsigned char value, std::size_t bytes, CUstream stream) {
-    if (!is_memory(to, bytes) || value != 0) return CUDA_ERROR_INVALID_VALUE;
-    return queue(stream, {.kind = EmulatedNode::Kind::clear, .values = {to}, .bytes = bytes});
+    if (!is_memory(to, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    if (value == 0) return queue(stream, {.kind = EmulatedNode::Kind::clear, .values = {to}, .bytes = bytes});
+    return std::memset(host(to), value, bytes), CUDA_SUCCESS;
   };
 }
 
@@ -358,25 +371,25 @@ void add_stream_functions(Driver& d) {
     return *out = reinterpret_cast<CUstream>(new EmulatedStream), CUDA_SUCCESS;
   };
   d.cuStreamDestroy = [](CUstream stream) { return delete as<EmulatedStream>(stream), CUDA_SUCCESS; };
+  d.cuStreamBeginCapture = [](CUstream stream, CUstreamCaptureMode) {
+    if (as<EmulatedStream>(stream)->captured != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+    ++all().state.live_graphs;
+    ++all().state.captured;
+    return as<EmulatedStream>(stream)->captured = new EmulatedGraph, CUDA_SUCCESS;
+  };
+  d.cuStreamEndCapture = [](CUstream stream, CUgraph* out) {
+    const EmulatedStream ended = std::exchange(*as<EmulatedStream>(stream), {});
+    *out = reinterpret_cast<CUgraph>(ended.captured);
+    if (ended.captured == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+    if (!ended.is_invalid) return CUDA_SUCCESS;
+    delete ended.captured;
+    --all().state.live_graphs;
+    return *out = nullptr, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  };
   d.cuStreamSynchronize = [](CUstream stream) {
     auto& of = *as<EmulatedStream>(stream);
     if (of.captured != nullptr) return of.is_invalid = true, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     return all().state.failure.empty() ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
-  };
-  d.cuStreamBeginCapture = [](CUstream stream, CUstreamCaptureMode) {
-    auto& of = *as<EmulatedStream>(stream);
-    if (of.captured != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
-    ++all().state.live_graphs;
-    return of = {new EmulatedGraph, false}, CUDA_SUCCESS;
-  };
-  d.cuStreamEndCapture = [](CUstream stream, CUgraph* out) {
-    auto& of = *as<EmulatedStream>(stream);
-    if (of.captured == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
-    const EmulatedStream ended = std::exchange(of, {});
-    if (!ended.is_invalid) return *out = reinterpret_cast<CUgraph>(ended.captured), CUDA_SUCCESS;
-    delete ended.captured;
-    --all().state.live_graphs;
-    return *out = nullptr, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   };
   d.cuEventCreate = [](CUevent* out, unsigned) {
     return *out = reinterpret_cast<CUevent>(&all()), CUDA_SUCCESS;
@@ -515,6 +528,10 @@ const Driver& tessera::runtime::cuda::emulated_driver() {
 
 std::shared_ptr<const SourceCompiler> tessera::runtime::cuda::emulated_compiler() {
   return std::make_shared<EmulatedCompiler>();
+}
+
+CUresult tessera::runtime::cuda::emulated_queue(CUstream stream, std::function<std::string()> work) {
+  return queue(stream, {.kind = EmulatedNode::Kind::work, .work = std::move(work)});
 }
 
 EmulatedState& tessera::runtime::cuda::emulated_state() { return all().state; }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -26,10 +27,14 @@ struct EmulatedState {
   std::uint64_t instantiated = 0;  ///< graphs
   std::uint64_t launched = 0;      ///< graphs
   std::uint64_t patched = 0;       ///< nodes
+  std::uint64_t captured = 0;      ///< streams
   std::uint64_t live_graphs = 0;   ///< and executables
   bool refuses_updates = false;
   std::string failure;  ///< what a kernel or a copy did wrong; launches fail from then on
 };
 [[nodiscard]] EmulatedState& emulated_state();
+
+/// Work of a library on a stream: done at once, or captured. It gives what went wrong, or nothing.
+[[nodiscard]] CUresult emulated_queue(CUstream stream, std::function<std::string()> work);
 
 }  // namespace tessera::runtime::cuda

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tessera/runtime/cuda/cuda_device.h"
+#include "tessera/runtime/cuda/emulator/emulated_blas.h"
 #include "tessera/runtime/cuda/emulator/emulated_driver.h"
 #include "tessera/runtime/cuda/emulator/emulator.h"
 
@@ -26,8 +27,7 @@ inline Result<std::shared_ptr<CudaDevice>> open_test_device(TestDevice which) {
   }
   if (const std::string why = Emulator::why_unavailable(); !why.empty())
     return Error(ErrorCode::unsupported, why);
-  options.libraries = LibraryUse::none;  // they know the real device alone
-  return CudaDevice::create(emulated_driver(), 0, emulated_compiler(), options);
+  return CudaDevice::create(emulated_driver(), 0, emulated_compiler(), options, &open_emulated_blas);
 }
 
 /// A test on each of them; skipped, with the reason, where there is none.

@@ -1,0 +1,42 @@
+#include "tessera/runtime/cpu/element_moves.h"
+
+#include "tessera/op/families/parts.h"
+#include "tessera/runtime/cpu/shared_copy.h"
+
+using namespace tessera;
+using namespace tessera::runtime::cpu;
+
+namespace {
+
+Result<void> concat(const op::CallInfo& call, std::span<const op::Array> inputs, const op::Array& result,
+                    ThreadPool& threads) {
+  const std::size_t axis = TESSERA_TRY(call.axis(call.integer("axis"), result.rank()));
+  std::int64_t begin = 0;
+  for (const op::Array& input : inputs) {
+    const std::int64_t size = input.shape()[axis];
+    copy_shared(input, {result.dtype, op::part_of(result.layout, axis, begin, size), result.data}, threads);
+    begin += size;
+  }
+  return {};
+}
+
+Result<void> update_slice(const op::CallInfo& call, std::span<const op::Array> inputs,
+                          const op::Array& result, ThreadPool& threads) {
+  const op::Layout to = TESSERA_TRY(op::updated_part(call, result.layout));
+  copy_shared(inputs[0], result, threads);
+  copy_shared(inputs[1], {result.dtype, to, result.data}, threads);
+  return {};
+}
+
+}  // namespace
+
+Result<bool> runtime::cpu::run_moves(const op::CallInfo& call, std::span<const op::Array> inputs,
+                                     std::span<const op::Array> results, ThreadPool& threads) {
+  if (call.card().name == "concat")
+    TESSERA_TRY(concat(call, inputs, results[0], threads));
+  else if (call.card().name == "update_slice")
+    TESSERA_TRY(update_slice(call, inputs, results[0], threads));
+  else
+    return false;
+  return true;
+}
