@@ -147,6 +147,16 @@ Result<NamedProgram> tessera::cli::read_description_program(const std::string& p
   return out;
 }
 
+Result<std::vector<DescribedGroup>> tessera::cli::read_description_groups(const std::string& path) {
+  const Checked checked = TESSERA_TRY(read_checked(path));
+  TESSERA_CHECK(checked.program != nullptr, "only asked for of descriptions that are valid");
+  const Grouping grouping = TESSERA_TRY(description::group_ops(*checked.program));
+  std::vector<DescribedGroup> out;
+  for (const OpGroup& group : grouping.groups)
+    out.push_back({node_names(*checked.program, group), group.function});
+  return out;
+}
+
 bool tessera::cli::is_description(const std::string& path) {
   constexpr std::string_view ending = ".json";
   return path.size() > ending.size() && path.ends_with(ending);

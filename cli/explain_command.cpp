@@ -3,6 +3,7 @@
 #include <set>
 
 #include "cli/command.h"
+#include "cli/compile_description.h"
 #include "cli/compile_options.h"
 #include "cli/pass_report.h"
 #include "cli/plan_report.h"
@@ -84,17 +85,14 @@ Result<Explained> explain_without_plan(const ir::FunctionRef& function, const Op
   return out;
 }
 
-Result<Explained> explain(const Options& options) {
-  const NamedProgram program =
-      TESSERA_TRY(read_program(options.file, {.name = options.function, .last_of_several = true}));
+Result<Explained> explain(const ir::FunctionRef& function, const Options& options) {
   GivenNumbers numbers = TESSERA_TRY(GivenNumbers::read(options));
   const auto device = TESSERA_TRY(engine::find_device(options.device));
   const auto begin = std::chrono::steady_clock::now();
-  auto planned =
-      compiler::plan_program(program.function, device->target(), {.pipeline = pipeline_options(options)});
+  auto planned = compiler::plan_program(function, device->target(), {.pipeline = pipeline_options(options)});
   const std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - begin;
   if (!planned && planned.error().code() == ErrorCode::unsupported)
-    return explain_without_plan(program.function, options, planned.error());
+    return explain_without_plan(function, options, planned.error());
   if (!planned) return std::move(planned).error();
   Explained out;
   out.compile_ms = passed.count();
@@ -116,9 +114,8 @@ void write_part(JsonWriter& json, const ExplainedPart& part) {
   if (part.plan) write_plan_report(json, *part.plan);
 }
 
-void print_json(const Explained& explained) {
-  JsonWriter json(JsonWriter::Style::indented);
-  json.begin_object();
+/// The members of an object that has been begun.
+void write_explained(JsonWriter& json, const Explained& explained) {
   json.member("compile_ms", explained.compile_ms);
   json.member("data_dependent_sizes", explained.data_dependent_sizes);
   if (!explained.why_no_plan.empty()) json.member("no_plan", explained.why_no_plan);
@@ -133,7 +130,6 @@ void print_json(const Explained& explained) {
     }
     json.end_array();
   }
-  std::printf("%s\n", json.end_object().text().c_str());
 }
 
 std::string text_of(const Explained& explained) {
@@ -149,14 +145,42 @@ std::string text_of(const Explained& explained) {
   return out;
 }
 
+void print(const JsonWriter& json) { std::printf("%s\n", json.text().c_str()); }
+void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+/// Of a description with host functions: what is compiled between them.
+Result<Answer> explain_groups(const Options& options, const std::string& why) {
+  JsonWriter json(JsonWriter::Style::indented);
+  std::string text = why + "\n";
+  json.begin_object().member("no_plan", why).key("groups").begin_array();
+  for (const DescribedGroup& group : TESSERA_TRY(read_description_groups(options.file))) {
+    const Explained explained = TESSERA_TRY(explain(group.function, options));
+    text += cat("ops ", join(group.nodes, ", "), "\n", text_of(explained));
+    json.begin_object().member("nodes", group.nodes);
+    write_explained(json, explained);
+    json.end_object();
+  }
+  json.end_array().end_object();
+  options.json ? print(json) : print(text);
+  return Answer::yes;
+}
+
 Result<Answer> run_explain(const Options& options) {
-  const Explained explained = TESSERA_TRY(explain(options));
-  if (options.json) {
-    print_json(explained);
+  auto program = read_program(options.file, {.name = options.function, .last_of_several = true});
+  const bool has_host_functions =
+      !program && is_description(options.file) && program.error().code() == ErrorCode::unsupported;
+  if (has_host_functions) return explain_groups(options, program.error().message());
+  const NamedProgram named = TESSERA_TRY(std::move(program));
+  const Explained explained = TESSERA_TRY(explain(named.function, options));
+  if (!options.json) {
+    print(text_of(explained));
     return Answer::yes;
   }
-  const std::string text = text_of(explained);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  JsonWriter json(JsonWriter::Style::indented);
+  json.begin_object();
+  write_explained(json, explained);
+  json.end_object();
+  print(json);
   return Answer::yes;
 }
 

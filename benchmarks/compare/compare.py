@@ -197,6 +197,8 @@ def measure(sides, kinds, sizes, rounds):
             ready.append(side)
         except (LookupError, RuntimeError) as error:
             notes.append(f"{side.name}: {error}")
+    for side in ready:
+        side.rest()
     before = float(sides["Tessera"].ask("probe")[0])
     for _ in range(rounds):
         for side in ready:
@@ -334,6 +336,9 @@ def model_rows(programs, sides, options, report):
 
 
 def write_report(report, options):
+    lines = [ns for row in report["rows"].values() for ns in row["cache_line_ns"]]
+    if lines:
+        print(f"\na cache line took {min(lines):.0f} to {max(lines):.0f} ns from thread to thread")
     if options.json:
         options.json.write_text(json.dumps(report, indent=1) + "\n")
 

@@ -30,6 +30,17 @@ bool tessera::autodiff::is_float_value(const ir::Type& type) {
   return scalar != nullptr && ir::is_float(scalar->dtype);
 }
 
+op::ValueType tessera::autodiff::type_of(const ir::Expr& operand) {
+  return op::operand_type(operand).value_or(op::ValueType{});
+}
+
+std::vector<std::size_t> tessera::autodiff::where_true(const std::vector<bool>& flags, std::size_t offset) {
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < flags.size(); ++i)
+    if (flags[i]) out.push_back(offset + i);
+  return out;
+}
+
 bool Activity::of(const ir::Expr& operand) {
   if (!operand.has_variables()) return false;
   if (const auto* var = ir::as<ir::Var>(operand)) {

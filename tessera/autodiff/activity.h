@@ -6,10 +6,15 @@
 
 #include "tessera/ir/function.h"
 #include "tessera/ir/node_table.h"
+#include "tessera/op/value_type.h"
 
 namespace tessera::autodiff {
 
 [[nodiscard]] bool is_float_value(const ir::Type& type);
+/// Of an operand; empty if it is neither an array nor a scalar.
+[[nodiscard]] op::ValueType type_of(const ir::Expr& operand);
+/// `offset` plus the places of the flags that are set.
+[[nodiscard]] std::vector<std::size_t> where_true(const std::vector<bool>& flags, std::size_t offset = 0);
 
 class Activity {
  public:

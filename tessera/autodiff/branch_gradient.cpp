@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/autodiff/activity.h"
 #include "tessera/base/text.h"
 #include "tessera/ir/dim.h"
 #include "tessera/ir/seal.h"
@@ -14,8 +15,6 @@ using op::Values;
 using op::ValueType;
 
 namespace {
-
-ValueType type_of(const ir::Expr& operand) { return op::operand_type(operand).value_or(ValueType{}); }
 
 /// The type with size `from[i]` replaced by `to[i]`.
 template <class To>

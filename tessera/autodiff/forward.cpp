@@ -22,15 +22,6 @@ namespace {
 
 using Indices = std::vector<std::size_t>;
 
-Indices where_true(const std::vector<bool>& flags, std::size_t offset = 0) {
-  Indices out;
-  for (std::size_t i = 0; i < flags.size(); ++i)
-    if (flags[i]) out.push_back(offset + i);
-  return out;
-}
-
-op::ValueType type_of(const ir::Expr& operand) { return op::operand_type(operand).value_or(op::ValueType{}); }
-
 /// Goes over a function, writing it down with the tangent of each value behind it.
 class Forward {
  public:

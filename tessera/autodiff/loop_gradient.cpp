@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/autodiff/activity.h"
 #include "tessera/autodiff/fold_sums.h"
 #include "tessera/autodiff/inline.h"
 #include "tessera/autodiff/reverse.h"
@@ -23,8 +24,6 @@ namespace {
 
 const ValueType index_type{ir::Dtype::i64, {}};
 
-ValueType type_of(const ir::Expr& operand) { return op::operand_type(operand).value_or(ValueType{}); }
-
 /// `rows` with row `index` replaced.
 Value write_row(Value rows, Value index, Value row) {
   ir::Shape shape{1};
@@ -34,13 +33,6 @@ Value write_row(Value rows, Value index, Value row) {
 
 Value read_row(Value rows, Value index, const ir::Shape& shape) {
   return op::reshape(rows.builder->call("gather", {rows, index}), shape);
-}
-
-std::vector<std::size_t> where_true(const std::vector<bool>& flags) {
-  std::vector<std::size_t> out;
-  for (std::size_t i = 0; i < flags.size(); ++i)
-    if (flags[i]) out.push_back(i);
-  return out;
 }
 
 /// Whether a dimension may be this expression: variables and numbers of i64, no slots that change.

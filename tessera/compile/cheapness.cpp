@@ -13,7 +13,7 @@ using namespace tessera::compiler;
 
 namespace {
 
-constexpr std::size_t most_steps = 4;
+constexpr std::size_t most_cheap_steps = 4;
 
 bool is_elementary_function(ir::ScalarOpcode opcode) {
   using Op = ir::ScalarOpcode;
@@ -25,7 +25,7 @@ bool is_short(const ir::ExprRef& formula) {
   for (const ir::Node* node : ir::post_order(*formula)) {
     const auto* step = ir::as<ir::ScalarOp>(*node);
     if (step == nullptr) continue;
-    if (is_elementary_function(step->opcode) || ++steps > most_steps) return false;
+    if (is_elementary_function(step->opcode) || ++steps > most_cheap_steps) return false;
   }
   return true;
 }

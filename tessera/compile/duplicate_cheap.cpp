@@ -35,6 +35,7 @@ class DuplicateCheap {
     std::uint32_t consumers = 0;  ///< calls that take copies
     bool other = false;           ///< used by something that takes no copies: stays as it is for that
     bool taken = false;           ///< a call has the original
+    bool is_stored = false;       ///< for such a use, and to read it costs no more than to compute it
   };
 
   /// Whether it is cheap together with what it is made of. That depends on the tree, not on what is shared in
@@ -46,8 +47,14 @@ class DuplicateCheap {
       return;
     }
     const bool takes = takes_copies(*call);
-    for_each_argument(*call,
-                      [&](Value& value) { takes ? void(++value.consumers) : void(value.other = true); });
+    for_each_argument(*call, [&](Value& value) {
+      if (takes) {
+        ++value.consumers;
+      } else {
+        value.other = true;
+        value.is_stored = reads_as_much(*value.statement);
+      }
+    });
     if (!is_cheap(statement)) return;
     std::uint32_t size = 1;
     for (const auto& arg : call->args)
@@ -60,6 +67,17 @@ class DuplicateCheap {
   static bool takes_copies(const ir::Call& call) {
     const op::Card* card = op::find_card(call.op);
     return card == nullptr || (!card->traits.costly && card->view == nullptr);
+  }
+
+  /// Whether one of its arguments is as large as the result.
+  static bool reads_as_much(const ir::Assign& statement) {
+    const auto result = op::value_type(*statement.targets[0]->type);
+    const auto& call = static_cast<const ir::Call&>(*statement.value);
+    return std::any_of(call.args.begin(), call.args.end(), [&](const ir::ExprRef& arg) {
+      const auto* var = ir::as<ir::Var>(*arg);
+      const auto type = var == nullptr ? std::nullopt : op::value_type(*var->type);
+      return type && result && type->shape == result->shape;
+    });
   }
 
   void take_by_other(const ir::Node& node) {
@@ -80,7 +98,7 @@ class DuplicateCheap {
     std::unique_ptr<ir::Call> draft;
     if (call != nullptr && takes_copies(*call))
       for_each_argument(*call, [&](Value& value) {
-        if (!is_shared(value)) return;
+        if (!is_shared(value) || value.is_stored) return;
         if (!value.other && !std::exchange(value.taken, true)) return;
         if (draft == nullptr) draft = std::make_unique<ir::Call>(*call);
         replace(*draft, value, copied(value));

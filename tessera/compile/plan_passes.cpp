@@ -12,7 +12,7 @@ using namespace tessera::compiler;
 namespace {
 
 // clang-format off
-constexpr PlanPass passes[] = {
+constexpr PlanPass known_plan_passes[] = {
     {"order_steps",    "an order of the steps that needs less memory",     order_steps},
     {"reuse_in_place", "results that take the memory of a dying input",    reuse_in_place},
 };
@@ -34,9 +34,9 @@ PassReport run(const PlanPass& pass, plan::Plan& plan, const PipelineOptions& op
 
 }  // namespace
 
-std::span<const PlanPass> compiler::plan_passes() { return passes; }
+std::span<const PlanPass> compiler::plan_passes() { return known_plan_passes; }
 
 void compiler::run_plan_passes(plan::Plan& plan, const PipelineOptions& options,
                                std::vector<PassReport>& reports) {
-  for (const PlanPass& pass : passes) reports.push_back(run(pass, plan, options));
+  for (const PlanPass& pass : known_plan_passes) reports.push_back(run(pass, plan, options));
 }

@@ -26,10 +26,6 @@ std::uint64_t nanoseconds_since(Clock::time_point began) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - began).count());
 }
 
-bool equal(std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end());
-}
-
 /// Of words and sizes together.
 std::uint64_t exact_hash(const PlanKey& key) {
   std::uint64_t out = key.hash;
@@ -424,7 +420,7 @@ void Evaluation::learn_from(Part& part) {
   PlanEntry& entry = *part.entry;
   if (entry.state != PlanEntry::State::ready) return;
   ++entry.runs;
-  const bool comparable = report.tier < Tier::cold && equal(entry.instances[0], part.key.sizes);
+  const bool comparable = report.tier < Tier::cold && std::ranges::equal(entry.instances[0], part.key.sizes);
   if (comparable && entry.timed_runs < runs_to_judge) {
     entry.planned_ns =
         entry.timed_runs == 0 ? report.nanoseconds : std::min(entry.planned_ns, report.nanoseconds);

@@ -17,10 +17,6 @@ std::byte* first_element(const KeyInput& input) {
   return input.storage->buffer->data() + input.storage->layout.offset * width;
 }
 
-bool equal(std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end());
-}
-
 std::string counted(std::size_t count, std::string_view one, std::string_view many) {
   return cat(count, " ", count == 1 ? one : many);
 }
@@ -63,7 +59,7 @@ class PlannedRun {
 
  private:
   Result<void> set_sizes(std::span<const std::int64_t> symbols) {
-    if (!instance_.sizes.empty() && equal(instance_.sizes, key_.sizes)) return {};
+    if (!instance_.sizes.empty() && std::ranges::equal(instance_.sizes, key_.sizes)) return {};
     const bool first = instance_.sizes.empty();
     std::vector<op::Layout> layouts;
     for (const KeyInput& input : key_.inputs) {

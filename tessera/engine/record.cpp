@@ -58,7 +58,7 @@ void track_gradient(Node& node, Node* input, bool any_float) {
 }
 void track_gradient(Node& node, Node* input) { track_gradient(node, input, ir::is_float(node.dtype)); }
 
-SourceSpan span_of(Caller caller) { return {caller.file == nullptr ? "" : caller.file, caller.line, 0}; }
+SourceSpan line_of(Caller caller) { return {caller.file == nullptr ? "" : caller.file, caller.line, 0}; }
 
 /// The component of a call: all graphs of its operands become one.
 Result<ComponentRef> joined(std::span<const Operand> operands, const std::shared_ptr<Engine>& engine) {
@@ -327,7 +327,7 @@ Result<SmallVector<Node*, 2>> tessera::engine::record(const op::Card& card, std:
   if (!dtype)
     if (Node* node = record_known(card, operands, attributes, caller)) return SmallVector<Node*, 2>{node};
   auto result = Recorder(card, operands, caller, dtype).run(std::move(attributes), engine);
-  if (!result) return std::move(result).error().at(span_of(caller));
+  if (!result) return std::move(result).error().at(line_of(caller));
   return result;
 }
 
@@ -361,7 +361,7 @@ SmallVector<Node*, 2> tessera::engine::record_plain(const op::Card& card, std::s
   std::vector<Operand> operands;
   for (Node* input : inputs) operands.push_back(Operand::of(input));
   auto component = joined(operands, nullptr);
-  if (!component) throw Exception(std::move(component).error().at(span_of(caller)));
+  if (!component) throw Exception(std::move(component).error().at(line_of(caller)));
   return Recorder(card, operands, caller, std::nullopt).nodes(*std::move(component), {}, results);
 }
 

@@ -7,13 +7,13 @@ using namespace tessera::ir;
 
 namespace {
 
-constexpr OpSpelling table[] = {
+constexpr OpSpelling known_spellings[] = {
 #include "tessera/ir/canonical_names.inc"
 };
 
 constexpr bool is_sorted_without_repeats() {
-  for (std::size_t i = 1; i < std::size(table); ++i)
-    if (!(table[i - 1].spelling < table[i].spelling)) return false;
+  for (std::size_t i = 1; i < std::size(known_spellings); ++i)
+    if (!(known_spellings[i - 1].spelling < known_spellings[i].spelling)) return false;
   return true;
 }
 static_assert(is_sorted_without_repeats());
@@ -46,8 +46,8 @@ constexpr Namespace namespaces[] = {
 };
 
 const OpSpelling* find_row(std::string_view spelling) {
-  const auto* at = std::ranges::lower_bound(table, spelling, {}, &OpSpelling::spelling);
-  return at != std::end(table) && at->spelling == spelling ? at : nullptr;
+  const auto* at = std::ranges::lower_bound(known_spellings, spelling, {}, &OpSpelling::spelling);
+  return at != std::end(known_spellings) && at->spelling == spelling ? at : nullptr;
 }
 
 /// The name without what distinguishes it inside its namespace: a module's file, an overload.
@@ -59,7 +59,7 @@ std::string_view base_name(const Namespace& space, std::string_view rest) {
 
 }  // namespace
 
-std::span<const OpSpelling> tessera::ir::op_spellings() { return table; }
+std::span<const OpSpelling> tessera::ir::op_spellings() { return known_spellings; }
 
 const OpSpelling* tessera::ir::find_op_spelling(std::string_view spelling) {
   if (const OpSpelling* row = find_row(spelling)) return row;

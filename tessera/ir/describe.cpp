@@ -1,5 +1,7 @@
 #include "tessera/ir/describe.h"
 
+#include <cmath>
+
 #include "tessera/base/text.h"
 #include "tessera/ir/dim.h"
 #include "tessera/ir/literal.h"
@@ -64,6 +66,12 @@ std::string tessera::ir::describe(const Bytes& bytes) {
 std::string tessera::ir::describe(const Dim& dim) { return to_text(dim); }
 std::string tessera::ir::describe(const std::string& text) { return printable(shortened(text, 60)); }
 std::string tessera::ir::describe(Dtype dtype) { return std::string(to_string(dtype)); }
+std::string tessera::ir::describe(double value) {
+  if (!std::isnan(value)) return cat(value);
+  std::string out;
+  append_float(out, value, Dtype::f64);
+  return out;
+}
 std::string tessera::ir::describe(ScalarOpcode opcode) { return std::string(to_string(opcode)); }
 
 std::string_view tessera::ir::field_name(const Node& node, std::uint8_t index) {

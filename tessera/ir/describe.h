@@ -15,6 +15,8 @@ namespace tessera::ir {
 [[nodiscard]] std::string describe(const Dim& dim);
 [[nodiscard]] std::string describe(const std::string& text);
 [[nodiscard]] std::string describe(Dtype dtype);
+/// A NaN by its bits: two may differ.
+[[nodiscard]] std::string describe(double value);
 [[nodiscard]] std::string describe(ScalarOpcode opcode);
 template <class T>
 requires std::is_arithmetic_v<T>

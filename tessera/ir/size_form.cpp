@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t most_terms = 4096;
 constexpr std::size_t most_factors = 256;
 
-enum Mark : std::uint64_t { mark_constant = 0x512e0001, mark_operation, mark_sum, mark_term, mark_root };
+enum : std::uint64_t { mark_constant = 0x512e0001, mark_operation, mark_sum, mark_term, mark_root };
 
 using PartId = std::uint32_t;
 

@@ -145,8 +145,10 @@ class EqualWalk {
 
     template <class T>
     bool differ(const T& x, const T& y) {
-      if (walk.report_)
-        report(text(x), text(y), attribute_name != nullptr ? "different attribute" : "different value");
+      if (!walk.report_) return false;
+      report(text(x), text(y), attribute_name != nullptr ? "different attribute" : "different value");
+      Mismatch& mismatch = *walk.mismatch_;
+      if (mismatch.left == mismatch.right) mismatch.reason += ", further on than is shown";
       return false;
     }
     template <class T>

@@ -14,7 +14,7 @@ using namespace tessera::ir;
 namespace {
 
 /// What stands in the hash where something that is no word does. Any distinct constants do.
-enum Mark : std::uint64_t {
+enum : std::uint64_t {
   mark_absent = 0xa1b5e0000001,
   mark_attribute,
   mark_attributes_end,

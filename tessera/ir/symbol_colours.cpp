@@ -9,7 +9,7 @@ using namespace tessera::ir;
 
 namespace {
 
-enum Mark : std::uint64_t { mark_open = 0x0c0100, mark_refined, mark_single, mark_place };
+enum : std::uint64_t { mark_open = 0x0c0100, mark_refined, mark_single, mark_place };
 
 }  // namespace
 

@@ -10,8 +10,6 @@ using namespace tessera::kernel;
 
 namespace {
 
-Error not_fusible(std::string message) { return Error(ErrorCode::unsupported, std::move(message)); }
-
 template <class T>
 bool contains(const T& list, std::uint32_t item) {
   return std::find(list.begin(), list.end(), item) != list.end();

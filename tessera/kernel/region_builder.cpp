@@ -18,8 +18,6 @@ using op::ValueTypes;
 
 namespace {
 
-Error not_fusible(std::string message) { return Error(ErrorCode::unsupported, std::move(message)); }
-
 /// The opcode of a reduction whose combine is one operation of its two arguments.
 std::optional<ScalarOpcode> combining_opcode(const op::ReductionBody& body, Dtype dtype) {
   const ir::ExprRef a = ir::variable("a", ir::scalar_type(dtype)),
@@ -49,6 +47,10 @@ Dtype accumulator_dtype(ScalarOpcode opcode, Dtype wide) {
 }
 
 }  // namespace
+
+Error tessera::kernel::not_fusible(std::string message) {
+  return Error(ErrorCode::unsupported, std::move(message));
+}
 
 // ---- values and axes
 

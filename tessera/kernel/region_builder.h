@@ -15,6 +15,9 @@
 
 namespace tessera::kernel {
 
+/// Why something cannot be part of a fused region.
+[[nodiscard]] Error not_fusible(std::string message);
+
 class RegionBuilder final : public op::Builder {
  public:
   using AxisId = std::uint32_t;

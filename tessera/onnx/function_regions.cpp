@@ -1,5 +1,6 @@
 // Loops and branches of an imported function. A body is written like everything else; then its statements are
 // cut out and closed: what they use from around is handed in.
+#include <algorithm>
 #include <unordered_set>
 
 #include "tessera/ir/seal.h"
@@ -118,6 +119,16 @@ Result<op::Values> FunctionTarget::loop(const Dim& count, const op::Values& carr
   return append_region(std::move(region), captures, types);
 }
 
+bool FunctionTarget::is_assumed(Value condition, std::size_t begin) const {
+  const auto known = equalities_.find(condition.id);
+  if (known == equalities_.end()) return false;
+  const auto& [a, b] = known->second;
+  const auto& all = assumed().equal;
+  return std::any_of(all.begin() + static_cast<std::ptrdiff_t>(begin), all.end(), [&](const SizePair& pair) {
+    return (pair.first == a && pair.second == b) || (pair.first == b && pair.second == a);
+  });
+}
+
 Result<op::Values> FunctionTarget::branch(Value condition, const BranchBody& then,
                                           const BranchBody& otherwise) {
   const std::size_t begin = statements().size();
@@ -127,14 +138,21 @@ Result<op::Values> FunctionTarget::branch(Value condition, const BranchBody& the
     --body_depth_;
     return out;
   };
+  const std::size_t assumed_before = assumed().equal.size();
   const op::Values first = TESSERA_TRY(inside(then));
   TESSERA_TRY(status());
+  const bool runs_if_true = is_assumed(condition, assumed_before);
   const op::ValueTypes types = types_of(first);
   const Body then_body = cut_body(begin, first);
   const op::Values second = TESSERA_TRY(inside(otherwise));
   TESSERA_TRY(status());
-  TESSERA_TRY(check_types(types, second, "the second body of a branch"));
   const Body else_body = cut_body(begin, second);
+  auto agree = check_types(types, second, "the second body of a branch");
+  if (!agree && runs_if_true) {
+    for (const Ref<ir::Assign>& statement : then_body.statements) adopt(statement);
+    return first;
+  }
+  TESSERA_TRY(std::move(agree));
   const Body* const bodies[] = {&then_body, &else_body};
   const auto captures = captures_of(bodies, {});
   auto region = std::make_unique<ir::IfRegion>();

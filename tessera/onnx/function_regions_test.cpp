@@ -115,6 +115,31 @@ TEST(FunctionRegions, BranchesOfDifferentTypesAreRefused) {
       << function.error().to_text();
 }
 
+TEST(FunctionRegions, ABranchThatLeavesOutAnAxisOfSizeOneStandsForBoth) {
+  OnnxFile then, otherwise, file;
+  then.nodes = {onnx_node("Squeeze", {"x", "one"}, {"a"})};
+  then.outputs = {onnx_value("a", {"n"})};
+  otherwise.nodes = {onnx_node("Identity", {"x"}, {"b"})};
+  otherwise.outputs = {onnx_value("b", {"n", "k"})};
+  file.nodes = {onnx_node("Cast", {"number"}, {"one"}, "", {onnx_attribute("to", 7)}),
+                onnx_node("Shape", {"x"}, {"shape"}),
+                onnx_node("Gather", {"shape", "one"}, {"size"}),
+                onnx_node("Equal", {"size", "one"}, {"is_one"}),
+                onnx_node("If", {"is_one"}, {"y"}, "choose",
+                          {onnx_graph_attribute("then_branch", then.graph()),
+                           onnx_graph_attribute("else_branch", otherwise.graph())}),
+                onnx_node("Relu", {"y"}, {"z"})};
+  file.tensors = {onnx_tensor("number", {1}, {1})};
+  file.inputs = {onnx_value("x", {"n", "k"})};
+  file.outputs = {onnx_value("z", {"n"})};
+  const onnx::Model model = value_or_throw(onnx::read_model(file.write("squeezed.onnx")));
+  const auto function = onnx::import_function(model);
+  ASSERT_TRUE(function) << function.error().to_text();
+  EXPECT_TRUE(ir::verify(**function)) << ir::print(**function);
+  for (const std::int64_t n : {1, 3}) expect_same(model, **function, {input({n, 1})});
+  EXPECT_FALSE(op::interpret(**function, std::vector{input({3, 2})}));
+}
+
 TEST(FunctionRegions, ResizesOfAnySizeAreFormulas) {
   for (const char* mode : {"nearest", "linear"})
     for (const char* coordinates : {"asymmetric", "half_pixel", "align_corners"}) {

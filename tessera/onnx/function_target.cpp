@@ -223,6 +223,20 @@ std::optional<std::vector<FunctionTarget::Sizes>> FunctionTarget::symbolic(const
   return std::vector<Sizes>{*std::move(one)};
 }
 
+std::optional<FunctionTarget::SizePair> FunctionTarget::compared(const op::Card& card,
+                                                                 std::span<const Value> inputs,
+                                                                 const op::ValueTypes& types) {
+  if (types.size() != 1 || types[0].dtype != Dtype::boolean || !is_small(types, 1)) return std::nullopt;
+  if (card.name == "eq") {
+    const auto a = sizes(inputs[0]), b = sizes(inputs[1]);
+    if (!a || !b || a->size() != 1 || b->size() != 1) return std::nullopt;
+    return SizePair{(*a)[0], (*b)[0]};
+  }
+  const bool keeps = only_moves(card) || card.name == "cast";
+  const auto known = keeps && inputs.size() == 1 ? equalities_.find(inputs[0].id) : equalities_.end();
+  return known == equalities_.end() ? std::nullopt : std::optional(known->second);
+}
+
 Result<op::Values> FunctionTarget::emit(const op::Card& card, std::span<const Value> inputs,
                                         op::Attributes attributes, op::ValueTypes types) {
   TESSERA_TRY(budget_.take_call(card, inputs, attributes, types));
@@ -232,8 +246,10 @@ Result<op::Values> FunctionTarget::emit(const op::Card& card, std::span<const Va
     return out;
   }
   const auto sizes = symbolic(card, inputs, attributes, types);
+  const auto pair = compared(card, inputs, types);
   op::Values out = TESSERA_TRY(IrBuilder::emit(card, inputs, std::move(attributes), std::move(types)));
   if (sizes)
     for (std::size_t i = 0; i < out.size(); ++i) sizes_[out[i].id] = (*sizes)[i];
+  if (pair) equalities_.insert_or_assign(out[0].id, *pair);
   return out;
 }

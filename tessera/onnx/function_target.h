@@ -25,6 +25,8 @@ class FunctionTarget final : public Target, public op::IrBuilder {
   std::optional<std::vector<Dim>> learned_sizes(Value value) override;
   /// The body becomes a region; what it takes from around becomes its captures.
   Result<op::Values> loop(const Dim& count, const op::Values& carried, const LoopBody& body) override;
+  /// Where the bodies differ in types, the condition is that two sizes are equal, and the first body cannot
+  /// run unless they are, it stands for the branch: other sizes are an error when the program runs.
   Result<op::Values> branch(Value condition, const BranchBody& then, const BranchBody& otherwise) override;
   void at_node(std::uint32_t line) override {
     node_ = {file_, line, 0};
@@ -45,6 +47,7 @@ class FunctionTarget final : public Target, public op::IrBuilder {
 
  private:
   using Sizes = std::vector<Dim>;
+  using SizePair = std::pair<Dim, Dim>;
 
   struct Body;
   /// The symbols of the function and those that were learned.
@@ -66,6 +69,11 @@ class FunctionTarget final : public Target, public op::IrBuilder {
                                              const op::Attributes& attributes, const op::ValueTypes& types);
   std::optional<std::vector<Sizes>> moved(const op::Card& card, std::span<const Value> inputs,
                                           const op::Attributes& attributes);
+  /// The sizes whose equality the result of a call is.
+  std::optional<SizePair> compared(const op::Card& card, std::span<const Value> inputs,
+                                   const op::ValueTypes& types);
+  /// Whether what was assumed since `begin` says what the condition says.
+  [[nodiscard]] bool is_assumed(Value condition, std::size_t begin) const;
   std::optional<Sizes> combined(const op::Card& card, std::span<const Value> inputs,
                                 const op::ValueType& type);
 
@@ -74,6 +82,7 @@ class FunctionTarget final : public Target, public op::IrBuilder {
   ir::Span node_;  ///< that is written
   std::unordered_map<std::uint32_t, HostTensor> elements_;
   std::unordered_map<std::uint32_t, Sizes> sizes_;
+  std::unordered_map<std::uint32_t, SizePair> equalities_;  ///< of booleans: that two sizes are equal
   std::vector<Ref<ir::Var>> learned_;
   std::uint32_t body_depth_ = 0;
 };

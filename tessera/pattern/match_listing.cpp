@@ -53,6 +53,10 @@ std::string line_of(const Graph& graph, const Tile& tile) {
 Graph tessera::pattern::graph_from(std::string_view text) { return value_or_throw(try_graph(text)); }
 Pattern tessera::pattern::pattern_from(std::string_view text) { return value_or_throw(try_pattern(text)); }
 
+Pattern tessera::pattern::named(std::string name, std::string_view text) {
+  return value_or_throw(parse_pattern_text(SourceText("pattern", std::string(text)), std::move(name)));
+}
+
 std::string tessera::pattern::graph_error(std::string_view text) {
   const auto graph = try_graph(text);
   return graph ? "" : message_of(graph.error());

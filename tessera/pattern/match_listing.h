@@ -15,6 +15,8 @@ namespace tessera::pattern {
 [[nodiscard]] Graph graph_from(std::string_view text);
 /// A pattern likewise; as JSON it is one entry of a library. Its name is "p" unless the JSON begins with one.
 [[nodiscard]] Pattern pattern_from(std::string_view text);
+/// A pattern from the short text form, with a name.
+[[nodiscard]] Pattern named(std::string name, std::string_view text);
 /// The message for a graph or a pattern that must be wrong, with its place; "" if it is not.
 [[nodiscard]] std::string graph_error(std::string_view text);
 [[nodiscard]] std::string pattern_error(std::string_view text);
@@ -22,6 +24,8 @@ namespace tessera::pattern {
 /// One line for each match, sorted: "a=1 b=2 x=p". Chains are "c=[3 4]".
 [[nodiscard]] std::vector<std::string> matches(const Graph& graph, const Pattern& pattern);
 [[nodiscard]] std::vector<std::string> matches(std::string_view graph, std::string_view pattern);
+
+inline constexpr TileOptions by_coverage{.objective = Objective::coverage};
 
 /// A target with these patterns as its only source.
 [[nodiscard]] Target target_of(std::vector<Pattern> patterns);

@@ -18,7 +18,7 @@ constexpr std::uint64_t steps_between_questions = 64;
 
 /// A search may take so many steps, and so many for each node of the graph. What needs more is a puzzle, not
 /// a pattern: matching is as hard as finding subgraphs.
-constexpr std::uint64_t step_limit = 10'000'000;
+constexpr std::uint64_t match_step_limit = 10'000'000;
 constexpr std::uint64_t steps_per_node = 1000;
 
 /// Matches over the same nodes in a row that are told, where they all cost the same.
@@ -50,7 +50,7 @@ class Search {
         externals_(graph, pattern, variant, plan, space.owner),
         full_length_(longest_full_chain(graph)),
         long_nodes_left_(long_chain_nodes + long_chain_share * graph.node_count()),
-        steps_left_(step_limit + steps_per_node * graph.node_count()),
+        steps_left_(match_step_limit + steps_per_node * graph.node_count()),
         tells_bindings_apart_(pattern.parts().cost.compute != nullptr || pattern.parts().where != nullptr) {}
 
   SearchEnd run() {

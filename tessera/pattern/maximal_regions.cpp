@@ -12,7 +12,7 @@ namespace {
 
 /// Bits of memory for the relation, and steps for the sets; beyond, the answer is not complete.
 constexpr std::uint64_t relation_limit = 1U << 28;
-constexpr std::uint64_t step_limit = 20'000'000;
+constexpr std::uint64_t region_step_limit = 20'000'000;
 /// Where not all can be listed: from so many ops of the group a region is grown, to at most so many ops.
 constexpr std::size_t seed_limit = 128;
 constexpr std::size_t grown_limit = 64;
@@ -196,7 +196,7 @@ class MaximalFinder {
         else if (is_maximal(common, c, steps))
           added.push_back(std::move(common));
         steps += words_;
-        if (steps > step_limit) return false;
+        if (steps > region_step_limit) return false;
       }
       std::ranges::sort(added);
       added.erase(std::unique(added.begin(), added.end()), added.end());

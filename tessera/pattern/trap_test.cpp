@@ -6,7 +6,6 @@
 #include "tessera/base/text.h"
 #include "tessera/pattern/library.h"
 #include "tessera/pattern/match_listing.h"
-#include "tessera/pattern/pattern_text.h"
 
 using namespace tessera;
 using namespace tessera::pattern;
@@ -14,12 +13,6 @@ using namespace tessera::pattern;
 namespace {
 
 using Lines = std::vector<std::string>;
-
-Pattern named(std::string name, std::string_view text) {
-  return value_or_throw(parse_pattern_text(SourceText("pattern", std::string(text)), std::move(name)));
-}
-
-constexpr TileOptions by_coverage{.objective = Objective::coverage};
 
 TEST(Tiler, Trap_T1_FullCoverageIsNoReasonToStop) {
   const Graph graph = graph_from("1:a->2:b->3:c->4:d");

@@ -21,6 +21,7 @@ using tessera::fixture::dtypes_of;
 using tessera::fixture::op_samples;
 using tessera::fixture::run;
 using tessera::fixture::Sample;
+using tessera::fixture::scattered;
 
 namespace {
 
@@ -102,25 +103,6 @@ TEST(Catalogue, TheRuleOnSymbolsSubstitutedIsTheRuleOnNumbers) {
       if (check_substituted(sample, *symbolic, assumptions, random_sizes(sample, random))) ++checked;
     EXPECT_EQ(checked, 20) << "too few random sizes are allowed";
   }
-}
-
-/// The same elements behind other strides: every second element of a buffer twice as long, last axis first,
-/// the first axis backwards.
-HostTensor scattered(const HostTensor& tensor, Layout& layout) {
-  const Extents& shape = tensor.shape();
-  Extents reversed(shape.size() + 1, 2);
-  for (std::size_t i = 0; i < shape.size(); ++i)
-    reversed[i] = std::max<std::int64_t>(shape[shape.size() - 1 - i], 1);
-  HostTensor out = value_or_throw(HostTensor::allocate(tensor.dtype(), reversed));
-  const Layout whole = contiguous(reversed);
-  layout = {shape, Extents(shape.size(), 0), 1};
-  for (std::size_t i = 0; i < shape.size(); ++i) layout.strides[i] = whole.strides[shape.size() - 1 - i];
-  if (!shape.empty() && shape[0] > 0) {
-    layout.offset += (shape[0] - 1) * layout.strides[0];
-    layout.strides[0] = -layout.strides[0];
-  }
-  copy_elements(tensor.array(), {tensor.dtype(), layout, out.array().data});
-  return out;
 }
 
 TEST(Catalogue, StridesDoNotMatter) {

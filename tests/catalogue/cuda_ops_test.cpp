@@ -32,41 +32,16 @@ using runtime::cuda::ThreadOrder;
 
 namespace {
 
-/// What a result may differ by from the reference, which computes in f64 and rounds once. Products add up
-/// many numbers of both signs in f32.
+/// What a result may differ by from the reference. Products add up many numbers of both signs in f32.
 double tolerance(const Card& card, Dtype dtype) {
-  if (card.traits.costly && dtype == Dtype::f32) return 2e-5;
-  switch (dtype) {
-    case Dtype::f64:
-      return 1e-12;
-    case Dtype::f32:
-      return 2e-6;
-    case Dtype::f16:
-      return 1.0 / 1024;
-    case Dtype::bf16:
-      return 1.0 / 128;
-    default:
-      return 0;
-  }
+  return card.traits.costly && dtype == Dtype::f32 ? 2e-5 : fixture::tolerance(dtype);
 }
 
-/// The same elements behind other strides: last axis first, every second element, the first axis backwards.
+/// The same elements behind other strides, in memory that is held.
 Array scattered(const HostTensor& tensor, std::deque<HostTensor>& held) {
-  const Extents& shape = tensor.shape();
-  Extents reversed(shape.size() + 1, 2);
-  for (std::size_t i = 0; i < shape.size(); ++i)
-    reversed[i] = std::max<std::int64_t>(shape[shape.size() - 1 - i], 1);
-  held.push_back(value_or_throw(HostTensor::allocate(tensor.dtype(), reversed)));
-  const Layout whole = contiguous(reversed);
-  Layout layout{shape, Extents(shape.size(), 0), 1};
-  for (std::size_t i = 0; i < shape.size(); ++i) layout.strides[i] = whole.strides[shape.size() - 1 - i];
-  if (!shape.empty() && shape[0] > 0) {
-    layout.offset += (shape[0] - 1) * layout.strides[0];
-    layout.strides[0] = -layout.strides[0];
-  }
-  const Array out{tensor.dtype(), layout, held.back().array().data};
-  copy_elements(tensor.array(), out);
-  return out;
+  Layout layout;
+  held.push_back(fixture::scattered(tensor, layout));
+  return {tensor.dtype(), layout, held.back().array().data};
 }
 
 enum class Strides : std::uint8_t { none, odd };

@@ -17,6 +17,7 @@ using namespace tessera::op;
 using fixture::dtypes_of;
 using fixture::op_samples;
 using fixture::Sample;
+using fixture::scattered;
 using fixture::tolerance;
 
 namespace {
@@ -80,24 +81,6 @@ void compile_and_compare(const kernel::Kernel& kernel, std::string_view op, cons
   kernel::Scratch scratch;
   code.run(job, {}, {0, job.job.items}, scratch);
   expect_close(results, expected);
-}
-
-/// The same elements behind other strides: last axis first, every second element, the first axis backwards.
-HostTensor scattered(const HostTensor& tensor, Layout& layout) {
-  const Extents& shape = tensor.shape();
-  Extents reversed(shape.size() + 1, 2);
-  for (std::size_t i = 0; i < shape.size(); ++i)
-    reversed[i] = std::max<std::int64_t>(shape[shape.size() - 1 - i], 1);
-  HostTensor out = value_or_throw(HostTensor::allocate(tensor.dtype(), reversed));
-  const Layout whole = contiguous(reversed);
-  layout = {shape, Extents(shape.size(), 0), 1};
-  for (std::size_t i = 0; i < shape.size(); ++i) layout.strides[i] = whole.strides[shape.size() - 1 - i];
-  if (!shape.empty() && shape[0] > 0) {
-    layout.offset += (shape[0] - 1) * layout.strides[0];
-    layout.strides[0] = -layout.strides[0];
-  }
-  copy_elements(tensor.array(), {tensor.dtype(), layout, out.array().data});
-  return out;
 }
 
 bool is_reshaping(const kernel::Kernel& kernel) {

@@ -2,6 +2,7 @@
 """Plans in files: `tessera compile -o` in one process, `tessera run` in another."""
 import json
 import pathlib
+import struct
 import subprocess
 import sys
 import tempfile
@@ -49,6 +50,29 @@ class Plans(unittest.TestCase):
         result = tessera(*arguments)
         self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
         self.assertIn(expected, result.stderr)
+
+    def test_descriptions_with_regions_and_states_are_one_plan(self):
+        example = ROOT / "examples/describe/running_total.json"
+        x, n = self.folder / "x.bin", self.folder / "n.bin"
+        x.write_bytes(struct.pack("<4f", 1, 2, 3, 4))
+        given = ["--input", f"x=raw:f32:4:{x}", "--input", f"n=raw:i32:1:{n}"]
+        for device in ("cpu", "reference"):
+            result = tessera("compile", example, "-o", self.plan, "--device", device)
+            self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
+            for count, runs, total in ((3, 1, 3), (3, 4, 12), (0, 2, 0), (-1, 1, 0)):
+                n.write_bytes(struct.pack("<i", count))
+                for file in (example, self.plan):
+                    outputs = dict(self.run_json(file, *given, "--repeat", runs, "--device", device))
+                    self.assertEqual(outputs["total"][0]["elements"], [total * v for v in (1, 2, 3, 4)])
+                    self.assertEqual(outputs["half"][0]["elements"], [total * v / 2 for v in (1, 2, 3, 4)])
+            n.write_bytes(struct.pack("<i", 1001))
+            self.refused("running_total.json:9:15: ", "run", self.plan, *given)
+
+    def test_descriptions_with_host_functions_are_explained_by_their_groups(self):
+        report = json.loads(tessera("explain", ROOT / "examples/describe/particles.json", "--json").stdout)
+        self.assertIn("a host function", report["no_plan"])
+        self.assertTrue(report["groups"])
+        self.assertTrue(all(group["nodes"] and group["passes"] for group in report["groups"]))
 
     def test_a_loaded_plan_gives_what_the_program_gives(self):
         for made_for in ("cpu", "reference"):

@@ -199,3 +199,20 @@ std::vector<ir::Dtype> tessera::fixture::dtypes_of(const op::Card& card) {
     if (card.T.contains(dtype)) out.push_back(dtype);
   return out;
 }
+
+op::HostTensor tessera::fixture::scattered(const op::HostTensor& tensor, op::Layout& layout) {
+  const op::Extents& shape = tensor.shape();
+  op::Extents reversed(shape.size() + 1, 2);
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    reversed[i] = std::max<std::int64_t>(shape[shape.size() - 1 - i], 1);
+  op::HostTensor out = value_or_throw(op::HostTensor::allocate(tensor.dtype(), reversed));
+  const op::Layout whole = op::contiguous(reversed);
+  layout = {shape, op::Extents(shape.size(), 0), 1};
+  for (std::size_t i = 0; i < shape.size(); ++i) layout.strides[i] = whole.strides[shape.size() - 1 - i];
+  if (!shape.empty() && shape[0] > 0) {
+    layout.offset += (shape[0] - 1) * layout.strides[0];
+    layout.strides[0] = -layout.strides[0];
+  }
+  op::copy_elements(tensor.array(), {tensor.dtype(), layout, out.array().data});
+  return out;
+}

@@ -47,6 +47,10 @@ const std::vector<Sample>& op_samples();
 Result<std::vector<op::HostTensor>> run(const Sample& sample, const std::vector<op::HostTensor>& inputs,
                                         const Sample::Sizes& sizes);
 
+/// The same elements behind other strides, which `layout` tells: every second element of a buffer twice as
+/// long, last axis first, the first axis backwards.
+op::HostTensor scattered(const op::HostTensor& tensor, op::Layout& layout);
+
 /// The dtypes a card's T can be.
 std::vector<ir::Dtype> dtypes_of(const op::Card& card);
 

@@ -173,9 +173,15 @@ Result<void> run_avg_pool(const CallInfo& call, std::span<const Array> inputs,
                           std::span<const Array> results) {
   const auto x = TESSERA_TRY(WideBuffer<double>::load(inputs[0]));
   auto y = TESSERA_TRY(WideBuffer<double>::zeros(results[0].size()));
-  TESSERA_TRY(for_each_average(
-      call, inputs[0].shape(), results[0].shape(),
-      [&](std::int64_t large, std::int64_t small, double count) { y[small] += x[large] / count; }));
+  auto counts = TESSERA_TRY(WideBuffer<double>::zeros(results[0].size()));
+  TESSERA_TRY(for_each_average(call, inputs[0].shape(), results[0].shape(),
+                               [&](std::int64_t large, std::int64_t small, double count) {
+                                 y[small] += x[large];
+                                 counts[small] = count;
+                               }));
+  // Divided at the end: what cancels is 0.
+  for (std::int64_t i = 0; i < results[0].size(); ++i)
+    if (counts[i] != 0) y[i] /= counts[i];
   y.store(results[0]);
   return {};
 }

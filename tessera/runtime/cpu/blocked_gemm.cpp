@@ -9,6 +9,8 @@ namespace {
 
 /// Rows of b that are multiplied at once: a panel of them stays in the first cache.
 constexpr std::int64_t depth_block = 192;
+/// Products of few rows wait for b, which is read along its rows then, so many at once, if those are long.
+constexpr std::int64_t few_rows = 2, rows_at_once = 8, long_row = 256;
 
 GemmKernel best_kernel() {
 #ifdef TESSERA_X86_GEMM
@@ -147,6 +149,7 @@ void tessera::runtime::cpu::multiply_blocked(const GemmBlock& block, GemmResult 
   if (block.depth == 0)
     for (std::int64_t i = 0; i < block.rows; ++i) std::fill_n(out.data + i * out.stride, block.columns, 0.0f);
   BlockedProduct product(block, out, workspace);
-  for (std::int64_t k = 0; k < block.depth; k += depth_block)
-    product.add(k, std::min(depth_block, block.depth - k));
+  const bool is_along_rows = block.rows <= few_rows && block.panels == nullptr && block.b.column_stride == 1;
+  const std::int64_t step = is_along_rows ? rows_at_once : depth_block;
+  for (std::int64_t k = 0; k < block.depth; k += step) product.add(k, std::min(step, block.depth - k));
 }

@@ -15,7 +15,8 @@ constexpr std::int64_t most_blocks = 16, least_rows = 8, least_items = 4;
 constexpr std::int64_t row_step = 4;
 /// Of an item, as if it were not computed by Winograd's method: about the least there, and the most. Images
 /// of few flops are halved all the same, if the halves are worth a second thread.
-constexpr double item_flops = 4e6, winograd_flops = 100e6, halved_flops = 24e6, most_flops = 500e6;
+constexpr double item_flops = 12e6, winograd_flops = 100e6, most_flops = 500e6;
+constexpr double halved_flops = 8e6, halved_winograd_flops = 24e6;
 /// More weights than this are shared out by filters: they do not fit the cache of one core.
 constexpr std::int64_t most_weights = 1 << 19;
 constexpr std::int64_t most_panels = 4;
@@ -119,10 +120,10 @@ namespace {
 std::int64_t parts_of_image(const ConvolutionSpec& spec, double flops) {
   const bool is_winograd = spec.method == ConvolutionMethod::winograd;
   if (is_winograd && spec.batch % 2 == 0 && flops < most_flops) return 1;  // images are shared out
-  if (is_winograd && flops >= halved_flops && flops < 2 * winograd_flops) return 2;
   const double wanted = flops / (is_winograd ? winograd_flops : item_flops);
   const auto parts = static_cast<std::int64_t>(std::min(wanted, static_cast<double>(most_blocks)));
-  return parts > 1 ? rounded_up(parts, 2) : 1;
+  if (parts > 1) return rounded_up(parts, 2);
+  return flops >= (is_winograd ? halved_winograd_flops : halved_flops) ? 2 : 1;
 }
 
 /// Filters of one item: all, unless their weights are many or there are too few rows to share out.

@@ -12,8 +12,8 @@ using namespace tessera::runtime::cpu;
 namespace {
 
 constexpr std::size_t line = 64 / sizeof(float);
-/// Multiplications of a product, about a millisecond of one thread.
-constexpr double most_own_work = 64e6;
+/// Multiplications of a product: about a millisecond of one thread, and what stays in its caches.
+constexpr double most_own_work = 64e6, little_work = 1e6;
 std::size_t rounded_up(std::size_t numbers) { return (numbers + line - 1) / line * line; }
 
 void add_form(Hasher& hasher, const MatrixForm& form) {
@@ -213,12 +213,13 @@ void Matmul::forget_onednn() {
 }
 
 /// oneDNN's general product generates code for all cases when the first one runs, which takes 30 ms. Where it
-/// has nothing better, our own is as fast as long as the operands are not much larger than the caches.
+/// has nothing better, our own is as fast as long as the operands are not much larger than the caches, but
+/// for a few rows by weights that are.
 bool Matmul::is_better_blocked() const {
-  return implementation_.starts_with("gemm") &&
-         static_cast<double>(spec_.batch) * static_cast<double>(spec_.rows) *
-                 static_cast<double>(spec_.columns) * static_cast<double>(spec_.depth) <=
-             most_own_work;
+  const double work = static_cast<double>(spec_.batch) * static_cast<double>(spec_.rows) *
+                      static_cast<double>(spec_.columns) * static_cast<double>(spec_.depth);
+  const bool waits_for_weights = spec_.rows > 2 && spec_.rows < 8 && work > little_work;
+  return implementation_.starts_with("gemm") && work <= most_own_work && !waits_for_weights;
 }
 
 /// One for each size that an item may have. All items of a panel must read the same packed weights.

@@ -11,6 +11,8 @@ using namespace tessera::runtime::cpu;
 namespace {
 
 constexpr std::int64_t column_step = 64, row_step = 16;
+/// Of products of few rows, which wait for their weights: long lines of these are read faster.
+constexpr std::int64_t wide_step = 256;
 constexpr std::int64_t most_panels = 8, most_items = 64;
 /// Of a block. Long ones run faster; they are shorter only where there would be few items.
 constexpr std::int64_t good_rows = 64, least_rows = 16, few_items = 4;
@@ -166,7 +168,8 @@ MatmulSplit tessera::runtime::cpu::split_for_own(const MatmulSpec& spec) {
   MatmulSplit out;
   const bool has_rows = spec.rows >= few_items * good_rows;
   const std::int64_t parts = has_rows ? 1 : evened(wanted);
-  out.columns = std::min(spec.columns, rounded_up(divided_up(spec.columns, parts), column_step));
+  const std::int64_t step = spec.rows < least_rows ? wide_step : column_step;
+  out.columns = std::min(spec.columns, rounded_up(divided_up(spec.columns, parts), step));
   out.panels = divided_up(spec.columns, out.columns);
   const std::int64_t blocks =
       std::max({std::min(divided_up(evened(wanted), out.panels), spec.rows / good_rows),

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <string_view>
@@ -15,23 +16,24 @@
 #include "tessera/runtime/cuda/library.h"
 #include "tessera/runtime/cuda/product_timer.h"
 
-#define TESSERA_BLAS_FUNCTIONS(X)     \
-  X(cublasLtCreate)                   \
-  X(cublasLtDestroy)                  \
-  X(cublasLtGetStatusName)            \
-  X(cublasLtGetStatusString)          \
-  X(cublasLtGetVersion)               \
-  X(cublasLtMatmul)                   \
-  X(cublasLtMatmulAlgoCheck)          \
-  X(cublasLtMatmulAlgoGetHeuristic)   \
-  X(cublasLtMatmulDescCreate)         \
-  X(cublasLtMatmulDescDestroy)        \
-  X(cublasLtMatmulDescSetAttribute)   \
-  X(cublasLtMatrixLayoutCreate)       \
-  X(cublasLtMatrixLayoutDestroy)      \
-  X(cublasLtMatrixLayoutSetAttribute) \
-  X(cublasLtMatmulPreferenceCreate)   \
-  X(cublasLtMatmulPreferenceDestroy)  \
+#define TESSERA_BLAS_FUNCTIONS(X)         \
+  X(cublasLtCreate)                       \
+  X(cublasLtDestroy)                      \
+  X(cublasLtGetStatusName)                \
+  X(cublasLtGetStatusString)              \
+  X(cublasLtGetVersion)                   \
+  X(cublasLtMatmul)                       \
+  X(cublasLtMatmulAlgoCheck)              \
+  X(cublasLtMatmulAlgoConfigSetAttribute) \
+  X(cublasLtMatmulAlgoGetHeuristic)       \
+  X(cublasLtMatmulDescCreate)             \
+  X(cublasLtMatmulDescDestroy)            \
+  X(cublasLtMatmulDescSetAttribute)       \
+  X(cublasLtMatrixLayoutCreate)           \
+  X(cublasLtMatrixLayoutDestroy)          \
+  X(cublasLtMatrixLayoutSetAttribute)     \
+  X(cublasLtMatmulPreferenceCreate)       \
+  X(cublasLtMatmulPreferenceDestroy)      \
   X(cublasLtMatmulPreferenceSetAttribute)
 
 using namespace tessera;
@@ -43,7 +45,13 @@ namespace {
 /// microseconds, and those of so many runs of the best.
 constexpr int most_algorithms = 32;
 constexpr std::size_t least_algorithms = 4;
-constexpr double least_time = 10'000, worthwhile_runs = 100;
+constexpr double least_time = 40'000, worthwhile_runs = 100;
+/// The best ones are measured again.
+constexpr std::size_t finalists = 4;
+constexpr int final_turns = 3;
+/// Of so many results and less, the depth of this many algorithms is cut.
+constexpr std::int64_t few_results = 1 << 19;
+constexpr std::size_t cut_algorithms = 6;
 /// Multiply-adds below which the first algorithm is taken as it is: the launch is what takes time.
 constexpr double least_measured = 1e6;
 struct Functions {
@@ -153,6 +161,7 @@ class LtProduct final : public BlasProduct {
     const Held<cublasLtMatmulPreference_t> preference(made, f_.cublasLtMatmulPreferenceDestroy);
     const std::size_t workspace = product_workspace;
     TESSERA_TRY(prefer(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace));
+    TESSERA_TRY(prefer(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, ways_to_add()));
     const auto align = [&](cublasLtMatmulPreferenceAttributes_t which, const Product::Operand& operand) {
       return prefer(made, which, static_cast<std::uint32_t>(operand.alignment));
     };
@@ -186,13 +195,27 @@ class LtProduct final : public BlasProduct {
     cublasLtMatmulAlgo_t kept = {};
     if (bytes.size() != sizeof kept) return false;
     std::memcpy(&kept, bytes.data(), sizeof kept);
-    cublasLtMatmulHeuristicResult_t found = {};
-    if (f_.cublasLtMatmulAlgoCheck(handle_, operation_.handle, b_.handle, a_.handle, c_.handle, c_.handle,
-                                   &kept, &found) != CUBLAS_STATUS_SUCCESS ||
-        found.workspaceSize > static_cast<std::size_t>(product_workspace))
-      return false;
+    if (!is_possible(kept)) return false;
     algorithm_ = kept;
     return true;
+  }
+
+  /// The same with the depth cut into parts that are computed side by side. Where there are few results, the
+  /// library proposes few of these.
+  [[nodiscard]] std::vector<cublasLtMatmulAlgo_t> with_cut_depth(
+      std::span<const cublasLtMatmulAlgo_t> whole) const {
+    std::vector<cublasLtMatmulAlgo_t> out;
+    for (const cublasLtMatmulAlgo_t& from : whole)
+      for (std::int32_t parts = 2; parts <= 16 && product_.depth / parts >= least_part; parts *= 2)
+        for (const std::uint32_t scheme :
+             {CUBLASLT_REDUCTION_SCHEME_INPLACE, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE}) {
+          if ((scheme & ways_to_add()) == 0) continue;
+          cublasLtMatmulAlgo_t cut = from;
+          if (configure(cut, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, parts) &&
+              configure(cut, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, scheme) && is_possible(cut))
+            out.push_back(cut);
+        }
+    return out;
   }
 
   Result<void> queue(const ProductMemory& memory, const Stream& stream) const override {
@@ -219,8 +242,27 @@ class LtProduct final : public BlasProduct {
  private:
   using Layout = Held<cublasLtMatrixLayout_t>;
   static constexpr CUdeviceptr aligned_address = 256;
+  static constexpr std::int64_t least_part = 32;
 
   static void* pointer(CUdeviceptr at) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)); }
+
+  /// How parts of the depth may be added up: those of 16-bit floats not as 16-bit floats.
+  [[nodiscard]] std::uint32_t ways_to_add() const {
+    const bool is_narrow = ir::size_of(product_.dtype) < 4;
+    return is_narrow ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_MASK;
+  }
+
+  [[nodiscard]] bool is_possible(const cublasLtMatmulAlgo_t& algorithm) const {
+    cublasLtMatmulHeuristicResult_t found = {};
+    return f_.cublasLtMatmulAlgoCheck(handle_, operation_.handle, b_.handle, a_.handle, c_.handle, c_.handle,
+                                      &algorithm, &found) == CUBLAS_STATUS_SUCCESS &&
+           found.workspaceSize <= static_cast<std::size_t>(product_workspace);
+  }
+
+  template <class T>
+  bool configure(cublasLtMatmulAlgo_t& to, cublasLtMatmulAlgoConfigAttributes_t which, const T& value) const {
+    return f_.cublasLtMatmulAlgoConfigSetAttribute(&to, which, &value, sizeof value) == CUBLAS_STATUS_SUCCESS;
+  }
 
   template <class T>
   Result<void> set(cublasLtMatmulDescAttributes_t which, const T& value) const {
@@ -305,6 +347,7 @@ class LtBlas final : public Blas {
 
  private:
   static constexpr std::size_t most_known = 4096;
+  using Timed = std::pair<double, std::size_t>;  ///< microseconds, which algorithm
 
   /// What was measured by an earlier process, or now; else what the library would choose.
   Result<void> choose_algorithm(const Product& product, LtProduct& made) {
@@ -316,9 +359,10 @@ class LtBlas final : public Blas {
             wants_tf32() ? ", tf32, " : ", ", to_text(product));
     if (is_measured && device_.store != nullptr)
       if (const auto kept = device_.store->load(key); kept && made.take_algorithm(*kept)) return {};
-    const auto algorithms = TESSERA_TRY(made.algorithms());
+    auto algorithms = TESSERA_TRY(made.algorithms());
     made.set_algorithm(algorithms[0]);
-    if (!is_measured || algorithms.size() < 2) return {};
+    if (!is_measured) return {};
+    if (product.rows * product.columns * product.batch <= few_results) add_cut(made, algorithms);
     // What cannot be measured now is no error: the library's own choice stands.
     const auto best = fastest(product, made, algorithms);
     made.set_algorithm(algorithms[best ? *best : 0]);
@@ -327,21 +371,38 @@ class LtBlas final : public Blas {
     return {};
   }
 
+  /// Behind the first ones: the last ones may not be measured.
+  static void add_cut(const LtProduct& made, std::vector<cublasLtMatmulAlgo_t>& to) {
+    const auto whole = std::span(to).first(std::min(to.size(), cut_algorithms));
+    const auto cut = made.with_cut_depth(whole);
+    to.insert(to.begin() + static_cast<std::ptrdiff_t>(whole.size()), cut.begin(), cut.end());
+  }
+
   Result<std::size_t> fastest(const Product& product, LtProduct& made,
                               const std::vector<cublasLtMatmulAlgo_t>& algorithms) {
     const ProductTimer timer = TESSERA_TRY(ProductTimer::create(device_, product));
     const auto begin = std::chrono::steady_clock::now();
-    std::optional<std::size_t> best;
-    double least = 0;
-    for (std::size_t i = 0; i < algorithms.size(); ++i) {
+    std::vector<Timed> times;
+    const auto measure = [&](std::size_t i) {
       made.set_algorithm(algorithms[i]);
-      const auto time = timer.microseconds(made);
-      if (time && (!best || *time < least)) best = i, least = *time;
+      return timer.microseconds(made);
+    };
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < algorithms.size(); ++i) {
+      if (const auto time = measure(i)) times.push_back({*time, i}), least = std::min(least, *time);
       const std::chrono::duration<double, std::micro> spent = std::chrono::steady_clock::now() - begin;
-      if (best && i + 1 >= least_algorithms && spent.count() > least_time + worthwhile_runs * least) break;
+      if (i + 1 >= least_algorithms && spent.count() > least_time + worthwhile_runs * least) break;
     }
-    if (!best) return Error(ErrorCode::device, "no algorithm could be measured");
-    return *best;
+    if (times.empty()) return Error(ErrorCode::device, "no algorithm could be measured");
+    std::sort(times.begin(), times.end());
+    times.resize(std::min(times.size(), finalists));
+    // In turns: clocks change while it is measured, and for all of them.
+    for (int turn = 0; turn < final_turns; ++turn)
+      for (auto& [time, i] : times) {
+        const auto again = measure(i);
+        time += again ? *again : time;
+      }
+    return std::min_element(times.begin(), times.end())->second;
   }
 
   const Functions& f_;

@@ -25,7 +25,8 @@ class SingleCall {
     for (const auto& [memory, bytes] : taken_) device_.memory().free(memory, bytes);
   }
 
-  Result<void> run(const StepProgram& program) {
+  Result<void> run(const ReadyProgram& ready) {
+    const StepProgram& program = ready.program;
     for (const std::int64_t bytes : program.scratch_bytes)
       scratch_.push_back(TESSERA_TRY(take(static_cast<std::size_t>(bytes))));
     std::vector<Status> found(program.checks.size());
@@ -34,7 +35,7 @@ class SingleCall {
       status_ = TESSERA_TRY(take(bytes.size()));
       TESSERA_TRY(device_.memory().clear(status_, bytes.size()));
     }
-    TESSERA_TRY(queue_all(program));
+    TESSERA_TRY(queue_all(ready));
     if (found.empty()) return {};
     TESSERA_TRY(device_.memory().copy_out(status_, bytes));
     for (std::size_t i = 0; i < found.size(); ++i)
@@ -63,19 +64,12 @@ class SingleCall {
     return device_address(status_ + memory.index * sizeof(Status) + memory.byte);
   }
 
-  Result<void> queue_all(const StepProgram& program) {
-    std::vector<SourceRef> sources;
-    for (const cuda::Launch& launch : program.launches)
-      if (launch.kind == cuda::Launch::Kind::kernel) sources.push_back(launch.source);
-    const auto functions = TESSERA_TRY(device_.modules().get(sources));
-    std::size_t kernels = 0;
-    for (const cuda::Launch& launch : program.launches) {
-      const bool is_kernel = launch.kind == cuda::Launch::Kind::kernel;
-      const FunctionRef function = is_kernel ? functions[kernels++] : nullptr;
+  Result<void> queue_all(const ReadyProgram& ready) {
+    for (std::size_t i = 0; i < ready.program.launches.size(); ++i) {
+      const cuda::Launch& launch = ready.program.launches[i];
       if (is_empty(launch)) continue;
-      BoundLaunch next = bound(launch, function);
-      if (next.kind == BoundLaunch::Kind::product)
-        next.product = TESSERA_TRY(device_.blas()->get(*launch.product));
+      BoundLaunch next = bound(launch, ready.functions[i]);
+      next.product = ready.products[i];
       TESSERA_TRY(queue(*device_.context(), next, device_.stream()));
     }
     return {};
@@ -135,12 +129,8 @@ Result<void> CudaDevice::run(const op::CallInfo& call, std::span<const op::Array
                              std::span<const op::Array> results) {
   const Current current = TESSERA_TRY(context_->enter());
   if (runs_on_host(call.card())) return run_on_host(call, inputs, results);
-  const bool has_library = may_be_product(call.card()) && blas() != nullptr;
-  const auto program = TESSERA_TRY(
-      op::device_call_of(call.card()) != nullptr
-          ? program_of_user(call, inputs, results)
-          : call_program(call, inputs, results, has_library ? Products::by_library : Products::by_kernels));
-  auto done = SingleCall(*this, inputs, results).run(program);
+  const ReadyProgramRef program = TESSERA_TRY(program_of(call, inputs, results));
+  auto done = SingleCall(*this, inputs, results).run(*program);
   if (done) return done;
   return std::move(done).error().note(cat("running '", call.card().name, "' on ", name_));
 }
@@ -196,10 +186,44 @@ Result<StepProgram> CudaDevice::program_of_user(const op::CallInfo& call, std::s
   return user_program(call, inputs, results, numbers, {});
 }
 
+Result<ReadyProgramRef> CudaDevice::program_of(const op::CallInfo& call, std::span<const op::Array> inputs,
+                                               std::span<const op::Array> results) {
+  // Code of the program, and the numbers it is given, may be others the next time.
+  if (op::device_call_of(call.card()) != nullptr)
+    return ready(TESSERA_TRY(program_of_user(call, inputs, results)));
+  auto key = call_key(call, inputs, results);
+  if (key)
+    if (ReadyProgramRef known = calls_.find(*key)) return known;
+  const bool has_library = may_be_product(call.card()) && blas() != nullptr;
+  StepProgram program = TESSERA_TRY(
+      call_program(call, inputs, results, has_library ? Products::by_library : Products::by_kernels));
+  ReadyProgramRef out = TESSERA_TRY(ready(std::move(program)));
+  if (key) calls_.keep(*std::move(key), out);
+  return out;
+}
+
+Result<ReadyProgramRef> CudaDevice::ready(StepProgram program) {
+  auto out = std::make_shared<ReadyProgram>();
+  std::vector<SourceRef> sources;
+  for (const cuda::Launch& launch : program.launches)
+    if (launch.kind == cuda::Launch::Kind::kernel) sources.push_back(launch.source);
+  auto functions = TESSERA_TRY(modules_.get(sources));
+  auto next = functions.begin();
+  for (const cuda::Launch& launch : program.launches) {
+    out->functions.push_back(launch.kind == cuda::Launch::Kind::kernel ? std::move(*next++) : nullptr);
+    out->products.emplace_back();
+    if (launch.kind == cuda::Launch::Kind::product)
+      out->products.back() = TESSERA_TRY(blas()->get(*launch.product));
+  }
+  out->program = std::move(program);
+  return ReadyProgramRef(std::move(out));
+}
+
 Result<void> CudaDevice::run_program(const StepProgram& program, std::span<const op::Array> inputs,
                                      std::span<const op::Array> results) {
   const Current current = TESSERA_TRY(context_->enter());
-  return SingleCall(*this, inputs, results).run(program);
+  const ReadyProgramRef made = TESSERA_TRY(ready(program));
+  return SingleCall(*this, inputs, results).run(*made);
 }
 
 Result<void> CudaDevice::synchronize() {

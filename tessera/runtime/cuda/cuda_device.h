@@ -8,6 +8,7 @@
 
 #include "tessera/runtime/cuda/blas.h"
 #include "tessera/runtime/cuda/bound_launch.h"
+#include "tessera/runtime/cuda/call_cache.h"
 #include "tessera/runtime/cuda/cuda_devices.h"
 #include "tessera/runtime/cuda/device_memory.h"
 #include "tessera/runtime/cuda/module_cache.h"
@@ -42,6 +43,7 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   [[nodiscard]] const Stream& stream() const { return *stream_; }
   [[nodiscard]] DeviceMemory& memory() { return *memory_; }
   [[nodiscard]] ModuleCache& modules() { return modules_; }
+  [[nodiscard]] const CallCache& calls() const { return calls_; }
   /// What computes matrix products; null if there is no library for it. Opened when it is first asked for,
   /// which takes a while.
   [[nodiscard]] Blas* blas();
@@ -53,6 +55,10 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   [[nodiscard]] Result<StepProgram> program_of_user(const op::CallInfo& call,
                                                     std::span<const op::Array> inputs,
                                                     std::span<const op::Array> results);
+  [[nodiscard]] Result<ReadyProgramRef> program_of(const op::CallInfo& call,
+                                                   std::span<const op::Array> inputs,
+                                                   std::span<const op::Array> results);
+  [[nodiscard]] Result<ReadyProgramRef> ready(StepProgram program);
   CudaDevice(ContextRef context, std::shared_ptr<const Stream> stream, int number,
              std::shared_ptr<const SourceCompiler> compiler, CudaOptions options, OpenBlas open_blas);
 
@@ -67,6 +73,7 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   CodeStore own_store_;
   const CodeStore* store_;
   ModuleCache modules_;
+  CallCache calls_;
 };
 
 }  // namespace tessera::runtime::cuda

@@ -70,6 +70,75 @@ TEST(CudaMemoryClass, WastesAnEighthAtMost) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, CudaMemory, all_test_devices(), test_device_name);
 
+// ---- calls
+
+namespace {
+
+class CudaCalls : public OnTestDevice {
+ protected:
+  /// An array of 12 floats on the device, `skipped` elements behind the beginning of its memory.
+  op::Array array(float first, std::int64_t skipped = 0) {
+    buffers_.push_back(value_or_throw(pool()->allocate(static_cast<std::size_t>(12 + skipped) * 4)));
+    std::vector<float> values;
+    for (int i = 0; i < 12; ++i) values.push_back(first + static_cast<float>(i));
+    std::byte* at = buffers_.back()->data() + skipped * 4;
+    value_or_throw(device_->memory().copy_in(at, std::as_bytes(std::span(values))));
+    return {op::Dtype::f32, op::contiguous({12}), at};
+  }
+  std::vector<float> run(std::string_view name, const std::vector<op::Array>& inputs,
+                         const op::Attributes& given = {}) {
+    const op::Card& card = *op::find_card(name);
+    op::ValueTypes types;
+    for (const op::Array& input : inputs)
+      types.push_back({input.dtype, ir::shape_of(std::span<const std::int64_t>(input.shape()))});
+    const auto attributes = value_or_throw(op::complete_attributes(card, given));
+    const op::Array y = array(0);
+    value_or_throw(device_->run(op::CallInfo(card, types, attributes), inputs, {&y, 1}));
+    std::vector<float> out(12);
+    value_or_throw(device_->memory().copy_out(y.data, std::as_writable_bytes(std::span(out))));
+    return out;
+  }
+
+ private:
+  const std::shared_ptr<MemoryPool>& pool() {
+    if (pool_ == nullptr) pool_ = MemoryPool::create({}, device_->memory_space());
+    return pool_;
+  }
+
+  std::shared_ptr<MemoryPool> pool_;
+  std::vector<Ref<Buffer>> buffers_;
+};
+
+}  // namespace
+
+TEST_P(CudaCalls, AreMadeOncePerForm) {
+  const op::Array a = array(1), b = array(10), c = array(3, 1);
+  EXPECT_EQ(run("add", {a, b})[2], 15);
+  EXPECT_EQ(run("add", {b, a})[3], 17) << "other addresses, the same form";
+  EXPECT_EQ(device_->calls().size(), 1u);
+  EXPECT_EQ(run("add", {a, a})[4], 10) << "one array twice";
+  EXPECT_EQ(run("add", {a, c})[5], 14) << "one that is not aligned";
+  EXPECT_EQ(run("sub", {b, a})[6], 9);
+  EXPECT_EQ(device_->calls().size(), 4u);
+  op::Array turned = a;
+  turned.layout = {{12}, {-1}, 11};
+  EXPECT_EQ(run("add", {turned, b})[0], 22) << "one that is read from its end";
+  EXPECT_EQ(device_->calls().size(), 5u);
+}
+
+TEST_P(CudaCalls, DifferByTheirAttributes) {
+  const op::Array a = array(1);
+  const auto axis = [](bool reverse) {
+    return op::Attributes{{"axis", std::int64_t{0}}, {"reverse", reverse}};
+  };
+  EXPECT_EQ(run("cumsum", {a}, axis(false))[1], 3);
+  EXPECT_EQ(run("cumsum", {a}, axis(true))[11], 12);
+  EXPECT_EQ(run("cumsum", {a}, axis(false))[11], 78);
+  EXPECT_EQ(device_->calls().size(), 2u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, CudaCalls, all_test_devices(), test_device_name);
+
 // ---- code
 
 namespace {

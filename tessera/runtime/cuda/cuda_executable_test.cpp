@@ -404,6 +404,31 @@ TEST_P(CudaPlans, Trap_G7_G14_CaptureProductsAgainForOtherSizesAndBuffers) {
   }
 }
 
+/// Numbers, buffers and so the captured product change with every launch, and nobody waits between them.
+TEST_P(CudaPlans, Trap_G6_G16_AreChangedWhileTheyAreUnderWay) {
+  constexpr std::size_t launches = 12;
+  PlanMaker make;
+  const ValueId x = make.input({make.n(), 3}), w = make.input({3, 5}), r = make.input({make.n(), 5});
+  static_cast<void>(make.parameter());
+  PlanOnDevice plan(*device_, make.finish({make.scaled_sum(make.call("matmul", {x, w}), r, 0)}));
+  const auto a = numbers({4, 3}, 1.0f, 1.0f), b = numbers({3, 5}, -6.0f, 1.0f),
+             c = numbers({4, 5}, 2.0f, 1.0f);
+  for (std::size_t i = 0; i < launches; ++i) {
+    value_or_throw(plan.try_run(4, {a, b, c}, {bits(static_cast<double>(i))}));
+    plan.change_buffers(launches);
+  }
+  for (std::size_t i = 0; i < launches; ++i) {
+    const auto y = plan.output(0);
+    for (std::size_t at = 0; at < y.size(); ++at) {
+      float product = 0;
+      for (std::size_t k = 0; k < 3; ++k)
+        product += a.values<float>()[at / 5 * 3 + k] * b.values<float>()[k * 5 + at % 5];
+      EXPECT_EQ(y[at], product * static_cast<float>(i) + c.values<float>()[at]) << i << ", " << at;
+    }
+    plan.change_buffers(launches);
+  }
+}
+
 TEST_P(CudaPlans, KeepWhatIsNoNumberThroughAnActivation) {
   PlanOnDevice plan(*device_, product_plan());
   auto inputs = product_inputs(4, 1.0f);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/op/wide.h"
 #include "tessera/runtime/cuda/gate.h"
 
 using namespace tessera;
@@ -10,6 +11,7 @@ using namespace tessera::runtime::cuda;
 namespace {
 
 constexpr int runs_on_stream = 3, runs_in_graph = 16;
+constexpr std::size_t most_numbers = std::size_t{1} << 20;  ///< bytes of them; then they come again
 /// From here on what the host does for a call does not count.
 constexpr double long_microseconds = 60;
 /// The part of the device's memory that measuring may use.
@@ -49,12 +51,29 @@ ProductTimer::~ProductTimer() {
   for (const auto& [at, bytes] : taken_) device_.memory->free(at, bytes);
 }
 
-/// Zeros: numbers that are no numbers may take another time.
 Result<CUdeviceptr> ProductTimer::take(std::size_t bytes) {
   std::byte* at = TESSERA_TRY(device_.memory->allocate(bytes));
   taken_.emplace_back(at, bytes);
   TESSERA_TRY(device_.memory->clear(at, bytes));
   return device_address(at);
+}
+
+/// Numbers as they come: how much power zeros take, and so how fast the clock is, says nothing.
+Result<CUdeviceptr> ProductTimer::take_numbers(std::size_t bytes, ir::Dtype dtype) {
+  const CUdeviceptr at = TESSERA_TRY(take(bytes));
+  const std::size_t width = ir::size_of(dtype);
+  std::vector<std::byte> numbers(std::min(bytes / width * width, most_numbers));
+  std::uint32_t state = 1;
+  for (std::size_t i = 0; i < numbers.size() / width; ++i) {
+    state = state * 1664525u + 1013904223u;
+    const double value = static_cast<double>(state) * 0x1p-31 - 1;
+    op::storer<double>(dtype)(numbers.data(), static_cast<std::int64_t>(i), 1, 1, &value);
+  }
+  TESSERA_TRY(device_.memory->copy_in(taken_.back().first, numbers));
+  for (std::size_t done = numbers.size(); done > 0 && done < bytes; done *= 2)
+    TESSERA_CUDA(device_.context->driver(), cuMemcpyDtoDAsync, at + done, at, std::min(done, bytes - done),
+                 device_.stream->handle());
+  return at;
 }
 
 Result<ProductTimer> ProductTimer::create(const BlasDevice& device, const Product& product) {
@@ -65,8 +84,8 @@ Result<ProductTimer> ProductTimer::create(const BlasDevice& device, const Produc
     return Error(ErrorCode::memory, "the product is too large to be measured");
   ProductTimer out(device);
   out.capturing_ = TESSERA_TRY(Stream::create(device.context));
-  out.memory_.a = TESSERA_TRY(out.take(a));
-  out.memory_.b = TESSERA_TRY(out.take(b));
+  out.memory_.a = TESSERA_TRY(out.take_numbers(a, product.dtype));
+  out.memory_.b = TESSERA_TRY(out.take_numbers(b, product.dtype));
   out.memory_.c = TESSERA_TRY(out.take(c));
   out.memory_.workspace = TESSERA_TRY(out.take(static_cast<std::size_t>(product_workspace)));
   const auto columns = static_cast<std::size_t>(product.columns);

@@ -24,6 +24,7 @@ class ProductTimer {
  private:
   explicit ProductTimer(BlasDevice device) : device_(std::move(device)) {}
   [[nodiscard]] Result<CUdeviceptr> take(std::size_t bytes);
+  [[nodiscard]] Result<CUdeviceptr> take_numbers(std::size_t bytes, ir::Dtype dtype);
   [[nodiscard]] Result<double> on_stream(const BlasProduct& product) const;
   [[nodiscard]] Result<double> in_graph(const BlasProduct& product) const;
 
