@@ -8,7 +8,9 @@
 #include <optional>
 
 #include "tessera/base/text.h"
+#include "tessera/compile/plan_function.h"
 #include "tessera/compile/tiling.h"
+#include "tessera/compile/whole_calls.h"
 #include "tessera/runtime/cpu/cpu_device.h"
 #include "tessera/runtime/cuda/cuda_devices.h"
 #include "tessera/runtime/reference/reference_device.h"
@@ -45,6 +47,7 @@ std::shared_ptr<runtime::Device> make_cpu() {
   else if (*costs)
     options.costs = **costs;
   options.target.sources = {compiler::fused_regions(options.costs.steps())};
+  options.plan_body = &plan_body;
   return std::make_shared<runtime::cpu::CpuDevice>(std::move(options));
 }
 
@@ -76,6 +79,12 @@ Result<std::shared_ptr<runtime::Device>> find_gpu(int number) {
 }
 
 }  // namespace
+
+Result<plan::PlanRef> tessera::engine::plan_body(const ir::FunctionRef& body, const pattern::Target& target) {
+  const compiler::PlanOptions exact{.pipeline = {.passes = {.floats = compiler::FloatRules::exact,
+                                                            .takes = compiler::stays_whole_unless_costly}}};
+  return TESSERA_TRY(compiler::plan_function(body, target, exact)).plan;
+}
 
 std::vector<std::string> tessera::engine::device_names() {
   std::vector<std::string> out{"reference", "cpu"};

@@ -23,4 +23,7 @@ namespace tessera::engine {
 /// What an engine uses that was not told: TESSERA_DEVICE, else the reference.
 [[nodiscard]] std::shared_ptr<runtime::Device> default_device();
 
+/// The plan of what is inside of a region, for devices that run regions body by body.
+[[nodiscard]] Result<plan::PlanRef> plan_body(const ir::FunctionRef& body, const pattern::Target& target);
+
 }  // namespace tessera::engine

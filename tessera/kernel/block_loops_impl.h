@@ -221,6 +221,7 @@ TESSERA_MATH(Log2, log2)
 TESSERA_MATH(Log1p, log1p)
 TESSERA_MATH(Tanh, tanh)
 TESSERA_MATH(Erf, erf)
+TESSERA_MATH(Erfc, erfc)
 #undef TESSERA_MATH
 
 // ---- loops
@@ -636,6 +637,7 @@ struct Filler {
     f32_one<Log1p>(log1p);
     f32_one<Tanh>(tanh);
     f32_one<Erf>(erf);
+    f32_one<Erfc>(erfc);
     row(sin, f32)[0] = &sine<0>;
     row(cos, f32)[0] = &sine<1>;
   }

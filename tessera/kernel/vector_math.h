@@ -177,6 +177,16 @@ F erf(const F& given) {
   return x * p / q;
 }
 
+/// The part of the normal distribution beyond u, from 0 to 14.5, divided by exp(-u^2 / 2).
+template <class M, class F>
+F tail_ratio(const F& u) {
+  const F p =
+      polynomial<M>(u, 0.500000002951, 0.438292599431, 0.183233230596, 0.04063253518, 0.00411619185933);
+  const F q =
+      polynomial<M>(u, 1.0, 1.67447017941, 1.20249557981, 0.469465550927, 0.101857108779, 0.0103176431528);
+  return p / q;
+}
+
 /// The part of the normal distribution beyond u >= 0, as two factors: each is right to its last places also
 /// where the product is too small to be.
 template <class F>
@@ -184,17 +194,27 @@ struct Tail {
   F power, ratio;
 };
 template <class M, class F>
-Tail<F> normal_tail(const F& given) {
-  const F u = M::select(given > M::number(14.5), M::number(14.5), given);
+Tail<F> normal_tail(const F& given, double limit = 14.5) {
+  const F u = M::select(given > M::number(limit), M::number(limit), given);
   // exp(-u^2 / 2) with what the square loses, then what is left of the tail, which is smooth.
   const F square = u * u, lost = M::mul_add(u, u, -square);
   const Halved<F> h = by_ln2<M>(square * M::number(-0.5));
   const F power = M::scaled(small_expm1<M>(M::mul_add(lost, M::number(-0.5), h.rest)), h.n);
-  const F p =
-      polynomial<M>(u, 0.500000002951, 0.438292599431, 0.183233230596, 0.04063253518, 0.00411619185933);
-  const F q =
-      polynomial<M>(u, 1.0, 1.67447017941, 1.20249557981, 0.469465550927, 0.101857108779, 0.0103176431528);
-  return {power, p / q};
+  return {power, tail_ratio<M>(u)};
+}
+
+template <class M, class F>
+F erfc(const F& x) {
+  const F size = limited<M>(M::abs(x), 0.0, 10.25);
+  // exp(-size^2) in two factors: the square of what has 12 binary digits is exact, the rest is small.
+  const F high = M::round(size * M::number(256.0)) * M::number(0.00390625);
+  const F rest = (size - high) * (size + high);
+  const Halved<F> h = by_ln2<M>(-(high * high));
+  const F main = M::scaled(small_expm1<M>(h.rest), h.n);
+  const F power = M::mul_add(main, small_expm1<M>(-rest), main);
+  const F ratio = tail_ratio<M>(size * M::number(1.41421356237309505));
+  const F beyond = power * (ratio + ratio);
+  return M::select(x < M::number(0.0), M::number(2.0) - beyond, beyond);
 }
 
 /// x times the normal distribution function of x: at most 5.2 units of the last place off, also where it is
@@ -219,12 +239,14 @@ F gelu(const F& x) {
   return M::select(x > M::number(0.0), x - tail, M::mul_add(x, M::number(0.0), -tail));
 }
 
-/// The same, at most 4 units off.
+/// The same, within a unit of f32 if M computes in f64, whose range it needs.
 template <class M, class F>
 F precise_gelu(const F& x) {
-  const Tail<F> tail = normal_tail<M>(M::abs(x));
-  const F above = x * (M::number(1.0) - tail.power * tail.ratio), below = x * tail.power * tail.ratio;
-  return M::select(x > M::number(0.0), above, below);
+  const Tail<F> tail = normal_tail<M>(M::abs(x), 37.0);
+  const F part = tail.power * tail.ratio;
+  // Of minus infinity nothing is left that is a number.
+  const F below = M::mul_add(x, M::number(0.0), x * part);
+  return M::select(x > M::number(0.0), x * (M::number(1.0) - part), below);
 }
 
 template <class M, class F>

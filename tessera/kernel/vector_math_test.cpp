@@ -31,6 +31,7 @@ const Function functions[] = {
     {ScalarOpcode::cos, [](double x) { return std::cos(x); }, 2},
     {ScalarOpcode::tanh, [](double x) { return std::tanh(x); }, 6},
     {ScalarOpcode::erf, [](double x) { return std::erf(x); }, 6},
+    {ScalarOpcode::erfc, [](double x) { return std::erfc(x); }, 6},
 };
 
 /// |got - exact| in units of the last place of exact; those of the smallest normal number below it.

@@ -295,7 +295,14 @@ class Run {
 
   Result<Tensors> enter(const ir::FunctionRef& body, std::span<const ir::ExprRef> dims, Tensors inputs) {
     const auto sizes = TESSERA_TRY(sizes_of(dims));
-    return Run(*body, LastReads(*body), options_, depth_ + 1)(std::move(inputs), sizes);
+    return run_body(body, LastReads(*body), std::move(inputs), sizes);
+  }
+
+  Result<Tensors> run_body(const ir::FunctionRef& body, const LastReads& reads, Tensors inputs,
+                           std::span<const std::int64_t> sizes) {
+    if (options_.run_body)
+      if (auto done = TESSERA_TRY(options_.run_body(body, inputs, sizes))) return *std::move(done);
+    return Run(*body, reads, options_, depth_ + 1)(std::move(inputs), sizes);
   }
 
   Result<std::int64_t> integer(const ir::Expr& expr) { return scalar_of(TESSERA_TRY(operand(expr))).integer; }
@@ -321,13 +328,12 @@ class Run {
     for (std::int64_t iteration = 0;; ++iteration) {
       Tensors arguments = state;
       arguments.insert(arguments.end(), captures.begin(), captures.end());
-      const Tensors more =
-          TESSERA_TRY(Run(*region.condition, in_condition, options_, depth_ + 1)(arguments, sizes));
+      const Tensors more = TESSERA_TRY(run_body(region.condition, in_condition, arguments, sizes));
       if (scalar_of(more.at(0)).integer == 0) return state;
       if (iteration == limit)
         return Error(ErrorCode::limit, cat("while: still true after its limit of ", limit, " iterations"));
       state.clear();  // so that the body may write where it was
-      state = TESSERA_TRY(Run(*region.body, in_body, options_, depth_ + 1)(std::move(arguments), sizes));
+      state = TESSERA_TRY(run_body(region.body, in_body, std::move(arguments), sizes));
     }
   }
 
@@ -341,7 +347,7 @@ class Run {
       Tensors arguments{rank0({Dtype::i64, 0, i})};
       std::move(state.begin(), state.end(), std::back_inserter(arguments));
       arguments.insert(arguments.end(), captures.begin(), captures.end());
-      state = TESSERA_TRY(Run(*region.body, in_body, options_, depth_ + 1)(std::move(arguments), sizes));
+      state = TESSERA_TRY(run_body(region.body, in_body, std::move(arguments), sizes));
     }
     return state;
   }

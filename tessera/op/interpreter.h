@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,11 @@ struct InterpreterOptions {
   /// How a call is run; empty: by its reference kernel.
   std::function<Result<std::vector<HostTensor>>(const Card&, std::span<const Array>, const Attributes&)>
       run_call = {};
+  /// How the body of a region is run; empty, or returning nothing: statement by statement. What nobody else
+  /// holds of its inputs may be overwritten.
+  std::function<Result<std::optional<std::vector<HostTensor>>>(
+      const ir::FunctionRef& body, std::vector<HostTensor>& inputs, std::span<const std::int64_t> sizes)>
+      run_body = {};
 };
 
 /// The results of `function` on `inputs`. Sizes are taken from the inputs, or from `sizes` (one per size

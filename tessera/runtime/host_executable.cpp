@@ -144,14 +144,14 @@ Result<void> HostExecutable::finished(const HostWork& work, Result<void> done) c
   return done ? std::move(done) : std::move(done).error().at(step_of(work).span.resolve());
 }
 
-Result<void> HostExecutable::run_by_ops(const HostWork& work) const {
+Result<void> HostExecutable::run_by_ops(const HostWork& work, RunBody run_body) const {
   std::vector<op::HostTensor> inputs;
   for (const op::Array& from : work.inputs) {
     inputs.push_back(TESSERA_TRY(op::HostTensor::allocate(from.dtype, from.shape())));
     op::copy_elements(from, inputs.back().array());
   }
-  const auto values =
-      TESSERA_TRY(op::interpret(*step_of(work).function, inputs, {.parameters = numbers_}, binding_.sizes));
+  const op::InterpreterOptions options{.parameters = numbers_, .run_body = std::move(run_body)};
+  const auto values = TESSERA_TRY(op::interpret(*step_of(work).function, inputs, options, binding_.sizes));
   for (std::size_t i = 0; i < work.results.size(); ++i) {
     if (values[i].shape() != work.results[i].shape())
       return Error(ErrorCode::shape, cat("result ", i, " of '", step_of(work).name(), "' has shape [",

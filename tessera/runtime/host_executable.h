@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "tessera/op/interpreter.h"
 #include "tessera/runtime/executable.h"
 #include "tessera/runtime/memory_pool.h"
 
@@ -63,8 +64,11 @@ class HostExecutable : public Executable {
   /// Copies the input of a copy, on all threads if a device has some.
   virtual void copy(const HostWork& work) { op::copy_elements(work.inputs[0], work.results[0]); }
 
-  /// Runs the ops that a function or a kernel stands for by the reference.
-  [[nodiscard]] Result<void> run_by_ops(const HostWork& work) const;
+  /// How the body of a region is run (op/interpreter.h).
+  using RunBody = decltype(op::InterpreterOptions::run_body);
+  /// Runs the ops that a function or a kernel stands for by the reference, its bodies by `run_body` if there
+  /// is one.
+  [[nodiscard]] Result<void> run_by_ops(const HostWork& work, RunBody run_body = {}) const;
 
   [[nodiscard]] const plan::Plan& plan() const { return *plan_; }
   [[nodiscard]] const plan::Step& step_of(const HostWork& work) const { return plan_->steps[work.step]; }

@@ -4,6 +4,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/compile/pipeline.h"
+#include "tessera/engine/devices.h"
 #include "tessera/ir/structural_equal.h"
 #include "tessera/op/validate.h"
 #include "tessera/runtime/cpu/cpu_device.h"
@@ -48,6 +49,7 @@ const Target& cpu_target(std::uint64_t seed) {
     return make_target(std::make_shared<runtime::cpu::CpuDevice>(
         runtime::cpu::CpuOptions{.threads = 2,
                                  .kernels = kernels,
+                                 .plan_body = &engine::plan_body,
                                  .target = {.name = "cpu", .sources = {compiler::fused_regions()}}}));
   };
   static const auto* targets = new std::vector<Target>{make({}), make({.compiles = false}),

@@ -299,12 +299,17 @@ Result<Items> map_gru(NodeCall& node) {
   const Step step = [&](const Weights& w, std::span<const Activation> by, Value x,
                         const State& s) -> Result<State> {
     const Value h = s[0];
-    const auto from_state = [&](Value v, std::int64_t k) {
-      return plus(times(v, w.r.columns(k * w.hidden, (k + 1) * w.hidden)), w.gate(w.recurrent_bias, k));
+    const auto from_state = [&](Value v, std::int64_t begin, std::int64_t end) {
+      const Value bias = w.recurrent_bias ? slice(w.recurrent_bias, -1, begin, end) : Value();
+      return plus(times(v, w.r.columns(begin, end)), bias);
     };
-    const Value z = TESSERA_TRY(activate(node, by[0], clipped(node, w.gate(x, 0) + from_state(h, 0))));
-    const Value r = TESSERA_TRY(activate(node, by[0], clipped(node, w.gate(x, 1) + from_state(h, 1))));
-    const Value memory = is_linear_first ? r * from_state(h, 2) : from_state(r * h, 2);
+    // Gates that see the same state are one product.
+    const std::int64_t together = is_linear_first ? 3 : 2;
+    const Value sums = from_state(h, 0, together * w.hidden);
+    const Value z = TESSERA_TRY(activate(node, by[0], clipped(node, w.gate(x, 0) + w.gate(sums, 0))));
+    const Value r = TESSERA_TRY(activate(node, by[0], clipped(node, w.gate(x, 1) + w.gate(sums, 1))));
+    const Value memory =
+        is_linear_first ? r * w.gate(sums, 2) : from_state(r * h, 2 * w.hidden, 3 * w.hidden);
     const Value fresh = TESSERA_TRY(activate(node, by[1], clipped(node, w.gate(x, 2) + memory)));
     return State{(1.0 - z) * fresh + z * h};
   };

@@ -149,7 +149,8 @@ void tessera::runtime::cpu::multiply_blocked(const GemmBlock& block, GemmResult 
   if (block.depth == 0)
     for (std::int64_t i = 0; i < block.rows; ++i) std::fill_n(out.data + i * out.stride, block.columns, 0.0f);
   BlockedProduct product(block, out, workspace);
-  const bool is_along_rows = block.rows <= few_rows && block.panels == nullptr && block.b.column_stride == 1;
+  const bool is_along_rows = block.columns >= long_row && block.rows <= few_rows && block.panels == nullptr &&
+                             block.b.column_stride == 1;
   const std::int64_t step = is_along_rows ? rows_at_once : depth_block;
   for (std::int64_t k = 0; k < block.depth; k += step) product.add(k, std::min(step, block.depth - k));
 }

@@ -188,7 +188,8 @@ void take_largest(const GemmKernel::Image& image, const float* in, float* out) {
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
       const Vector value = spread<step>(in + image.offsets[t] + r * image.row_step, image.column_step);
-      best[r] = (best[r] >= value) | (best[r] != best[r]) ? best[r] : value;
+      const auto stays = (best[r] >= value) | (best[r] != best[r]);
+      best[r] = stays ? best[r] : value;
     }
 #pragma GCC unroll 16
   for (int r = 0; r < rows; ++r) store(best[r], out + r * image.out_stride);

@@ -1,8 +1,8 @@
 #include "tessera/runtime/cpu/byte_matmul.h"
 
 #include <algorithm>
-#include <limits>
-#include <optional>
+
+#include "tessera/runtime/cpu/integer_bytes.h"
 
 using namespace tessera;
 using namespace tessera::runtime::cpu;
@@ -12,25 +12,6 @@ namespace {
 constexpr std::int64_t block_rows = 128;
 /// Every product of a panel packs the left operand anew: narrower ones do not pay.
 constexpr std::int64_t least_panel = 128, most_panels = 16, panel_step = 16;
-
-/// Copies integers as bytes, moved by a number that is a byte itself; nothing if there is no such number.
-template <class Byte>
-std::optional<Byte> to_bytes(std::span<const std::int32_t> from, std::vector<Byte>& to) {
-  using Limits = std::numeric_limits<Byte>;
-  std::int32_t least = 0, most = 0;
-  for (const std::int32_t value : from) {
-    least = std::min(least, value);
-    most = std::max(most, value);
-  }
-  const std::int64_t lowest = std::int64_t{Limits::min()} - least,
-                     highest = std::int64_t{Limits::max()} - most;
-  const std::int64_t zero = std::clamp<std::int64_t>(0, std::min(lowest, highest), highest);
-  if (lowest > highest || zero < Limits::min() || zero > Limits::max()) return std::nullopt;
-  to.resize(from.size());
-  for (std::size_t i = 0; i < from.size(); ++i)
-    to[i] = static_cast<Byte>(from[i] + static_cast<std::int32_t>(zero));
-  return static_cast<Byte>(zero);
-}
 
 }  // namespace
 

@@ -197,6 +197,27 @@ TEST_F(CodeStoreTest, AKernelRunsFromStoredCodeAndSurvivesABrokenOne) {
   EXPECT_GT(std::filesystem::file_size(file), 500U) << "it was not made again";
 }
 
+TEST_F(CodeStoreTest, KeepsTheBetterCode) {
+  if (const auto llvm = Llvm::open(); !llvm) GTEST_SKIP() << llvm.error().to_text();
+  const CodeStore store(folder());
+  const auto array = value_or_throw(op::HostTensor::allocate(Dtype::f32, {100}));
+  const auto prepared = [&](CodeQuality quality) {
+    auto kernel =
+        std::make_unique<CompiledKernel>(built("func f(x: f32[100]) { y: f32[100] = exp(x) return y }"),
+                                         KernelOptions{.quality = quality, .store = &store});
+    CompiledJob job;
+    EXPECT_TRUE(kernel->prepare(arrays_of({array}), arrays_of({array}), job));
+    EXPECT_NE(job.code, nullptr);
+    return kernel;
+  };
+  EXPECT_TRUE(prepared(CodeQuality::fast)->improve()) << "nothing was stored";
+  EXPECT_FALSE(prepared(CodeQuality::fast)->improve()) << "the better was not stored";
+  std::filesystem::remove_all(folder());
+  (void)prepared(CodeQuality::fast);
+  (void)prepared(CodeQuality::good);
+  EXPECT_FALSE(prepared(CodeQuality::fast)->improve()) << "what was made fast was kept";
+}
+
 TEST(KernelCache, EqualKernelsAreOneAlsoWhenAllHashesAreEqual) {
   KernelCache cache({.compiles = false}, 4, [](const Kernel&) { return Hash128{1, 2}; });
   const auto text = [](const char* op) {

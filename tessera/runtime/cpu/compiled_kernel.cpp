@@ -32,7 +32,7 @@ unsigned vector_width() {
 }
 
 /// Changes with how code is compiled and called: what older versions stored is not used.
-constexpr int code_version = 1;
+constexpr int code_version = 2;
 
 /// The processor as it describes itself: code made for one is used on its like alone.
 std::string processor_name() {
@@ -46,6 +46,15 @@ std::string processor_name() {
   }
 #endif
   return out;
+}
+
+/// The text that is compiled says all about kernel and shape, and changes with the generator.
+std::string store_key(const std::string& text) {
+  return cat("code ", code_version, " for ", processor_name(), "\n", text);
+}
+
+RowFunction function_of(const ObjectCode& code) {
+  return reinterpret_cast<RowFunction>(reinterpret_cast<std::uintptr_t>(code.entry()));
 }
 
 /// Whether generated code has the loops of a run: along the lanes, and over the rows of columns.
@@ -258,35 +267,70 @@ RowFunction CompiledKernel::code_for(const Job& job, bool can_repeat) {
   auto at =
       std::find_if(variants_.begin(), variants_.end(), [&](const Variant& v) { return v.shape == shape; });
   if (at == variants_.end()) {
-    auto code = compile(shape);
-    if (!code) why_interpreted_ = code.error().to_text();
-    variants_.push_back({shape, code ? *std::move(code) : nullptr});
+    auto made = compile(shape, options_.quality);
+    if (!made) why_interpreted_ = made.error().to_text();
+    if (made && !made->why_not_stored.empty()) why_not_stored_ = made->why_not_stored;
+    const bool can_improve = made && made->quality != CodeQuality::good;
+    variants_.push_back({shape, made ? std::move(made->code) : nullptr, nullptr, can_improve});
     at = variants_.end() - 1;
   }
-  if (at->code == nullptr) return nullptr;
-  return reinterpret_cast<RowFunction>(reinterpret_cast<std::uintptr_t>(at->code->entry()));
+  return at->code == nullptr ? nullptr : at->entry();
 }
 
-Result<std::unique_ptr<ObjectCode>> CompiledKernel::compile(const CodeShape& shape) {
-  const std::string text = TESSERA_TRY(generate(kernel(), interpreter_.passes(), shape));
-  const std::string key = options_.store != nullptr ? store_key(text) : std::string();
-  if (options_.store != nullptr)
-    if (const auto stored = options_.store->load(key))
-      if (auto code = ObjectCode::load(*stored, row_function_name))
-        return std::make_unique<ObjectCode>(*std::move(code));
-  const Llvm* llvm = TESSERA_TRY(Llvm::open());
-  const auto object = TESSERA_TRY(llvm->compile(text, options_.quality));
-  auto code = std::make_unique<ObjectCode>(TESSERA_TRY(ObjectCode::load(object, row_function_name)));
-  if (options_.store != nullptr)
-    if (const auto saved = options_.store->save(key, object); !saved)
-      why_not_stored_ = saved.error().to_text();
+RowFunction CompiledKernel::Variant::entry() const {
+  return function_of(better != nullptr ? *better : *code);
+}
+
+bool CompiledKernel::improve() {
+  bool is_better = false;
+  std::unique_lock lock(mutex_);
+  for (std::size_t i = 0; i < variants_.size(); ++i) {
+    if (!std::exchange(variants_[i].can_improve, false)) continue;
+    const CodeShape shape = variants_[i].shape;
+    lock.unlock();
+    auto made = compile(shape, CodeQuality::good);
+    lock.lock();
+    if (!made) continue;  // what there is serves
+    variants_[i].better = std::move(made->code);
+    if (!made->why_not_stored.empty()) why_not_stored_ = made->why_not_stored;
+    is_better = true;
+  }
+  return is_better;
+}
+
+RowFunction CompiledKernel::best(RowFunction code) const {
+  const std::lock_guard lock(mutex_);
+  for (const Variant& variant : variants_)
+    if (variant.code != nullptr && function_of(*variant.code) == code) return variant.entry();
   return code;
 }
 
-/// The text that is compiled says all about kernel and shape, and changes with the generator.
-std::string CompiledKernel::store_key(const std::string& text) const {
-  const bool good = options_.quality == CodeQuality::good;
-  return cat("code ", code_version, good ? " good" : " fast", " for ", processor_name(), "\n", text);
+/// What a file holds: a byte that says how the code was made, then the code.
+std::optional<CompiledKernel::Code> CompiledKernel::stored(const std::string& key) const {
+  const auto bytes = options_.store->load(key);
+  if (!bytes || bytes->empty()) return std::nullopt;
+  const auto quality = static_cast<CodeQuality>((*bytes)[0]);
+  auto code = ObjectCode::load(std::span(*bytes).subspan(1), row_function_name);
+  if (!code || quality > CodeQuality::good) return std::nullopt;
+  return Code{std::make_unique<ObjectCode>(*std::move(code)), quality};
+}
+
+/// Good code takes the place of what was made fast, never the other way round.
+Result<CompiledKernel::Code> CompiledKernel::compile(const CodeShape& shape, CodeQuality quality) const {
+  const std::string text = TESSERA_TRY(generate(kernel(), interpreter_.passes(), shape));
+  const std::string key = options_.store != nullptr ? store_key(text) : std::string();
+  if (options_.store != nullptr)
+    if (auto found = stored(key); found && found->quality >= quality) return *std::move(found);
+  const Llvm* llvm = TESSERA_TRY(Llvm::open());
+  const auto object = TESSERA_TRY(llvm->compile(text, quality));
+  auto code = TESSERA_TRY(ObjectCode::load(object, row_function_name));
+  Code out{std::make_unique<ObjectCode>(std::move(code)), quality};
+  if (options_.store == nullptr) return out;
+  std::vector<std::byte> bytes{static_cast<std::byte>(quality)};
+  bytes.insert(bytes.end(), object.begin(), object.end());
+  if (const auto saved = options_.store->save(key, bytes); !saved)
+    out.why_not_stored = saved.error().to_text();
+  return out;
 }
 
 void CompiledKernel::run(const CompiledJob& job, std::span<const double> parameters, ItemRange range,

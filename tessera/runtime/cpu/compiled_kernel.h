@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "tessera/kernel/interpreter.h"
@@ -18,6 +19,7 @@ struct KernelOptions {
   bool compiles = true;  ///< false: the interpreter alone
   /// Products and sums are rounded one by one, as single ops do.
   bool is_precise = false;
+  /// Of the code that is made first; improve() makes the best.
   CodeQuality quality = CodeQuality::good;
   /// Where code is looked for before it is made, and put when it was; may be null. Must outlive the kernel.
   const CodeStore* store = nullptr;
@@ -50,21 +52,37 @@ class CompiledKernel {
   void run(const CompiledJob& job, std::span<const double> parameters, kernel::ItemRange range,
            kernel::Scratch& scratch) const;
 
+  /// Makes good code for every shape that has only code that was made fast. Returns whether there is some
+  /// now; what was handed out before stays.
+  bool improve();
+  /// The best code for what a job has: itself, or what improve() made.
+  [[nodiscard]] RowFunction best(RowFunction code) const;
+
   /// Why the last shape that has no code has none; empty if all have.
   [[nodiscard]] std::string why_interpreted() const;
   /// Why code could not be put into the store; empty if it could.
   [[nodiscard]] std::string why_not_stored() const;
 
  private:
+  /// Code with how it was made: what is in the store may be better than what was asked for.
+  struct Code {
+    std::unique_ptr<ObjectCode> code;
+    CodeQuality quality = CodeQuality::good;
+    std::string why_not_stored = {};
+  };
   struct Variant {
     CodeShape shape;
-    std::unique_ptr<ObjectCode> code;  ///< null if it could not be made
+    std::unique_ptr<ObjectCode> code;    ///< null if it could not be made
+    std::unique_ptr<ObjectCode> better;  ///< null until improve() made it
+    bool can_improve = false;
+
+    [[nodiscard]] RowFunction entry() const;
   };
 
   RowFunction code_for(const kernel::Job& job, bool can_repeat);
   void lay_out(CompiledJob& job) const;
-  Result<std::unique_ptr<ObjectCode>> compile(const CodeShape& shape);
-  [[nodiscard]] std::string store_key(const std::string& text) const;
+  [[nodiscard]] Result<Code> compile(const CodeShape& shape, CodeQuality quality) const;
+  [[nodiscard]] std::optional<Code> stored(const std::string& key) const;
 
   kernel::Interpreter interpreter_;
   KernelOptions options_;

@@ -136,13 +136,16 @@ TEST(Convolution, TakesGroups) {
 }
 
 TEST(Convolution, FollowsEveryEpilogue) {
-  for (int code = 0; code < 5 * 2 * 5; ++code) {
+  for (int code = 0; code < 5 * 2 * 7; ++code) {
     ConvolutionSpec spec = same(16, code % 2 == 0 ? 32 : 18, 18);
-    const int residual = code / 10;
-    const Activation activations[] = {Activation::none, Activation::relu, Activation::sigmoid,
-                                      Activation::silu, Activation::hard_swish};
+    const int residual = code / 14;
+    const Activation activations[] = {Activation::none, Activation::relu,       Activation::sigmoid,
+                                      Activation::silu, Activation::hard_swish, Activation::leaky_relu,
+                                      Activation::clip};
     spec.epilogue = {.has_bias = code % 2 == 0,
-                     .activation = activations[code / 2 % 5],
+                     .activation = activations[code / 2 % 7],
+                     .alpha = code / 2 % 7 == 6 ? -0.5f : 0.25f,
+                     .beta = 0.75f,
                      .residual = static_cast<Residual>((residual + 1) / 2),
                      .place = static_cast<ResidualPlace>(residual & 1)};
     expect_right_everywhere(spec);

@@ -21,6 +21,7 @@ CpuDevice::CpuDevice(CpuOptions options)
 KernelOptions CpuDevice::kernel_options() const {
   KernelOptions out = options_.kernels;
   if (out.store == nullptr) out.store = &store_;
+  if (options_.improves_code) out.quality = CodeQuality::fast;
   return out;
 }
 
@@ -30,6 +31,11 @@ Result<void> CpuDevice::run(const op::CallInfo& call, std::span<const op::Array>
   const bool done =
       TESSERA_TRY(run_single_call(call, inputs, results, {.threads = threads_, .libraries = libraries_}));
   return done ? Result<void>() : op::run_reference(call, inputs, results);
+}
+
+Result<plan::PlanRef> CpuDevice::plan_body(const ir::FunctionRef& body) const {
+  if (!options_.plan_body) return Error(ErrorCode::unsupported, "the device has no compiler for regions");
+  return options_.plan_body(body, options_.target);
 }
 
 Result<std::unique_ptr<Executable>> CpuDevice::load(plan::PlanRef plan,

@@ -1,8 +1,10 @@
 // The CPU: fused kernels as machine code over one pool of threads.
 #pragma once
 
+#include <functional>
 #include <memory>
 
+#include "tessera/runtime/cpu/code_improver.h"
 #include "tessera/runtime/cpu/kernel_cache.h"
 #include "tessera/runtime/cpu/library_call.h"
 #include "tessera/runtime/cpu/machine_costs.h"
@@ -15,6 +17,12 @@ struct CpuOptions {
   unsigned threads = 0;  ///< 0: TESSERA_THREADS, or as many as the machine has
   /// Without a store of their own, kernels use that of the user's cache (code_store.h).
   KernelOptions kernels = {};
+  /// Code is made fast at first, and better beside the program when it is hot. The bits are the same.
+  bool improves_code = true;
+  /// Makes the plans of what is inside of regions, which the reference runs without it. (A runtime knows no
+  /// compiler.)
+  std::function<Result<plan::PlanRef>(const ir::FunctionRef& body, const pattern::Target& target)> plan_body =
+      {};
   /// What the compiler may choose from, beside the libraries.
   pattern::Target target = {.name = "cpu"};
   /// What it reckons with; `target` may have others.
@@ -32,11 +40,15 @@ class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDe
   [[nodiscard]] Result<std::unique_ptr<Executable>> load(plan::PlanRef plan,
                                                          const std::shared_ptr<MemoryPool>& pool) override;
 
+  /// A plan for what is inside of a region; an error if there can be none.
+  [[nodiscard]] Result<plan::PlanRef> plan_body(const ir::FunctionRef& body) const;
   [[nodiscard]] ThreadPool& threads() { return threads_; }
   /// The kernel in a form that runs; one for all plans that need it.
   [[nodiscard]] std::shared_ptr<CompiledKernel> compiled(const kernel::Kernel& kernel) {
     return kernels_.get(kernel);
   }
+  /// Null if code is as good as it gets from the beginning.
+  [[nodiscard]] CodeImprover* improver() { return options_.improves_code ? &improver_ : nullptr; }
   [[nodiscard]] Libraries& libraries() { return libraries_; }
   [[nodiscard]] const MachineCosts& costs() const { return options_.costs; }
   /// Kernels that were made and are still known.
@@ -50,6 +62,7 @@ class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDe
   CodeStore store_;
   KernelCache kernels_;
   Libraries libraries_;
+  CodeImprover improver_;  ///< last: its thread uses the kernels
 };
 
 }  // namespace tessera::runtime::cpu

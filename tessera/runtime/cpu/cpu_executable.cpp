@@ -7,6 +7,7 @@
 #include "tessera/op/catalogue.h"
 #include "tessera/op/reference.h"
 #include "tessera/plan/work.h"
+#include "tessera/runtime/cpu/body_runs.h"
 #include "tessera/runtime/cpu/shared_copy.h"
 #include "tessera/runtime/cpu/single_call.h"
 
@@ -23,6 +24,12 @@ constexpr std::int64_t points_for_threads = 16'384;
 constexpr std::int64_t pieces_per_thread = 4;
 /// Memory that may be used at the same time cannot be shared, and finding out which takes the square of it.
 constexpr std::size_t most_scheduled_steps = 4096;
+
+/// Launches after which better code pays.
+constexpr unsigned launches_until_hot = 8;
+
+/// Regions inside of each other that are plans; deeper ones are the reference's.
+constexpr unsigned most_planned_depth = 16;
 
 constexpr std::uint32_t no_work = 0xffffffff;
 
@@ -44,9 +51,11 @@ class FirstError {
 }  // namespace
 
 CpuExecutable::CpuExecutable(std::shared_ptr<CpuDevice> device, plan::PlanRef plan,
-                             std::shared_ptr<MemoryPool> pool)
-    : HostExecutable(std::move(plan), std::move(pool)),
+                             std::shared_ptr<MemoryPool> pool, unsigned depth)
+    : HostExecutable(std::move(plan), pool),
       device_(std::move(device)),
+      pool_(std::move(pool)),
+      depth_(depth),
       scratch_(device_->threads().size()) {
   for (const plan::Step& step : this->plan().steps) {
     kernels_.push_back(step.kernel == nullptr ? nullptr : device_->compiled(*step.kernel));
@@ -54,7 +63,10 @@ CpuExecutable::CpuExecutable(std::shared_ptr<CpuDevice> device, plan::PlanRef pl
   }
 }
 
+CpuExecutable::~CpuExecutable() = default;
+
 void CpuExecutable::sizes_changed() {
+  launches_ = 0;  // other sizes may need other code
   runs_.clear();
   runs_.resize(works().size());
   plain_.assign(works().size(), {});
@@ -103,7 +115,23 @@ Result<plan::Running> CpuExecutable::running_for(std::span<const std::int64_t> s
   return plan::Running::side_by_side;
 }
 
+/// What runs often gets better code, which takes its place between two launches.
+void CpuExecutable::follow_improvements() {
+  CodeImprover* const improver = device_->improver();
+  if (improver == nullptr) return;
+  if (launches_ < launches_until_hot && ++launches_ == launches_until_hot)
+    for (const auto& kernel : kernels_)
+      if (kernel != nullptr) improver->ask_for(kernel);
+  const std::uint64_t now = improver->improvements();
+  if (std::exchange(improvements_, now) == now) return;
+  for (std::size_t i = 0; i < runs_.size(); ++i)
+    if (const auto& kernel = kernels_[works()[i].step]; kernel != nullptr)
+      runs_[i].job.code = kernel->best(runs_[i].job.code);
+  plain_.assign(works().size(), {});
+}
+
 Result<void> CpuExecutable::run_works() {
+  follow_improvements();
   if (waves_.empty()) return is_timed() ? HostExecutable::run_works() : run_in_turn();
   for (const Wave& wave : waves_) TESSERA_TRY(run_wave(wave));
   return {};
@@ -161,7 +189,16 @@ Result<void> CpuExecutable::run_step(std::size_t index, Place place) {
   if (CompiledKernel* kernel = kernels_[work.step].get())
     return run_kernel(*kernel, runs_[index], work, place);
   if (const auto& form = libraries_[work.step]) return run_library(*form, runs_[index], work, place);
-  return step_of(work).kind == plan::StepKind::call ? run_call(work) : run_by_ops(work);
+  return step_of(work).kind == plan::StepKind::call ? run_call(work) : run_region(runs_[index], work);
+}
+
+Result<void> CpuExecutable::run_region(StepRun& run, const HostWork& work) {
+  if (depth_ >= most_planned_depth) return run_by_ops(work);
+  if (run.bodies == nullptr) run.bodies = std::make_unique<BodyRuns>(device_, pool_, depth_);
+  return run_by_ops(
+      work, [&](const ir::FunctionRef& body, BodyRuns::Tensors& inputs, std::span<const std::int64_t> sizes) {
+        return run.bodies->run(body, inputs, sizes, numbers());
+      });
 }
 
 Result<void> CpuExecutable::run_call(const HostWork& work) {
@@ -169,7 +206,9 @@ Result<void> CpuExecutable::run_call(const HostWork& work) {
   if (TESSERA_TRY(run_single_call(call, work.inputs, work.results,
                                   {.threads = device_->threads(), .libraries = device_->libraries()})))
     return {};
-  for (const op::Array& result : work.results) clear(result);
+  // What is written over an input must not be cleared.
+  for (const op::Array& result : work.results)
+    if (work.inputs.empty() || result.data != work.inputs[0].data) clear(result);
   return op::run_reference(call, work.inputs, work.results);
 }
 

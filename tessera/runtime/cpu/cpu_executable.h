@@ -10,9 +10,14 @@
 
 namespace tessera::runtime::cpu {
 
+class BodyRuns;
+
 class CpuExecutable final : public HostExecutable {
  public:
-  CpuExecutable(std::shared_ptr<CpuDevice> device, plan::PlanRef plan, std::shared_ptr<MemoryPool> pool);
+  /// `depth` is how many regions the plan is inside of.
+  CpuExecutable(std::shared_ptr<CpuDevice> device, plan::PlanRef plan, std::shared_ptr<MemoryPool> pool,
+                unsigned depth = 0);
+  ~CpuExecutable() override;
 
   /// The waves of the sizes it is prepared for; none if all steps run in turn.
   [[nodiscard]] const std::vector<Wave>& waves() const { return waves_; }
@@ -32,6 +37,7 @@ class CpuExecutable final : public HostExecutable {
     bool is_ready = false;
     std::vector<double> parameters;
     LibraryCallRef library;
+    std::unique_ptr<BodyRuns> bodies;  ///< of a region
     /// A kernel that sees an input in an order that its strides do not allow reads a copy.
     std::vector<op::HostTensor> copies;
     std::vector<op::Array> inputs;  ///< with the copies; empty if there are none
@@ -48,11 +54,13 @@ class CpuExecutable final : public HostExecutable {
     unsigned thread = 0;
   };
 
+  void follow_improvements();
   [[nodiscard]] Result<void> run_in_turn();
   [[nodiscard]] Result<void> run_step(std::size_t index, Place place);
   [[nodiscard]] Result<void> run_task(const Task& task, Place place);
   [[nodiscard]] Result<void> run_wave(const Wave& wave);
   [[nodiscard]] Result<void> run_call(const HostWork& work);
+  [[nodiscard]] Result<void> run_region(StepRun& run, const HostWork& work);
   [[nodiscard]] Result<void> run_library(const LibraryForm& form, StepRun& run, const HostWork& work,
                                          Place place);
   [[nodiscard]] Result<void> run_kernel(CompiledKernel& kernel, StepRun& run, const HostWork& work,
@@ -61,11 +69,15 @@ class CpuExecutable final : public HostExecutable {
   [[nodiscard]] StepTime time_of(const plan::Step& step, double work) const;
 
   std::shared_ptr<CpuDevice> device_;
+  std::shared_ptr<MemoryPool> pool_;
+  unsigned depth_;
   std::vector<std::shared_ptr<CompiledKernel>> kernels_;  ///< by step; null where there is none
   std::vector<std::optional<LibraryForm>> libraries_;     ///< by step
   std::vector<StepRun> runs_;                             ///< by work
   std::vector<PlainRun> plain_;                           ///< by work; for launches without waves
   std::uint8_t plain_failed_ = 0;
+  unsigned launches_ = 0;                 ///< up to those that make it hot
+  std::uint64_t improvements_ = 0;        ///< of the device's code that it has taken over
   std::vector<kernel::Scratch> scratch_;  ///< by thread
   std::vector<Wave> waves_;
   std::vector<std::uint32_t> work_of_;  ///< by step: its work; none for a view

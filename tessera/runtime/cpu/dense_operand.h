@@ -5,21 +5,22 @@
 
 namespace tessera::runtime::cpu {
 
-class DenseOperand {
+template <class Element, op::Dtype dtype>
+class DenseArray {
  public:
   /// `layout` is how the operand lies, seen as the library wants it; offsets included.
   [[nodiscard]] Result<void> prepare(op::Layout layout) {
     layout_ = std::move(layout);
     is_copied_ = !layout_.is_contiguous();
-    if (is_copied_) copy_ = TESSERA_TRY(op::HostTensor::allocate(op::Dtype::f32, layout_.shape));
+    if (is_copied_) copy_ = TESSERA_TRY(op::HostTensor::allocate(dtype, layout_.shape));
     return {};
   }
   /// The elements of the array that was prepared for, which lies where it does now.
-  [[nodiscard]] const float* get(const op::Array& array) {
-    const op::Array seen{op::Dtype::f32, layout_, array.data};
-    if (!is_copied_) return reinterpret_cast<const float*>(seen.at(layout_.offset));
+  [[nodiscard]] const Element* get(const op::Array& array) {
+    const op::Array seen{dtype, layout_, array.data};
+    if (!is_copied_) return reinterpret_cast<const Element*>(seen.at(layout_.offset));
     op::copy_elements(seen, copy_.array());
-    return reinterpret_cast<const float*>(copy_.array().data);
+    return reinterpret_cast<const Element*>(copy_.array().data);
   }
   [[nodiscard]] const op::Layout& layout() const { return is_copied_ ? copy_.array().layout : layout_; }
   [[nodiscard]] bool is_copied() const { return is_copied_; }
@@ -29,5 +30,8 @@ class DenseOperand {
   op::HostTensor copy_;
   bool is_copied_ = false;
 };
+
+using DenseOperand = DenseArray<float, op::Dtype::f32>;
+using DenseIntegers = DenseArray<std::int32_t, op::Dtype::i32>;
 
 }  // namespace tessera::runtime::cpu

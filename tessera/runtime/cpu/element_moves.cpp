@@ -23,7 +23,7 @@ Result<void> concat(const op::CallInfo& call, std::span<const op::Array> inputs,
 Result<void> update_slice(const op::CallInfo& call, std::span<const op::Array> inputs,
                           const op::Array& result, ThreadPool& threads) {
   const op::Layout to = TESSERA_TRY(op::updated_part(call, result.layout));
-  copy_shared(inputs[0], result, threads);
+  if (inputs[0].data != result.data) copy_shared(inputs[0], result, threads);  // else it is written over
   copy_shared(inputs[1], {result.dtype, to, result.data}, threads);
   return {};
 }

@@ -85,8 +85,20 @@ void hard_swish(const Loops& loops, float* x, float* workspace) {
   loops.with(ScalarOpcode::mul, x, workspace, x);
 }
 
-void activate(Activation activation, const Loops& loops, float* x, float* workspace) {
-  switch (activation) {
+void leaky_relu(const Loops& loops, float slope, float* x, float* workspace) {
+  loops.with(ScalarOpcode::min, x, 0.0f, workspace);
+  loops.with(ScalarOpcode::mul, workspace, slope, workspace);
+  loops.with(ScalarOpcode::max, x, 0.0f, x);
+  loops.with(ScalarOpcode::add, x, workspace, x);
+}
+
+void clip(const Loops& loops, float least, float most, float* x) {
+  loops.with(ScalarOpcode::max, x, least, x);
+  loops.with(ScalarOpcode::min, x, most, x);
+}
+
+void activate(const Epilogue& epilogue, const Loops& loops, float* x, float* workspace) {
+  switch (epilogue.activation) {
     case Activation::none:
       return;
     case Activation::relu:
@@ -103,6 +115,10 @@ void activate(Activation activation, const Loops& loops, float* x, float* worksp
       return silu(loops, x, workspace);
     case Activation::hard_swish:
       return hard_swish(loops, x, workspace);
+    case Activation::leaky_relu:
+      return leaky_relu(loops, epilogue.alpha, x, workspace);
+    case Activation::clip:
+      return clip(loops, epilogue.alpha, epilogue.beta, x);
   }
 }
 
@@ -121,7 +137,7 @@ void tessera::runtime::cpu::finish_row(const Epilogue& epilogue, const EpilogueR
   if (epilogue.has_bias && !row.bias_of_row) apply(ScalarOpcode::add, row.bias);
   if (has_residual && epilogue.place == ResidualPlace::before_activation)
     apply(ScalarOpcode::add, row.residual);
-  activate(epilogue.activation, loops, at, workspace);
+  activate(epilogue, loops, at, workspace);
   if (has_residual && epilogue.place == ResidualPlace::after_activation)
     loops.with(ScalarOpcode::add, at, row.residual, destination);
   else if (at != destination)

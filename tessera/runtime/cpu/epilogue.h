@@ -2,12 +2,24 @@
 // and the addition of another array.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
 namespace tessera::runtime::cpu {
 
-enum class Activation : std::uint8_t { none, relu, tanh, sigmoid, gelu_erf, gelu_tanh, silu, hard_swish };
+enum class Activation : std::uint8_t {
+  none,
+  relu,
+  tanh,
+  sigmoid,
+  gelu_erf,
+  gelu_tanh,
+  silu,
+  hard_swish,
+  leaky_relu,
+  clip
+};
 
 /// What is added to the result: an array that does not overlap it, or what it held before.
 enum class Residual : std::uint8_t { none, separate, in_destination };
@@ -20,13 +32,16 @@ struct Epilogue {
   bool has_bias = false;
   bool bias_of_rows = false;  ///< of a product: one number per row, not per column
   Activation activation = Activation::none;
+  float alpha = 0, beta = 0;  ///< of leaky_relu: the slope below 0; of clip: the least and the most
   Residual residual = Residual::none;
   ResidualPlace place = ResidualPlace::after_activation;
 
   bool operator==(const Epilogue&) const = default;
-  /// All of it in a number below 2^16.
+  /// A number for all of it; below 2^16 without alpha and beta, with which different ones may have the same.
   [[nodiscard]] constexpr std::uint64_t code() const {
-    return std::uint64_t{has_scale} | std::uint64_t{has_bias} << 1 |
+    const std::uint64_t numbers = std::uint64_t{std::bit_cast<std::uint32_t>(alpha)} << 16 ^
+                                  std::uint64_t{std::bit_cast<std::uint32_t>(beta)} << 32;
+    return numbers | std::uint64_t{has_scale} | std::uint64_t{has_bias} << 1 |
            static_cast<std::uint64_t>(activation) << 2 | static_cast<std::uint64_t>(residual) << 6 |
            static_cast<std::uint64_t>(place) << 8 | std::uint64_t{bias_of_rows} << 9;
   }

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tessera/runtime/cpu/byte_matmul.h"
+#include "tessera/runtime/cpu/dense_operand.h"
 #include "tessera/runtime/cpu/library_call.h"
 
 using namespace tessera;
@@ -23,27 +24,20 @@ constexpr std::int64_t least_depth = 16;
 /// Integers without gaps, and the same as f32 if they are asked for.
 class IntegerOperand {
  public:
-  Result<void> prepare(op::Layout layout) {
-    layout_ = std::move(layout);
-    if (!layout_.is_contiguous())
-      copy_ = TESSERA_TRY(op::HostTensor::allocate(op::Dtype::i32, layout_.shape));
-    return {};
+  Result<void> prepare(const op::Layout& layout) {
+    shape_ = layout.shape;
+    return dense_.prepare(layout);
   }
 
   void read(const op::Array& array) {
-    const op::Array seen{op::Dtype::i32, layout_, array.data};
-    integers_ = reinterpret_cast<const std::int32_t*>(seen.at(layout_.offset));
-    if (!layout_.is_contiguous()) {
-      op::copy_elements(seen, copy_.array());
-      integers_ = reinterpret_cast<const std::int32_t*>(copy_.array().data);
-    }
+    integers_ = dense_.get(array);
     has_floats_ = false;
   }
 
   Result<void> make_floats() {
     if (has_floats_) return {};
     if (floats_.array().data == nullptr)
-      floats_ = TESSERA_TRY(op::HostTensor::allocate(op::Dtype::f32, layout_.shape));
+      floats_ = TESSERA_TRY(op::HostTensor::allocate(op::Dtype::f32, shape_));
     const std::span<float> out = floats_.values<float>();
     std::uint32_t bits = 0;  // of any of the sizes
     for (std::size_t i = 0; i < out.size(); ++i) {
@@ -59,7 +53,7 @@ class IntegerOperand {
 
   [[nodiscard]] const std::int32_t* integers() const { return integers_; }
   [[nodiscard]] std::span<const std::int32_t> all() const {
-    return {integers_, static_cast<std::size_t>(op::element_count(layout_.shape))};
+    return {integers_, static_cast<std::size_t>(op::element_count(shape_))};
   }
   // Once the floats are made:
   [[nodiscard]] const float* floats() const { return floats_.values<float>().data(); }
@@ -67,8 +61,9 @@ class IntegerOperand {
   [[nodiscard]] std::int64_t largest() const { return largest_; }
 
  private:
-  op::Layout layout_;
-  op::HostTensor copy_, floats_;
+  op::Extents shape_;
+  DenseIntegers dense_;
+  op::HostTensor floats_;
   const std::int32_t* integers_ = nullptr;
   bool has_floats_ = false;
   std::int64_t largest_ = 0;

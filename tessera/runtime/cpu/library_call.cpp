@@ -32,6 +32,8 @@ Result<LibraryCallRef> runtime::cpu::make_library_call(const LibraryForm& form,
       if (is_pointwise(form, inputs)) return make_pointwise_call(form, inputs, results, libraries);
       if (is_depthwise(form, inputs)) return make_depthwise_call(form, inputs, results);
       return make_convolution_call(form, inputs, results, libraries);
+    case LibraryOp::integer_convolution:
+      return make_integer_convolution_call(form, inputs, results);
     case LibraryOp::max_pool:
     case LibraryOp::avg_pool:
       return make_pooling_call(form, inputs, results);

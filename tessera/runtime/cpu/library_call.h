@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "tessera/runtime/buffer.h"
+#include "tessera/runtime/cpu/constant_copies.h"
 #include "tessera/runtime/cpu/library_form.h"
 #include "tessera/runtime/cpu/product_cache.h"
 #include "tessera/runtime/cpu/thread_pool.h"
@@ -25,6 +26,7 @@ struct Libraries {
   MatmulCache products{1024};
   ConvolutionCache convolutions{256};
   ConvolutionCache winograd{256, ProductLibrary::onednn};
+  ConstantCopies constants;  ///< weights that were packed
 };
 
 /// Whether the weights of a call are what they were before.
@@ -92,6 +94,9 @@ using LibraryCallRef = std::unique_ptr<LibraryCall>;
 [[nodiscard]] Result<LibraryCallRef> make_depthwise_call(const LibraryForm& form,
                                                          std::span<const op::Array> inputs,
                                                          std::span<const op::Array> results);
+[[nodiscard]] Result<LibraryCallRef> make_integer_convolution_call(const LibraryForm& form,
+                                                                   std::span<const op::Array> inputs,
+                                                                   std::span<const op::Array> results);
 /// Whether each filter of a convolution sees one channel.
 [[nodiscard]] bool is_depthwise(const LibraryForm& form, std::span<const op::Array> inputs);
 /// Whether a convolution sees one element at a time, each once.

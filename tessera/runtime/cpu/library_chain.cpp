@@ -30,7 +30,9 @@ constexpr NamedActivation activations[] = {{"relu", Activation::relu},
                                            {"gelu", Activation::gelu_erf},
                                            {"gelu_tanh", Activation::gelu_tanh},
                                            {"silu", Activation::silu},
-                                           {"hard_swish", Activation::hard_swish}};
+                                           {"hard_swish", Activation::hard_swish},
+                                           {"leaky_relu", Activation::leaky_relu},
+                                           {"clip", Activation::clip}};
 
 class ChainGrower {
  public:
@@ -60,8 +62,9 @@ class ChainGrower {
                                      [&](const NamedOp& op) { return op.name == name(node); });
     if (found == std::end(named_ops)) return false;
     chain_.op = found->op;
-    const bool is_integer = found->op == LibraryOp::matmul && has_type(graph_.result(node), ir::Dtype::i32);
-    if (is_integer) chain_.op = LibraryOp::integer_matmul;
+    const auto of_integers = integer_op(found->op);
+    const bool is_integer = of_integers && has_type(graph_.result(node), ir::Dtype::i32);
+    if (is_integer) chain_.op = *of_integers;
     const ir::Dtype dtype = is_integer ? ir::Dtype::i32 : ir::Dtype::f32;
     if (!has_type(graph_.result(node), dtype)) return false;
     for (const ValueId input : graph_.inputs(node))
@@ -74,9 +77,10 @@ class ChainGrower {
     const auto inputs = graph_.inputs(node);
     if (chain_.op == LibraryOp::matmul || chain_.op == LibraryOp::integer_matmul)
       return shape(inputs[0]).size() >= 2 && shape(inputs[1]).size() >= 2;
-    if (chain_.op == LibraryOp::convolution) {
+    const bool is_integer = chain_.op == LibraryOp::integer_convolution;
+    if (is_integer || chain_.op == LibraryOp::convolution) {
       chain_.epilogue.has_bias = inputs.size() > 2;
-      return shape(inputs[0]).size() == 3 || shape(inputs[0]).size() == 4;
+      return is_integer || shape(inputs[0]).size() == 3 || shape(inputs[0]).size() == 4;
     }
     // Nobody may want the places of the largest elements.
     for (std::uint32_t k = 1; k < graph_.result_count(node); ++k)
@@ -102,9 +106,33 @@ class ChainGrower {
                                      [&](const NamedActivation& a) { return a.name == name(next); });
     Epilogue& epilogue = chain_.epilogue;
     if (found == std::end(activations) || epilogue.activation != Activation::none) return false;
+    if (!read_numbers(next)) return false;
     epilogue.activation = found->activation;
     if (epilogue.residual != Residual::none) epilogue.place = ResidualPlace::before_activation;
     return true;
+  }
+
+  /// The operands of an activation behind the first: numbers that are known now.
+  bool read_numbers(NodeId next) {
+    const auto inputs = graph_.inputs(next);
+    if (inputs.empty() || inputs[0] != last() || inputs.size() > 3) return false;
+    float numbers[2] = {};
+    for (std::size_t i = 1; i < inputs.size(); ++i) {
+      const auto number = constant_of(inputs[i]);
+      if (!number) return false;
+      numbers[i - 1] = *number;
+    }
+    chain_.epilogue.alpha = numbers[0];
+    chain_.epilogue.beta = numbers[1];
+    return true;
+  }
+
+  [[nodiscard]] std::optional<float> constant_of(ValueId value) const {
+    if (graph_.producer(value) != pattern::none || !has_type(value, ir::Dtype::f32) || !shape(value).empty())
+      return std::nullopt;
+    const pattern::External& external = graph_.external(value);
+    const auto* number = external.constant ? std::get_if<double>(&*external.constant) : nullptr;
+    return number == nullptr ? std::nullopt : std::optional(static_cast<float>(*number));
   }
 
   bool add_binary(NodeId next) {
@@ -172,6 +200,12 @@ class ChainGrower {
 };
 
 }  // namespace
+
+std::optional<LibraryOp> runtime::cpu::integer_op(LibraryOp op) {
+  if (op == LibraryOp::matmul) return LibraryOp::integer_matmul;
+  if (op == LibraryOp::convolution) return LibraryOp::integer_convolution;
+  return std::nullopt;
+}
 
 std::optional<LibraryChain> runtime::cpu::chain_from(const Graph& graph, NodeId node) {
   return ChainGrower(graph, node).run();

@@ -10,7 +10,17 @@
 
 namespace tessera::runtime::cpu {
 
-enum class LibraryOp : std::uint8_t { matmul, integer_matmul, convolution, max_pool, avg_pool };
+enum class LibraryOp : std::uint8_t {
+  matmul,
+  integer_matmul,
+  convolution,
+  integer_convolution,
+  max_pool,
+  avg_pool
+};
+
+/// The same on i32, if libraries have it.
+[[nodiscard]] std::optional<LibraryOp> integer_op(LibraryOp op);
 
 struct LibraryChain {
   LibraryOp op = LibraryOp::matmul;

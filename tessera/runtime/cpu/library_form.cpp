@@ -83,13 +83,13 @@ std::optional<LibraryForm> runtime::cpu::library_form(const op::CallInfo& call) 
   if (name != "matmul" && name != "conv") return std::nullopt;
   out.op = name == "matmul" ? LibraryOp::matmul : LibraryOp::convolution;
   const op::Dtype dtype = call.input(0).dtype;
-  if (name == "matmul" && dtype == op::Dtype::i32)
-    out.op = LibraryOp::integer_matmul;
+  if (dtype == op::Dtype::i32)
+    out.op = *integer_op(out.op);
   else if (dtype != op::Dtype::f32)
     return std::nullopt;
   out.right = 1;
   const std::size_t rank = call.input(0).rank();
-  if (out.op != LibraryOp::convolution && (rank < 2 || call.input(1).rank() < 2)) return std::nullopt;
+  if (name == "matmul" && (rank < 2 || call.input(1).rank() < 2)) return std::nullopt;
   if (out.op == LibraryOp::convolution && rank != 3 && rank != 4) return std::nullopt;
   if (call.inputs().size() > 2) out.epilogue.has_bias = true, out.bias = 2;
   return out;

@@ -3,7 +3,9 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <span>
 
 #include "tessera/base/text.h"
@@ -74,12 +76,23 @@ class Held {
 Llvm::Llvm() : functions_(std::make_unique<Functions>()) {}
 Llvm::~Llvm() = default;
 
-Result<const Llvm*> Llvm::open() {
-  static const auto& only = *new Result<const Llvm*>(try_open());  // never destroyed
-  return only;
+Result<Llvm*>& Llvm::only() {
+  static auto& found = *new Result<Llvm*>(try_open());  // never destroyed
+  return found;
 }
 
-Result<const Llvm*> Llvm::try_open() {
+Result<const Llvm*> Llvm::open() {
+  const Result<Llvm*>& found = only();
+  return found ? Result<const Llvm*>(*found) : Result<const Llvm*>(found.error());
+}
+
+void Llvm::end() {
+  Llvm& llvm = **only();
+  const std::lock_guard lock(llvm.in_use_);
+  llvm.is_over_ = true;
+}
+
+Result<Llvm*> Llvm::try_open() {
 #ifndef __x86_64__
   return Error(ErrorCode::unsupported, "code is generated for x86-64 only");
 #else
@@ -94,7 +107,10 @@ Result<const Llvm*> Llvm::try_open() {
     // Lives as long as the program: LLVM has state of its own that must not go first.
     auto* out = new Llvm;
     auto loaded = out->load(library);
-    if (loaded) return out;
+    if (loaded) {
+      std::atexit(&Llvm::end);  // before what LLVM itself does then: that was asked for earlier
+      return out;
+    }
     delete out;
     return std::move(loaded).error().note(cat("opening ", name));
   }
@@ -154,6 +170,12 @@ Result<void> Llvm::load(void* library) {
 }
 
 Result<std::vector<std::byte>> Llvm::compile(const std::string& text, CodeQuality quality) const {
+  const std::shared_lock lock(in_use_);
+  if (is_over_) return Error(ErrorCode::unsupported, "no code is made while the program ends");
+  return compile_now(text, quality);
+}
+
+Result<std::vector<std::byte>> Llvm::compile_now(const std::string& text, CodeQuality quality) const {
   const Functions& f = *functions_;
   const int level = quality == CodeQuality::fast ? 0 : 2;
   const Held context(f.ContextCreate(), f.ContextDispose);

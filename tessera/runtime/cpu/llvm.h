@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,8 @@ class Llvm {
   /// for. Nothing is opened before the first call.
   [[nodiscard]] static Result<const Llvm*> open();
 
-  /// Position-independent object code of this machine (ELF, x86-64) for a module in text form.
+  /// Position-independent object code of this machine (ELF, x86-64) for a module in text form. An error once
+  /// the program ends: the end waits for what is compiled then, since LLVM's own state goes with it.
   [[nodiscard]] Result<std::vector<std::byte>> compile(const std::string& text, CodeQuality quality) const;
 
   /// "16.0.6"
@@ -33,11 +35,18 @@ class Llvm {
   struct Functions;
   Llvm();
   ~Llvm();
-  static Result<const Llvm*> try_open();
+  static Result<Llvm*>& only();
+  static Result<Llvm*> try_open();
+  /// At the end of the program.
+  static void end();
+  [[nodiscard]] Result<std::vector<std::byte>> compile_now(const std::string& text,
+                                                           CodeQuality quality) const;
   Result<void> load(void* library);
 
   std::unique_ptr<Functions> functions_;
   void* target_ = nullptr;
+  mutable std::shared_mutex in_use_;
+  bool is_over_ = false;  ///< the program ends
   std::string version_, cpu_, features_, triple_;
 };
 

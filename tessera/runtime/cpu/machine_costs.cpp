@@ -3,10 +3,10 @@
 #include <sys/stat.h>
 
 #include <cstdio>
-#include <fstream>
 #include <sstream>
 
 #include "tessera/base/text.h"
+#include "tessera/runtime/cpu/machine_name.h"
 
 using namespace tessera;
 using namespace tessera::runtime::cpu;
@@ -15,17 +15,7 @@ namespace {
 
 constexpr double most_ns = 1e9;
 
-/// "AMD EPYC 9R14": the processor as the system calls it.
-std::string machine_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 1);
-  return "unknown";
-}
-
-std::string key_of(unsigned threads) {
-  return cat("costs of Tessera ", TESSERA_VERSION, " with ", threads, " threads on", machine_name());
-}
+std::string key_of(unsigned threads) { return cat("costs of ", machine_key(threads)); }
 
 Error wrong(std::string_view line) {
   return Error(ErrorCode::parse, cat("'", printable(shortened(line, 60)), "' is no cost"));

@@ -134,23 +134,25 @@ class MatmulCall final : public LibraryCall {
     if (!stays) weights_ = nullptr;
     buffer_ = source.buffer;
     if (buffer_ != nullptr) version_ = buffer_->version();
-    if (can_pack_ && weights_ == nullptr && buffer_ != nullptr) weights_ = known_weights();
-    if (can_pack_ && weights_ == nullptr && stays) TESSERA_TRY(pack_weights());
+    if (can_pack_ && weights_ == nullptr && (buffer_ != nullptr || source.is_constant))
+      weights_ = known_weights(source.is_constant);
+    if (can_pack_ && weights_ == nullptr && stays) TESSERA_TRY(pack_weights(source.is_constant));
     operands_.packed = weights_ == nullptr ? nullptr : &weights_->matrix;
     return use(weights_ == nullptr ? WeightForm::plain : WeightForm::packed);
   }
 
-  std::shared_ptr<const PackedProduct> known_weights() {
-    auto found = buffer_->find_derived([&](const Derived& derived) {
+  std::shared_ptr<const PackedProduct> known_weights(bool is_constant) {
+    const auto serves = [&](const Derived& derived) {
       const auto* packed = dynamic_cast<const PackedProduct*>(&derived);
       return packed != nullptr && packed->is_of(operands_.b, spec_);
-    });
+    };
+    auto found = is_constant ? libraries_.constants.find(operands_.b, serves) : buffer_->find_derived(serves);
     if (found == nullptr || !use(WeightForm::packed)) return nullptr;
     auto packed = std::static_pointer_cast<const PackedProduct>(std::move(found));
     return product_->accepts(packed->matrix) ? packed : nullptr;
   }
 
-  Result<void> pack_weights() {
+  Result<void> pack_weights(bool is_constant) {
     TESSERA_TRY(use(WeightForm::packed));
     auto packed = std::make_shared<PackedProduct>();
     packed->matrix = TESSERA_TRY(product_->pack(operands_.b));
@@ -159,7 +161,10 @@ class MatmulCall final : public LibraryCall {
     packed->depth = spec_.depth;
     packed->columns = spec_.columns;
     weights_ = packed;
-    if (buffer_ != nullptr) buffer_->keep_derived(packed);
+    if (is_constant)
+      libraries_.constants.keep(operands_.b, packed);
+    else if (buffer_ != nullptr)
+      buffer_->keep_derived(packed);
     return {};
   }
 

@@ -29,6 +29,10 @@ dnnl_alg_kind_t algorithm(Activation activation) {
       return dnnl_eltwise_swish;
     case Activation::hard_swish:
       return dnnl_eltwise_hardswish;
+    case Activation::leaky_relu:
+      return dnnl_eltwise_relu;
+    case Activation::clip:
+      return dnnl_eltwise_clip;
   }
   return dnnl_alg_kind_undef;
 }
@@ -72,12 +76,16 @@ Result<void> PostOps::binary(dnnl_alg_kind_t kind, const dnnl_memory_desc_t& wit
   return library_.check(library_.post_ops_append_binary(chain_.get(), kind, &with), "a binary post-op");
 }
 
-Result<void> PostOps::activate(Activation activation) {
-  if (activation == Activation::none) return {};
+Result<void> PostOps::activate(const Epilogue& epilogue) {
+  if (epilogue.activation == Activation::none) return {};
   ++length_;
-  return library_.check(library_.post_ops_append_eltwise(chain_.get(), 1.0f, algorithm(activation),
-                                                         activation == Activation::silu ? 1.0f : 0.0f, 0.0f),
-                        "an activation");
+  const bool has_numbers =
+      epilogue.activation == Activation::leaky_relu || epilogue.activation == Activation::clip;
+  const float usual = epilogue.activation == Activation::silu ? 1.0f : 0.0f;
+  const float alpha = has_numbers ? epilogue.alpha : usual, beta = has_numbers ? epilogue.beta : 0.0f;
+  return library_.check(
+      library_.post_ops_append_eltwise(chain_.get(), 1.0f, algorithm(epilogue.activation), alpha, beta),
+      "an activation");
 }
 
 Result<void> PostOps::add_residual(const dnnl_memory_desc_t* separate) {
@@ -89,7 +97,7 @@ Result<void> PostOps::add_residual(const dnnl_memory_desc_t* separate) {
 Result<void> PostOps::finish(const Epilogue& epilogue, const dnnl_memory_desc_t* separate) {
   const bool has_residual = epilogue.residual != Residual::none;
   if (has_residual && epilogue.place == ResidualPlace::before_activation) TESSERA_TRY(add_residual(separate));
-  TESSERA_TRY(activate(epilogue.activation));
+  TESSERA_TRY(activate(epilogue));
   if (has_residual && epilogue.place == ResidualPlace::after_activation) TESSERA_TRY(add_residual(separate));
   return library_.check(library_.primitive_attr_set_post_ops(attributes_.get(), chain_.get()), "post-ops");
 }

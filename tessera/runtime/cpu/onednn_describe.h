@@ -27,7 +27,7 @@ class PostOps {
   [[nodiscard]] const std::vector<OneDnnStep::Argument>& arguments() const { return arguments_; }
 
  private:
-  Result<void> activate(Activation activation);
+  Result<void> activate(const Epilogue& epilogue);
   Result<void> add_residual(const dnnl_memory_desc_t* separate);
 
   const OneDnn::Library& library_;

@@ -28,8 +28,8 @@ inline op::HostTensor f32_tensor(op::Extents shape, const std::vector<float>& va
   return op::HostTensor::of<float>(ir::Dtype::f32, std::move(shape), values);
 }
 
-inline op::HostTensor activated(Activation activation, const op::HostTensor& x) {
-  switch (activation) {
+inline op::HostTensor activated(const Epilogue& epilogue, const op::HostTensor& x) {
+  switch (epilogue.activation) {
     case Activation::none:
       return x;
     case Activation::relu:
@@ -46,6 +46,10 @@ inline op::HostTensor activated(Activation activation, const op::HostTensor& x) 
       return call("silu", {x});
     case Activation::hard_swish:
       return call("hard_swish", {x});
+    case Activation::leaky_relu:
+      return call("leaky_relu", {x, f32_tensor({}, {epilogue.alpha})});
+    case Activation::clip:
+      return call("clip", {x, f32_tensor({}, {epilogue.alpha}), f32_tensor({}, {epilogue.beta})});
   }
   return x;
 }
@@ -57,7 +61,7 @@ inline op::HostTensor finished(const Epilogue& epilogue, op::HostTensor y, doubl
   if (epilogue.has_scale) y = call("mul", {y, f32_tensor({}, {static_cast<float>(scale)})});
   if (epilogue.has_bias) y = call("add", {y, bias});
   if (has_residual && epilogue.place == ResidualPlace::before_activation) y = call("add", {y, residual});
-  y = activated(epilogue.activation, y);
+  y = activated(epilogue, y);
   if (has_residual && epilogue.place == ResidualPlace::after_activation) y = call("add", {y, residual});
   return y;
 }

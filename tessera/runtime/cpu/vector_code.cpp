@@ -139,6 +139,45 @@ struct OnVectors {
   }
 };
 
+/// f64, for formulas of f32 that must not lose anything on the way.
+struct Double {
+  std::string name;
+};
+Double operator+(const Double& a, const Double& b) { return {binary("fadd", "double", a.name, b.name)}; }
+Double operator-(const Double& a, const Double& b) { return {binary("fsub", "double", a.name, b.name)}; }
+Double operator*(const Double& a, const Double& b) { return {binary("fmul", "double", a.name, b.name)}; }
+Double operator/(const Double& a, const Double& b) { return {binary("fdiv", "double", a.name, b.name)}; }
+Double operator-(const Double& a) {
+  return {active->value(cat("fneg ", active->vector_of("double"), " ", a.name))};
+}
+Truth operator>(const Double& a, const Double& b) { return {binary("fcmp ogt", "double", a.name, b.name)}; }
+
+struct OnDoubles {
+  static Double number(double value) { return {active->constant("double", float_literal(value))}; }
+  static Double intrinsic(std::string_view name, std::initializer_list<std::string> arguments) {
+    const std::string full = cat("llvm.", name, ".", active->suffix("double")),
+                      d = active->vector_of("double");
+    if (arguments.size() == 1) return {active->call(d, full, {d}, arguments)};
+    return {active->call(d, full, {d, d, d}, arguments)};
+  }
+  static Double mul_add(const Double& a, const Double& b, const Double& c) {
+    return intrinsic("fma", {a.name, b.name, c.name});
+  }
+  static Double round(const Double& x) { return intrinsic("rint", {x.name}); }
+  static Double abs(const Double& x) { return intrinsic("fabs", {x.name}); }
+  static Double select(const Truth& c, const Double& a, const Double& b) {
+    return {active->select("double", c.name, a.name, b.name)};
+  }
+  /// (1 + p) 2^n. The exponent that n gives stands at the end of the fraction of n + 1.5 * 2^52.
+  static Double scaled(const Double& p, const Double& n) {
+    const Double moved = n + number(6755399441055744.0 + 1023);
+    const std::string bits = OnVectors::converted("bitcast", moved.name, "double", "i64");
+    const std::string exponent = binary("shl", "i64", bits, active->constant("i64", "52"));
+    const Double power{OnVectors::converted("bitcast", exponent, "i64", "double")};
+    return mul_add(p, power, power);
+  }
+};
+
 }  // namespace
 
 // ---- text
@@ -277,8 +316,28 @@ std::string VectorCode::select(std::string_view type, const std::string& conditi
 
 std::string VectorCode::float_operation(std::string_view name, std::string_view type,
                                         std::span<const std::string> x) {
-  // A product and a sum may become one operation: fewer roundings, but not those of single ops.
-  return value(cat(name, is_precise_ ? " " : " contract ", vector_of(type), " ", x[0], ", ", x[1]));
+  if (!is_precise_ && (name == "fadd" || name == "fsub"))
+    for (const std::size_t i : {0, 1})
+      if (const auto product = products_.find(x[i]); product != products_.end())
+        return product_and_sum(name == "fsub", type, product->second, x, i);
+  std::string out = value(cat(name, " ", vector_of(type), " ", x[0], ", ", x[1]));
+  if (!is_precise_ && name == "fmul") products_.emplace(out, std::pair(x[0], x[1]));
+  return out;
+}
+
+/// x[0] + x[1] or x[0] - x[1], where x[i] is a product, as one operation if the processor has it: fewer
+/// roundings, but not those of single ops. It is said here, since what LLVM joins depends on how good the
+/// code is to be, and the bits must not.
+std::string VectorCode::product_and_sum(bool subtracts, std::string_view type,
+                                        std::pair<std::string, std::string> factors,
+                                        std::span<const std::string> x, std::size_t i) {
+  const std::string vector = vector_of(type);
+  const auto negative = [&](const std::string& v) { return value(cat("fneg ", vector, " ", v)); };
+  std::string other = x[1 - i];
+  if (subtracts && i == 0) other = negative(other);
+  if (subtracts && i == 1) factors.first = negative(factors.first);
+  return call(vector, cat("llvm.fmuladd.", suffix(type)), {vector, vector, vector},
+              {factors.first, factors.second, other});
 }
 
 /// NaN if either is.
@@ -348,6 +407,8 @@ Result<std::string> VectorCode::function_of_f32(ScalarOpcode opcode, const std::
       return (is_precise_ ? math::precise_tanh<OnVectors>(Float{x}) : math::tanh<OnVectors>(Float{x})).name;
     case ScalarOpcode::erf:
       return (is_precise_ ? math::precise_erf<OnVectors>(Float{x}) : math::erf<OnVectors>(Float{x})).name;
+    case ScalarOpcode::erfc:
+      return math::erfc<OnVectors>(Float{x}).name;
     case ScalarOpcode::sin:
       return angle(x, 0);
     case ScalarOpcode::cos:
@@ -490,7 +551,9 @@ Result<std::string> VectorCode::operation(ScalarOpcode opcode, Dtype dtype,
 std::string VectorCode::gelu(const std::string& x) {
   const Active scope(*this);
   using namespace kernel;
-  return (is_precise_ ? math::precise_gelu<OnVectors>(Float{x}) : math::gelu<OnVectors>(Float{x})).name;
+  if (!is_precise_) return math::gelu<OnVectors>(Float{x}).name;
+  const Double wide{OnVectors::converted("fpext", x, "float", "double")};
+  return OnVectors::converted("fptrunc", math::precise_gelu<OnDoubles>(wide).name, "double", "float");
 }
 
 // ---- conversions

@@ -2,6 +2,7 @@
 // of one where the code computes what is the same in all lanes.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -80,6 +81,9 @@ class VectorCode {
 
  private:
   std::string float_operation(std::string_view name, std::string_view type, std::span<const std::string> x);
+  std::string product_and_sum(bool subtracts, std::string_view type,
+                              std::pair<std::string, std::string> factors, std::span<const std::string> x,
+                              std::size_t i);
   std::string extreme(ScalarOpcode opcode, Dtype wide, std::span<const std::string> x, bool literal);
   std::string compare(ScalarOpcode opcode, Dtype wide, std::span<const std::string> x);
   Result<std::string> function_of_f32(ScalarOpcode opcode, const std::string& x);
@@ -93,6 +97,7 @@ class VectorCode {
   bool is_precise_;
   std::string text_;
   std::set<std::string> declared_;
+  std::map<std::string, std::pair<std::string, std::string>> products_;  ///< by name: what was multiplied
   std::string failed_;
   unsigned next_ = 0;
 };

@@ -48,7 +48,7 @@ constexpr std::size_t least_algorithms = 4;
 constexpr double least_time = 40'000, worthwhile_runs = 100;
 /// The best ones are measured again.
 constexpr std::size_t finalists = 4;
-constexpr int final_turns = 3;
+constexpr int final_turns = 3, first_runs = 3, final_runs = 12;
 /// Of so many results and less, the depth of this many algorithms is cut.
 constexpr std::int64_t few_results = 1 << 19;
 constexpr std::size_t cut_algorithms = 6;
@@ -383,24 +383,26 @@ class LtBlas final : public Blas {
     const ProductTimer timer = TESSERA_TRY(ProductTimer::create(device_, product));
     const auto begin = std::chrono::steady_clock::now();
     std::vector<Timed> times;
-    const auto measure = [&](std::size_t i) {
+    const auto measure = [&](std::size_t i, int runs) {
       made.set_algorithm(algorithms[i]);
-      return timer.microseconds(made);
+      return timer.microseconds(made, runs);
     };
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < algorithms.size(); ++i) {
-      if (const auto time = measure(i)) times.push_back({*time, i}), least = std::min(least, *time);
+      if (const auto time = measure(i, first_runs))
+        times.push_back({*time, i}), least = std::min(least, *time);
       const std::chrono::duration<double, std::micro> spent = std::chrono::steady_clock::now() - begin;
       if (i + 1 >= least_algorithms && spent.count() > least_time + worthwhile_runs * least) break;
     }
     if (times.empty()) return Error(ErrorCode::device, "no algorithm could be measured");
     std::sort(times.begin(), times.end());
     times.resize(std::min(times.size(), finalists));
-    // In turns: clocks change while it is measured, and for all of them.
+    // In turns, and by these times alone: clocks change while it is measured, and for all of them.
+    for (auto& [time, i] : times) time = 0;
     for (int turn = 0; turn < final_turns; ++turn)
       for (auto& [time, i] : times) {
-        const auto again = measure(i);
-        time += again ? *again : time;
+        const auto again = measure(i, final_runs);
+        time += again ? *again : std::numeric_limits<double>::infinity();
       }
     return std::min_element(times.begin(), times.end())->second;
   }

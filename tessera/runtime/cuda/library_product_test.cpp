@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "tessera/ir/parse.h"
 #include "tessera/op/catalogue.h"
+#include "tessera/op/interpreter.h"
 #include "tessera/op/reference.h"
 #include "tessera/op/wide.h"
 #include "tessera/runtime/cuda/emulator/emulator.h"
@@ -123,4 +125,44 @@ TEST(LibraryProduct, LeavesIntegersToOthers) {
   const op::ValueTypes types(2, {Dtype::i32, {3, 3}});
   const op::Array inputs[] = {a.array(), a.array()};
   EXPECT_FALSE(library_product(op::CallInfo(card, types, attributes), inputs, {&a.array(), 1}));
+}
+
+TEST(LibraryChain, FinishesAProductWithABiasAnArrayAndAnActivation) {
+  const auto function =
+      value_or_throw(ir::parse_function(R"(func f(x: f32[3, 5], w: f32[4, 5], b: f32[1, 4], r: f32[3, 4]) {
+  t: f32[5, 4] = transpose(w)
+  p: f32[3, 4] = matmul(x, t)
+  return p
+})"));
+  EXPECT_FALSE(library_chain(*function, {}, {})) << "a view is no part of a chain";
+  const auto ops =
+      value_or_throw(ir::parse_function(R"(func f(x: f32[3, 5], w: f32[5, 4], b: f32[1, 4], r: f32[3, 4]) {
+  p: f32[3, 4] = matmul(x, w)
+  q: f32[3, 4] = add(b, p)
+  s: f32[3, 4] = add(q, r)
+  y: f32[3, 4] = relu(s)
+  return y
+})"));
+  const auto x = small_numbers(Dtype::f32, {3, 5}, 1), w = small_numbers(Dtype::f32, {5, 4}, 2);
+  const auto b = small_numbers(Dtype::f32, {1, 4}, 3), r = small_numbers(Dtype::f32, {3, 4}, 4);
+  const auto expected = value_or_throw(op::interpret(*ops, std::vector<HostTensor>{x, w, b, r}))[0];
+  const HostTensor got = value_or_throw(HostTensor::allocate(Dtype::f32, {3, 4}));
+  // As they lie; with a bias and an array that must be copied first: not aligned, and turned around.
+  op::Array moved = b.array();
+  const HostTensor room = small_numbers(Dtype::f32, {5}, 0);
+  std::memcpy(room.array().data + 4, b.array().data, 16);
+  moved.data = room.array().data + 4;
+  const HostTensor turned = value_or_throw(HostTensor::allocate(Dtype::f32, {4, 3}));
+  const op::Array other = ordered(turned, {3, 4}, {1, 0});
+  op::copy_elements(r.array(), other);
+  for (const bool is_odd : {false, true}) {
+    const op::Array inputs[] = {x.array(), w.array(), is_odd ? moved : b.array(), is_odd ? other : r.array()};
+    const auto program = library_chain(*ops, inputs, {&got.array(), 1});
+    ASSERT_TRUE(program);
+    EXPECT_EQ(program->launches.size(), is_odd ? 3u : 1u) << to_text(*program);
+    Emulator emulator;
+    value_or_throw(emulator.compile({&*program, 1}));
+    value_or_throw(emulator.run(*program, inputs, {&got.array(), 1}));
+    EXPECT_EQ(std::memcmp(got.array().data, expected.array().data, got.byte_size()), 0) << to_text(*program);
+  }
 }

@@ -10,7 +10,7 @@ using namespace tessera::runtime::cuda;
 
 namespace {
 
-constexpr int runs_on_stream = 3, runs_in_graph = 16;
+constexpr int runs_in_graph = 16;
 constexpr std::size_t most_numbers = std::size_t{1} << 20;  ///< bytes of them; then they come again
 /// From here on what the host does for a call does not count.
 constexpr double long_microseconds = 60;
@@ -95,20 +95,20 @@ Result<ProductTimer> ProductTimer::create(const BlasDevice& device, const Produc
   return out;
 }
 
-Result<double> ProductTimer::microseconds(const BlasProduct& product) const {
+Result<double> ProductTimer::microseconds(const BlasProduct& product, int runs) const {
   TESSERA_TRY(product.queue(memory_, *device_.stream));  // loads its code
-  const double first = TESSERA_TRY(on_stream(product));
+  const double first = TESSERA_TRY(on_stream(product, runs));
   return first > long_microseconds ? first : in_graph(product);
 }
 
-Result<double> ProductTimer::on_stream(const BlasProduct& product) const {
+Result<double> ProductTimer::on_stream(const BlasProduct& product, int runs) const {
   const Event begin = TESSERA_TRY(Event::create(device_.context));
   const Event end = TESSERA_TRY(Event::create(device_.context));
   TESSERA_TRY(begin.record(*device_.stream));
-  for (int i = 0; i < runs_on_stream; ++i) TESSERA_TRY(product.queue(memory_, *device_.stream));
+  for (int i = 0; i < runs; ++i) TESSERA_TRY(product.queue(memory_, *device_.stream));
   TESSERA_TRY(end.record(*device_.stream));
   TESSERA_TRY(device_.stream->wait());
-  return TESSERA_TRY(end.microseconds_since(begin)) / runs_on_stream;
+  return TESSERA_TRY(end.microseconds_since(begin)) / runs;
 }
 
 Result<double> ProductTimer::in_graph(const BlasProduct& product) const {

@@ -18,14 +18,15 @@ class ProductTimer {
   ~ProductTimer();
 
   /// Of one run. Short ones are timed as nodes of a graph, which is how they will run: on a stream the calls
-  /// take longer than the work.
-  [[nodiscard]] Result<double> microseconds(const BlasProduct& product) const;
+  /// take longer than the work. Long ones run `runs` times: the longer it takes, the more the clocks are what
+  /// they are in the long run.
+  [[nodiscard]] Result<double> microseconds(const BlasProduct& product, int runs = 3) const;
 
  private:
   explicit ProductTimer(BlasDevice device) : device_(std::move(device)) {}
   [[nodiscard]] Result<CUdeviceptr> take(std::size_t bytes);
   [[nodiscard]] Result<CUdeviceptr> take_numbers(std::size_t bytes, ir::Dtype dtype);
-  [[nodiscard]] Result<double> on_stream(const BlasProduct& product) const;
+  [[nodiscard]] Result<double> on_stream(const BlasProduct& product, int runs) const;
   [[nodiscard]] Result<double> in_graph(const BlasProduct& product) const;
 
   BlasDevice device_;

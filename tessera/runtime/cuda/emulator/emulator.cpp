@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -108,21 +109,10 @@ std::int64_t element_of(const Product::Operand& operand, std::int64_t n, std::in
   return n * operand.batch + (operand.is_transposed ? j * operand.leading + i : i * operand.leading + j);
 }
 
-/// What a library does.
-void run_product(const Product& p, const std::byte* a, const std::byte* b, std::byte* c) {
-  const auto load = op::loader<double>(p.dtype);
-  for (std::int64_t n = 0; n < p.batch; ++n)
-    for (std::int64_t i = 0; i < p.rows; ++i)
-      for (std::int64_t j = 0; j < p.columns; ++j) {
-        double sum = 0;
-        for (std::int64_t k = 0; k < p.depth; ++k) {
-          double x = 0, y = 0;
-          load(a, element_of(p.a, n, i, k), 1, 1, &x);
-          load(b, element_of(p.b, n, k, j), 1, 1, &y);
-          sum += x * y;
-        }
-        op::storer<double>(p.dtype)(c, element_of(p.c, n, i, j), 1, 1, &sum);
-      }
+double activated(double x, Product::Activation activation) {
+  if (activation == Product::Activation::relu) return x < 0 ? 0 : x;
+  if (activation != Product::Activation::gelu) return x;
+  return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
 }
 
 op::Array byte_array(std::vector<std::byte>& bytes) {
@@ -130,6 +120,26 @@ op::Array byte_array(std::vector<std::byte>& bytes) {
 }
 
 }  // namespace
+
+void tessera::runtime::cuda::compute_product(const Product& p, const HostProduct& at) {
+  const auto load = [read = op::loader<double>(p.dtype)](const std::byte* from, std::int64_t i) {
+    double out = 0;
+    read(from, i, 1, 1, &out);
+    return out;
+  };
+  for (std::int64_t n = 0; n < p.batch; ++n)
+    for (std::int64_t i = 0; i < p.rows; ++i)
+      for (std::int64_t j = 0; j < p.columns; ++j) {
+        double sum = 0;
+        for (std::int64_t k = 0; k < p.depth; ++k)
+          sum += load(at.a, element_of(p.a, n, i, k)) * load(at.b, element_of(p.b, n, k, j));
+        const std::int64_t to = element_of(p.c, n, i, j);
+        if (p.finish.adds_bias) sum += load(at.bias, j);
+        if (p.finish.adds_array) sum += load(at.added, to);
+        sum = activated(sum, p.finish.activation);
+        op::storer<double>(p.dtype)(at.c, to, 1, 1, &sum);
+      }
+}
 
 std::string Emulator::why_unavailable() {
   static const bool is_there = std::system("c++ --version > /dev/null 2>&1") == 0;  // NOLINT
@@ -168,6 +178,13 @@ struct Emulator::Run {
       return reinterpret_cast<std::byte*>(&statuses[memory.index]) + memory.byte;
     if (memory.kind == Memory::Kind::scratch) return scratch[memory.index].array().data + memory.byte;
     return (memory.kind == Memory::Kind::input ? inputs : results)[memory.index].data + memory.byte;
+  }
+  [[nodiscard]] HostProduct product(const Launch& launch) {
+    const auto at = [&](std::size_t i) {
+      const bool is_there = i < launch.arguments.size() && launch.arguments[i].kind == Argument::Kind::memory;
+      return is_there ? address(launch.arguments[i].memory) : nullptr;
+    };
+    return {.a = at(0), .b = at(1), .bias = at(4), .added = at(5), .c = at(2)};
   }
 };
 
@@ -219,8 +236,7 @@ Result<void> Emulator::run(const StepProgram& program, std::span<const op::Array
         std::memcpy(run.address(step.to), run.address(step.from), static_cast<std::size_t>(step.bytes));
         break;
       case Launch::Kind::product:
-        run_product(*step.product, run.address(step.arguments[0].memory),
-                    run.address(step.arguments[1].memory), run.address(step.arguments[2].memory));
+        compute_product(*step.product, run.product(step));
         break;
     }
   for (const GuardedArray& scratch : run.scratch) TESSERA_TRY(scratch.check());

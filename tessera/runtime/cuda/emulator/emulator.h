@@ -19,6 +19,14 @@
 
 namespace tessera::runtime::cuda {
 
+/// Where a product of a library lies in the host's memory.
+struct HostProduct {
+  const std::byte *a = nullptr, *b = nullptr, *bias = nullptr, *added = nullptr;
+  std::byte* c = nullptr;
+};
+/// What a library does.
+void compute_product(const Product& product, const HostProduct& at);
+
 /// The order in which the threads of a block run: what is right is right in both.
 enum class ThreadOrder : std::uint8_t { forward, backward };
 

@@ -1,0 +1,38 @@
+// One thread beside the program that does one job after the other. It starts with the first.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace tessera {
+
+/// Thread-safe.
+class JobQueue {
+ public:
+  using Job = std::function<void()>;
+
+  JobQueue() = default;
+  ~JobQueue() { stop(); }
+
+  /// Runs `job` later. A job does not throw. False if the thread could not be started or is stopped.
+  [[nodiscard]] bool push(Job job);
+  /// Waits until nothing is left to do.
+  void wait();
+  /// Finishes the job at hand, drops the others, takes no more.
+  void stop();
+
+ private:
+  void work();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Job> jobs_;  ///< few; the first is the next
+  bool busy_ = false;
+  bool stopped_ = false;
+  std::thread thread_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,28 @@
+// Makes better code for kernels that turn out to be hot, on a thread beside the program. Who runs them looks
+// between two runs whether there is some.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "tessera/base/job_queue.h"
+#include "tessera/runtime/cpu/compiled_kernel.h"
+
+namespace tessera::runtime::cpu {
+
+/// Thread-safe.
+class CodeImprover {
+ public:
+  /// Makes better code later, if the kernel still lives then and can have some.
+  void ask_for(const std::shared_ptr<CompiledKernel>& kernel);
+  /// Grows when a kernel has got better code.
+  [[nodiscard]] std::uint64_t improvements() const { return improvements_.load(std::memory_order_acquire); }
+  /// Until nothing is left to do.
+  void wait() { queue_.wait(); }
+
+ private:
+  std::atomic<std::uint64_t> improvements_ = 0;
+  JobQueue queue_;  ///< last: its thread uses the above
+};
+
+}  // namespace tessera::runtime::cpu
