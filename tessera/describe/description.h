@@ -86,13 +86,23 @@ struct Within {
   bool operator==(const Within&) const = default;
 };
 
+/// The code of a kernel on a device, from a file.
+struct KernelFile {
+  std::string file;   ///< CUDA C++, .ptx or .cubin; beside the description if it is relative
+  std::string entry;  ///< the function; empty: the name of the kernel
+  std::array<std::int64_t, 3> threads = {256, 1, 1};  ///< of a block
+
+  bool operator==(const KernelFile&) const = default;
+};
+
 struct Node {
   std::string id;
   std::string block;
   Within within;
   NodeKind kind = NodeKind::kernel;
-  std::string call;           ///< the op, the kernel, or the capture
-  ir::Attributes attributes;  ///< of an op
+  std::string call;                ///< the op, the kernel, or the capture
+  ir::Attributes attributes;       ///< of an op
+  std::optional<KernelFile> code;  ///< of a kernel
   std::array<std::int64_t, 3> grid = {1, 1, 1};
   std::vector<Parameter> parameters;
   Place at;

@@ -77,7 +77,7 @@ Error Report::to_error() const {
   std::size_t notes = 0;
   for (const Diagnostic& d : kept_)
     if (&d != &*first && d.severity == Severity::error && notes++ < most_notes)
-      error = std::move(error).note(d.to_text());
+      static_cast<void>(std::move(error).note(d.to_text()));
   return error;
 }
 

@@ -25,7 +25,7 @@ bool same(const Parameter& a, const Parameter& b) {
 
 bool same(const Node& a, const Node& b) {
   return a.id == b.id && a.block == b.block && a.within == b.within && a.kind == b.kind && a.call == b.call &&
-         a.attributes.entries() == b.attributes.entries() &&
+         a.code == b.code && a.attributes.entries() == b.attributes.entries() &&
          std::equal(a.parameters.begin(), a.parameters.end(), b.parameters.begin(), b.parameters.end(),
                     [](const Parameter& p, const Parameter& q) { return same(p, q); });
 }

@@ -46,13 +46,12 @@ class Runner {
 
   Result<LaunchReport> run() {
     TESSERA_TRY(check_bindings());
-    for (std::uint32_t i = 0; i < graph_.buffers.size(); ++i)
-      if (AppendCounter* counter = exe_.memory.counter(i)) counter->reset();
+    for (std::uint32_t i = 0; i < graph_.buffers.size(); ++i) TESSERA_TRY(reset_counter(i));
     clock_.begin();
     TESSERA_TRY(run_scope(0));
     out_.profile = clock_.end();
     if (out_.profile.level == ProfilingLevel::per_kernel) name_joined_nodes();
-    for (std::uint32_t i = 0; i < graph_.buffers.size(); ++i) note_overflow(i);
+    for (std::uint32_t i = 0; i < graph_.buffers.size(); ++i) TESSERA_TRY(note_overflow(i));
     return std::move(out_);
   }
 
@@ -82,13 +81,10 @@ class Runner {
       case StepKind::region:
         return run_region(step.index);
       case StepKind::reset_counter:
-        note_overflow(step.index);
-        exe_.memory.counter(step.index)->reset();
-        return {};
+        TESSERA_TRY(note_overflow(step.index));
+        return reset_counter(step.index);
       case StepKind::zero:
-        if (graph_.buffers[step.index].bytes != 0)
-          std::memset(exe_.memory.data(step.index), 0, graph_.buffers[step.index].bytes);
-        return {};
+        return zero(exe_.memory.data(step.index), graph_.buffers[step.index].bytes);
     }
     return {};
   }
@@ -137,10 +133,10 @@ class Runner {
     const std::uint32_t body = graph_.first_branch[index];
     switch (region.kind) {
       case RegionKind::if_:
-        if (condition(index) != 0) return run_scope(body);
+        if (TESSERA_TRY(condition(index)) != 0) return run_scope(body);
         return region.branches == 2 ? run_scope(body + 1) : Result<void>();
       case RegionKind::switch_: {
-        const std::int64_t branch = condition(index);
+        const std::int64_t branch = TESSERA_TRY(condition(index));
         const bool exists = branch >= 0 && branch < region.branches;
         return exists ? run_scope(body + static_cast<std::uint32_t>(branch)) : Result<void>();
       }
@@ -154,7 +150,7 @@ class Runner {
 
   Result<void> run_while(std::uint32_t index) {
     const Region& region = d_.regions[index];
-    for (std::int64_t i = 0; condition(index) != 0; ++i) {
+    for (std::int64_t i = 0; TESSERA_TRY(condition(index)) != 0; ++i) {
       if (i == region.limit)
         return region_error(index, cat("did not end within its limit of ", region.limit, " iterations"));
       TESSERA_TRY(run_scope(graph_.first_branch[index]));
@@ -164,22 +160,54 @@ class Runner {
 
   Result<void> run_for(std::uint32_t index) {
     const Region& region = d_.regions[index];
-    const std::int64_t count = region.count ? *region.count : condition(index);
+    const std::int64_t count = region.count ? *region.count : TESSERA_TRY(condition(index));
     if (count > region.limit)
       return region_error(index, cat("has ", count, " iterations, beyond its limit of ", region.limit));
     for (std::int64_t i = 0; i < count; ++i) {
       if (const std::uint32_t buffer = graph_.index_buffer[index]; buffer != no_index) {
         const op::SignedWide value = i;
-        op::storer<op::SignedWide>(graph_.buffers[buffer].dtype)(exe_.memory.data(buffer), 0, 1, 1, &value);
+        std::byte element[8] = {};
+        op::storer<op::SignedWide>(graph_.buffers[buffer].dtype)(element, 0, 1, 1, &value);
+        TESSERA_TRY(write(exe_.memory.data(buffer),
+                          std::span(element).first(ir::size_of(graph_.buffers[buffer].dtype))));
       }
       TESSERA_TRY(run_scope(graph_.first_branch[index]));
     }
     return {};
   }
 
-  [[nodiscard]] std::int64_t condition(std::uint32_t region) const {
-    const std::uint32_t buffer = graph_.condition[region];
-    return first_element(graph_.buffers[buffer], exe_.memory.data(buffer));
+  [[nodiscard]] Result<std::int64_t> condition(std::uint32_t region) const {
+    const GraphBuffer& buffer = graph_.buffers[graph_.condition[region]];
+    std::byte element[8] = {};
+    TESSERA_TRY(read(exe_.memory.data(graph_.condition[region]),
+                     std::span(element).first(ir::size_of(buffer.dtype))));
+    return first_element(buffer, element);
+  }
+
+  // ---- memory of the host or of a device
+
+  [[nodiscard]] Result<void> read(const std::byte* from, std::span<std::byte> to) const {
+    if (GraphDevice* device = exe_.memory.device()) return device->copy_out(from, to);
+    std::memcpy(to.data(), from, to.size());
+    return {};
+  }
+  Result<void> write(std::byte* to, std::span<const std::byte> from) {
+    if (GraphDevice* device = exe_.memory.device()) return device->copy_in(to, from);
+    std::memcpy(to, from.data(), from.size());
+    return {};
+  }
+  Result<void> zero(std::byte* at, std::size_t bytes) {
+    if (bytes == 0) return {};
+    if (GraphDevice* device = exe_.memory.device()) return device->clear(at, bytes);
+    std::memset(at, 0, bytes);
+    return {};
+  }
+  Result<void> reset_counter(std::uint32_t buffer) {
+    AppendCounter* counter = exe_.memory.counter(buffer);
+    if (counter == nullptr) return {};
+    counter->reset();
+    std::byte* far = exe_.memory.device_counter(buffer);
+    return far == nullptr ? Result<void>() : zero(far, sizeof(std::uint64_t));
   }
 
   [[nodiscard]] Error region_error(std::uint32_t index, std::string_view problem) const {
@@ -232,15 +260,39 @@ class Runner {
         inputs.push_back(std::move(array));
       }
     }
-    return op::run_reference(op::CallInfo(*node.card, types, node.attributes), inputs, results);
+    const op::CallInfo call(*node.card, types, node.attributes);
+    if (exe_.memory.device() != nullptr) return call_on_device(call, bound, inputs, results);
+    return op::run_reference(call, inputs, results);
   }
 
-  void note_overflow(std::uint32_t buffer) {
-    const AppendCounter* counter = exe_.memory.counter(buffer);
-    if (counter == nullptr) return;
+  /// Numbers of ops are read from memory, too.
+  Result<void> call_on_device(const op::CallInfo& call, const BoundNode& bound, std::span<op::Array> inputs,
+                              std::span<const op::Array> results) {
+    GraphDevice& device = *exe_.memory.device();
+    std::vector<std::shared_ptr<std::byte>> held;
+    for (op::Array& input : inputs)
+      for (const op::HostTensor& number : bound.numbers)
+        if (number.array().data == input.data) {
+          held.push_back(TESSERA_TRY(device.allocate(number.byte_size())));
+          TESSERA_TRY(device.copy_in(held.back().get(), {input.data, number.byte_size()}));
+          input.data = held.back().get();
+          break;
+        }
+    return device.run(call, inputs, results);
+  }
+
+  Result<void> note_overflow(std::uint32_t buffer) {
+    AppendCounter* counter = exe_.memory.counter(buffer);
+    if (counter == nullptr) return {};
+    if (const std::byte* far = exe_.memory.device_counter(buffer)) {
+      std::uint64_t asked = 0;
+      TESSERA_TRY(read(far, std::as_writable_bytes(std::span(&asked, 1))));
+      counter->set(asked);
+    }
     const auto capacity = static_cast<std::uint64_t>(graph_.buffers[buffer].shape[0]);
     if (counter->asked() > capacity)
       out_.overflows.push_back({graph_.buffers[buffer].name, counter->asked(), capacity});
+    return {};
   }
 
   HostExecutable& exe_;
@@ -257,7 +309,7 @@ Error tessera::description::at_node(const Program& program, std::uint32_t node, 
   const std::string block = n.block.empty() ? "" : cat(" of block ", shown(n.block));
   Error out(error.code(), cat("node ", shown(n.id), block, ": ", error.message()),
             error.span().known() ? error.span() : program.description->span_of(n.at));
-  for (const std::string& note : error.notes()) out = std::move(out).note(note);
+  for (const std::string& note : error.notes()) static_cast<void>(std::move(out).note(note));
   return out;
 }
 
@@ -271,6 +323,19 @@ Result<op::HostTensor> tessera::description::number_tensor(const ScalarValue& va
   return out;
 }
 
+namespace {
+
+Result<void> check_side(const HostMemory& memory, Side side, std::string_view what, std::string_view name) {
+  if ((side == Side::device) == (memory.device() != nullptr)) return {};
+  if (memory.device() == nullptr)
+    return Error(ErrorCode::unsupported, cat(what, " ", shown(name), " is for a device, the graph has none"));
+  return Error(
+      ErrorCode::unsupported,
+      cat(what, " ", shown(name), " is a function of the host, the graph is on ", memory.device()->name()));
+}
+
+}  // namespace
+
 Result<BoundNode> tessera::description::bind_node(const Program& program, std::uint32_t index,
                                                   const HostMemory& memory, const KernelTable& kernels) {
   const Graph& graph = program.graph;
@@ -279,7 +344,15 @@ Result<BoundNode> tessera::description::bind_node(const Program& program, std::u
   BoundNode out;
   out.grid = described.grid;
   out.device_numbers = std::make_shared<std::vector<double>>(node.pins.size());
-  if (described.kind == NodeKind::kernel) out.kernel = TESSERA_TRY(kernels.load(described.call));
+  if (described.kind == NodeKind::kernel) {
+    auto fits = check_side(memory, kernels.side_of_kernel(described.call), "kernel", described.call);
+    if (!fits) return at_node(program, index, std::move(fits).error());
+    out.kernel = TESSERA_TRY(kernels.load(described.call));
+  }
+  if (described.kind == NodeKind::captured) {
+    auto fits = check_side(memory, kernels.side_of_capture(described.call), "capture", described.call);
+    if (!fits) return at_node(program, index, std::move(fits).error());
+  }
   for (std::size_t i = 0; i < node.pins.size(); ++i) {
     const Pin& pin = node.pins[i];
     Argument argument{.name = pin.declared.name, .access = pin.declared.access};
@@ -296,6 +369,7 @@ Result<BoundNode> tessera::description::bind_node(const Program& program, std::u
       argument.shape = graph.buffers[pin.buffer].shape;
       argument.data = memory.data(pin.buffer);
       argument.counter = memory.counter(pin.buffer);
+      argument.device_counter = memory.device_counter(pin.buffer);
     }
     out.arguments.push_back(std::move(argument));
   }

@@ -49,7 +49,8 @@ HostGraph::HostGraph(Description description, KernelTable kernels, HostOptions o
       kernels_(std::move(kernels)),
       bindings_(std::move(options.bindings)),
       memory_limit_(options.memory != 0 ? options.memory : machine_memory()),
-      compiler_(std::move(options.compiler)),
+      compiler_(options.device != nullptr ? nullptr : std::move(options.compiler)),
+      device_(std::move(options.device)),
       profiling_(options.profiling) {
   index_draft();
 }
@@ -269,5 +270,11 @@ Result<std::vector<std::byte>> HostGraph::content(std::string_view buffer) const
   if (b.lifetime != Lifetime::graph)
     return Error(ErrorCode::invalid_argument, cat("buffer ", shown(buffer), " is not a graph buffer"));
   const std::byte* data = executable_->memory.data(index);
-  return std::vector<std::byte>(data, data + b.bytes);
+  std::vector<std::byte> out(b.bytes);
+  if (device_ != nullptr) {
+    TESSERA_TRY(device_->copy_out(data, out));
+  } else {
+    std::copy(data, data + b.bytes, out.begin());
+  }
+  return out;
 }

@@ -28,6 +28,9 @@ struct HostOptions {
   std::uint64_t memory = 0;  ///< bytes the description may take; 0: what the machine has
   /// Makes programs of op nodes (engine/op_compiler.h); without one they run one by one by the reference.
   std::shared_ptr<OpCompiler> compiler = {};
+  /// Where buffers lie and nodes run (engine/graph_device.h); null: on the host. Memory that is bound is the
+  /// device's, kernels and captures are for it, and op nodes run one by one.
+  GraphDeviceRef device = {};
 };
 
 class HostGraph {
@@ -93,6 +96,7 @@ class HostGraph {
   Bindings bindings_;
   std::uint64_t memory_limit_;
   std::shared_ptr<OpCompiler> compiler_;
+  GraphDeviceRef device_;
   Pending pending_;
   bool is_noted_ = false;  // something changed since the last update
   std::optional<Error> last_error_;

@@ -64,25 +64,43 @@ std::uint64_t tessera::description::machine_memory() {
 }
 
 Result<HostMemory> HostMemory::allocate(const Program& program, const Bindings& bindings,
-                                        const HostMemory* previous) {
+                                        const HostMemory* previous, GraphDeviceRef device) {
   const Graph& graph = program.graph;
   const MemoryPlan& plan = program.schedule.memory;
   HostMemory out;
+  out.device_ = std::move(device);
   out.data_.resize(graph.buffers.size());
   out.counters_.resize(graph.buffers.size());
   TESSERA_TRY(out.take_own(program, previous));
   if (plan.shared_bytes != 0) {
-    out.shared_ = TESSERA_TRY(
-        op::HostTensor::allocate(Dtype::u8, Extents{static_cast<std::int64_t>(plan.shared_bytes)}));
+    out.shared_ = TESSERA_TRY(out.zeros(Dtype::u8, Extents{static_cast<std::int64_t>(plan.shared_bytes)}));
     out.allocated_ += plan.shared_bytes;
   }
-  for (std::uint32_t i = 0; i < graph.buffers.size(); ++i) {
+  for (std::uint32_t i = 0; i < graph.buffers.size(); ++i)
     if (plan.homes[i].kind == Home::Kind::shared)
       out.data_[i] = out.shared_.array().data + plan.homes[i].offset;
-    if (graph.buffers[i].is_appended) out.counters_[i] = std::make_shared<AppendCounter>();
-  }
+  TESSERA_TRY(out.take_counters(program));
   TESSERA_TRY(out.rebind(program, bindings));
   return out;
+}
+
+Result<op::HostTensor> HostMemory::zeros(Dtype dtype, const Extents& shape) const {
+  if (device_ == nullptr) return op::HostTensor::allocate(dtype, shape);
+  const auto bytes = static_cast<std::size_t>(op::element_count(shape)) * ir::size_of(dtype);
+  auto memory = TESSERA_TRY(device_->allocate(bytes));
+  const std::byte* begin = memory.get();
+  return op::HostTensor::wrap(dtype, shape, begin, std::move(memory));
+}
+
+Result<void> HostMemory::take_counters(const Program& program) {
+  const Graph& graph = program.graph;
+  if (device_ != nullptr) device_counters_.resize(graph.buffers.size());
+  for (std::uint32_t i = 0; i < graph.buffers.size(); ++i) {
+    if (!graph.buffers[i].is_appended) continue;
+    counters_[i] = std::make_shared<AppendCounter>();
+    if (device_ != nullptr) device_counters_[i] = TESSERA_TRY(device_->allocate(sizeof(std::uint64_t)));
+  }
+  return {};
 }
 
 Result<void> HostMemory::take_own(const Program& program, const HostMemory* previous) {
@@ -97,8 +115,7 @@ Result<void> HostMemory::take_own(const Program& program, const HostMemory* prev
       return is_same ? &found->second : nullptr;
     }();
     if (kept == nullptr) allocated_ += buffer.bytes;
-    op::HostTensor tensor =
-        kept != nullptr ? *kept : TESSERA_TRY(op::HostTensor::allocate(buffer.dtype, buffer.shape));
+    op::HostTensor tensor = kept != nullptr ? *kept : TESSERA_TRY(zeros(buffer.dtype, buffer.shape));
     data_[i] = tensor.array().data;
     own_.emplace(buffer.name, std::move(tensor));
   }

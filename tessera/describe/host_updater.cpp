@@ -107,8 +107,9 @@ Result<std::unique_ptr<HostExecutable>> tessera::description::build_executable(
     std::shared_ptr<const Program> program, const BuildInputs& inputs, UpdateReport& report) {
   const KernelTable& kernels = inputs.kernels;
   auto out = std::make_unique<HostExecutable>();
-  out->memory = TESSERA_TRY(HostMemory::allocate(
-      *program, inputs.bindings, inputs.previous != nullptr ? &inputs.previous->memory : nullptr));
+  out->memory = TESSERA_TRY(
+      HostMemory::allocate(*program, inputs.bindings,
+                           inputs.previous != nullptr ? &inputs.previous->memory : nullptr, inputs.device));
   report.bytes += out->memory.allocated();
   out->nodes.reserve(program->graph.nodes.size());
   for (std::uint32_t i = 0; i < program->graph.nodes.size(); ++i) {
@@ -294,6 +295,7 @@ Result<void> HostGraph::Updater::rebuild() {
                                            {.kernels = graph_.kernels_,
                                             .bindings = graph_.bindings_,
                                             .compiler = graph_.compiler_.get(),
+                                            .device = graph_.device_,
                                             .previous = graph_.executable_.get()},
                                            report_));
   if (graph_.executable_ != nullptr && graph_.pending_.structure.empty()) compare_captures(*next);

@@ -11,6 +11,7 @@ struct BuildInputs {
   const KernelTable& kernels;
   const Bindings& bindings;
   OpCompiler* compiler = nullptr;  ///< null: op nodes run one by one
+  GraphDeviceRef device = {};      ///< null: the host
   const HostExecutable* previous =
       nullptr;  ///< graph buffers go on with its content, equal groups with its programs
 };

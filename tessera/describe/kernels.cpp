@@ -84,6 +84,7 @@ AppendedRows Arguments::reserve(std::size_t i, std::uint64_t rows) const {
 }
 
 struct KernelTable::Entry {
+  Side side = Side::host;
   KernelLoader loader;
   std::mutex mutex;
   std::shared_ptr<const KernelFunction> loaded;
@@ -94,21 +95,33 @@ KernelTable& KernelTable::add(std::string name, KernelFunction kernel) {
                     [kernel = std::move(kernel)]() -> Result<KernelFunction> { return kernel; });
 }
 
-KernelTable& KernelTable::add_loader(std::string name, KernelLoader loader) {
+KernelTable& KernelTable::add_loader(std::string name, KernelLoader loader, Side side) {
   auto entry = std::make_shared<Entry>();
+  entry->side = side;
   entry->loader = std::move(loader);
   entries_.insert_or_assign(std::move(name), std::move(entry));
   return *this;
 }
 
-KernelTable& KernelTable::add_capture(std::string name, CaptureFunction capture) {
-  captures_.insert_or_assign(std::move(name), std::make_shared<const CaptureFunction>(std::move(capture)));
+KernelTable& KernelTable::add_capture(std::string name, CaptureFunction capture, Side side) {
+  captures_.insert_or_assign(std::move(name),
+                             Capture{std::make_shared<const CaptureFunction>(std::move(capture)), side});
   return *this;
 }
 
 const CaptureFunction* KernelTable::find_capture(std::string_view name) const {
   const auto found = captures_.find(name);
-  return found == captures_.end() ? nullptr : found->second.get();
+  return found == captures_.end() ? nullptr : found->second.function.get();
+}
+
+Side KernelTable::side_of_kernel(std::string_view name) const {
+  const auto found = entries_.find(name);
+  return found == entries_.end() ? Side::host : found->second->side;
+}
+
+Side KernelTable::side_of_capture(std::string_view name) const {
+  const auto found = captures_.find(name);
+  return found == captures_.end() ? Side::host : found->second.side;
 }
 
 Result<std::shared_ptr<const KernelFunction>> KernelTable::load(std::string_view name) const {

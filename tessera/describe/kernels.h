@@ -30,6 +30,8 @@ class AppendCounter {
   /// Asks for `rows` rows. Those that fit are the caller's to fill; the others are counted as lost.
   AppendedRows reserve(std::uint64_t rows, std::uint64_t capacity);
   void reset() { asked_ = 0; }
+  /// What a device has counted.
+  void set(std::uint64_t asked) { asked_ = asked; }
   [[nodiscard]] std::uint64_t asked() const { return asked_; }
 
  private:
@@ -45,8 +47,9 @@ struct Argument {
   Extents shape;
   std::byte* data = nullptr;  ///< null for a scalar, and for a pin that is not required and has no buffer
   ScalarValue scalar;
-  AppendCounter* counter = nullptr;  ///< of a buffer that is appended to
-  double* device_value = nullptr;    ///< of a number in device memory: where it lies
+  AppendCounter* counter = nullptr;     ///< of a buffer that is appended to
+  std::byte* device_counter = nullptr;  ///< of one on a device: 64 bits in its memory
+  double* device_value = nullptr;       ///< of a number in device memory: where it lies
 };
 
 /// What kernels and captures can ask of their arguments. A wrong position or C++ type throws Exception, which
@@ -121,25 +124,35 @@ using CaptureFunction = std::function<void(CaptureCall&)>;
 /// kernel.
 using KernelLoader = std::function<Result<KernelFunction>()>;
 
+/// Where a function may be called: those for a device get addresses of its memory.
+enum class Side : std::uint8_t { host, device };
+
 /// The kernels and captures there are. A value: copies share the functions.
 class KernelTable {
  public:
   /// Adds or replaces.
   KernelTable& add(std::string name, KernelFunction kernel);
-  KernelTable& add_loader(std::string name, KernelLoader loader);
-  KernelTable& add_capture(std::string name, CaptureFunction capture);
+  KernelTable& add_loader(std::string name, KernelLoader loader, Side side = Side::host);
+  KernelTable& add_capture(std::string name, CaptureFunction capture, Side side = Side::host);
 
   [[nodiscard]] const CaptureFunction* find_capture(std::string_view name) const;
   [[nodiscard]] bool has_kernel(std::string_view name) const { return entries_.contains(name); }
   /// The kernel, loaded at most once per entry. Any number of threads.
   [[nodiscard]] Result<std::shared_ptr<const KernelFunction>> load(std::string_view name) const;
+  /// Of a kernel or a capture that there is.
+  [[nodiscard]] Side side_of_kernel(std::string_view name) const;
+  [[nodiscard]] Side side_of_capture(std::string_view name) const;
   /// "'a', 'b'": for messages.
   [[nodiscard]] std::string names() const;
 
  private:
   struct Entry;
   std::map<std::string, std::shared_ptr<Entry>, std::less<>> entries_;
-  std::map<std::string, std::shared_ptr<const CaptureFunction>, std::less<>> captures_;
+  struct Capture {
+    std::shared_ptr<const CaptureFunction> function;
+    Side side = Side::host;
+  };
+  std::map<std::string, Capture, std::less<>> captures_;
 };
 
 }  // namespace tessera::description

@@ -136,15 +136,35 @@ class DescriptionReader {
     out.block = TESSERA_TRY(read_name(json, "block"));
     if (const auto parameters = TESSERA_TRY(json.optional_field("parameters")))
       for (const JsonCursor& item : TESSERA_TRY(parameters->array())) read_one_parameter(item, out);
-    TESSERA_TRY(json.only_fields({"id", "block", "op", "kernel", "captured", "attributes", "grid",
-                                  "parameters", "region", "branch", "comment"}));
+    TESSERA_TRY(json.only_fields({"id", "block", "op", "kernel", "captured", "attributes", "source", "entry",
+                                  "threads", "grid", "parameters", "region", "branch", "comment"}));
     TESSERA_TRY(read_call(json, out));
     out.within = TESSERA_TRY(read_within(json));
-    if (const auto grid = TESSERA_TRY(json.optional_field("grid"))) {
-      const auto sizes = TESSERA_TRY(grid->array());
-      if (sizes.empty() || sizes.size() > 3) return grid->error("expected one to three sizes");
-      for (std::size_t i = 0; i < sizes.size(); ++i) out.grid[i] = TESSERA_TRY(sizes[i].integer());
-    }
+    if (const auto grid = TESSERA_TRY(json.optional_field("grid"))) TESSERA_TRY(read_sizes(*grid, out.grid));
+    return read_code(json, out);
+  }
+
+  Result<void> read_sizes(const JsonCursor& json, std::array<std::int64_t, 3>& out) {
+    const auto sizes = TESSERA_TRY(json.array());
+    if (sizes.empty() || sizes.size() > 3) return json.error("expected one to three sizes");
+    for (std::size_t i = 0; i < sizes.size(); ++i) out[i] = TESSERA_TRY(sizes[i].integer());
+    return {};
+  }
+
+  /// The file of a kernel on a device.
+  Result<void> read_code(const JsonCursor& json, Node& out) {
+    const auto source = TESSERA_TRY(json.optional_field("source"));
+    const auto entry = TESSERA_TRY(json.optional_field("entry"));
+    const auto threads = TESSERA_TRY(json.optional_field("threads"));
+    for (const auto& field : {source, entry, threads})
+      if (field && (out.kind != NodeKind::kernel || !source))
+        return field->error("only a kernel with a source has this");
+    if (!source) return {};
+    KernelFile code{.file = TESSERA_TRY(source->string())};
+    if (code.file.empty()) return source->error("expected the name of a file, got an empty string");
+    if (entry) code.entry = TESSERA_TRY(entry->string());
+    if (threads) TESSERA_TRY(read_sizes(*threads, code.threads));
+    out.code = std::move(code);
     return {};
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/base/text.h"
+#include "tessera/runtime/launch_update.h"
 
 using namespace tessera;
 using namespace tessera::engine;
@@ -27,6 +28,7 @@ class PlannedRun {
       : entry_(entry), instance_(instance), key_(key), pool_(pool), outcome_(outcome) {}
 
   Result<void> run(std::span<const std::int64_t> symbols, std::vector<runtime::TimedStep>* times) {
+    const bool is_first = instance_.sizes.empty();
     TESSERA_TRY(set_sizes(symbols));
     set_inputs();
     set_parameters();
@@ -36,6 +38,7 @@ class PlannedRun {
                                            .outputs = instance_.outputs,
                                            .buffers = instance_.buffers,
                                            .times = times}));
+    note_update(is_first);
     for (const bool is_view : instance_.executable->binding().is_view)
       ++(is_view ? outcome_.figures.views : outcome_.figures.kernels);
     return {};
@@ -116,6 +119,18 @@ class PlannedRun {
     Ref<runtime::Buffer> fresh = TESSERA_TRY(pool_.allocate(static_cast<std::size_t>(bytes)));
     if (ring.size() < ring_length) ring.push_back(fresh);
     return fresh;
+  }
+
+  /// What the device had to do may be more than what changed says: the first launch makes everything.
+  void note_update(bool is_first) {
+    const auto* holder = dynamic_cast<const runtime::HoldsLaunches*>(instance_.executable.get());
+    if (holder == nullptr || is_first) return;
+    const runtime::LaunchUpdate update = holder->launch_update();
+    if (update.recaptured > 0) raise(Tier::recapture, counted(update.recaptured, "capture", "captures"));
+    if (update.new_code > 0) raise(Tier::code, counted(update.new_code, "new kernel", "new kernels"));
+    if (update.is_remade) raise(Tier::cold, "its graph was made anew");
+    if (update.time.count() > 0 && !outcome_.cause.empty())
+      outcome_.cause += cat(" in ", update.time.count() / 1000, " us");
   }
 
   void raise(Tier tier, std::string_view cause) {

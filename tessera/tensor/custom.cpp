@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <new>
 
 #include "tessera/base/text.h"
 #include "tessera/op/catalogue.h"
+#include "tessera/op/device_call.h"
 #include "tessera/tensor/call.h"
 #include "tessera/tensor/compiled.h"
+#include "tessera/tensor/op_name.h"
+#include "tessera/tensor/running_scope.h"
 
 using namespace tessera;
 using namespace tessera::detail;
@@ -16,44 +18,9 @@ namespace {
 
 constexpr op::Input any_tensors[] = {{"arguments", "any", op::InputKind::variadic}};
 
-/// What `f`, a function of the program, returns; what it throws as an error.
-template <class F>
-auto guarded(std::string_view name, F&& f) -> Result<decltype(f())> {
-  const auto failed = [&](ErrorCode code, std::string_view why) { return Error(code, cat(name, ": ", why)); };
-  try {
-    if constexpr (std::is_void_v<decltype(f())>)
-      return f(), Result<void>();
-    else
-      return f();
-  } catch (const Exception& exception) {
-    return failed(exception.error().code(), exception.error().message());
-  } catch (const std::bad_alloc&) {
-    return failed(ErrorCode::memory, "no memory");
-  } catch (const std::exception& exception) {
-    return failed(ErrorCode::device, exception.what());
-  } catch (...) {
-    return failed(ErrorCode::device, "threw something that is no std::exception");
-  }
-}
-
-/// While it lives, this thread runs the function of a custom op.
-struct RunningScope {
-  RunningScope() { ++engine::thread_state.custom_depth; }
-  ~RunningScope() { --engine::thread_state.custom_depth; }
-  RunningScope(const RunningScope&) = delete;
-  RunningScope& operator=(const RunningScope&) = delete;
-};
-
 bool has_numbers(std::span<const TensorType> types) {
   return std::all_of(types.begin(), types.end(),
                      [](const TensorType& type) { return ir::constant_shape(type.shape).has_value(); });
-}
-
-bool is_name(std::string_view text) {
-  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  return !text.empty() && is_letter(text[0]) && std::all_of(text.begin(), text.end(), [&](char c) {
-    return is_letter(c) || (c >= '0' && c <= '9');
-  });
 }
 
 }  // namespace
@@ -76,7 +43,7 @@ struct Custom::Card : op::Card {
 
   [[nodiscard]] Result<op::ValueTypes> types_of(const op::CallInfo& call) const {
     if (!options.types) return op::ValueTypes{call.input(0)};
-    auto types = TESSERA_TRY(guarded(name, [&] { return options.types(call.inputs()); }));
+    auto types = TESSERA_TRY(op::guarded(name, [&] { return options.types(call.inputs()); }));
     if (types.empty()) return call.error("its rule for types gives no result");
     if (has_numbers(call.inputs()) && !has_numbers(types))
       return call.error("its rule for types gives symbolic sizes for arguments that have numbers");
@@ -99,7 +66,7 @@ struct Custom::Card : op::Card {
     for (const op::Array& array : dense) read.push_back(Elements(array));
     for (const op::Array& array : to) written.push_back(Elements(array));
     const RunningScope scope;
-    return guarded(name, [&] { options.run(read, written); });
+    return op::guarded(name, [&] { options.run(read, written); });
   }
 
   const CustomOptions options;
@@ -158,9 +125,7 @@ Tensor Custom::operator()(const Operand& a, const Operand& b, const Operand& c, 
 }
 
 Custom tessera::custom(CustomOptions options, Here here) {
-  if (!is_name(options.name))
-    fail(here, cat("custom: '", printable(shortened(options.name, 60)),
-                   "' is no name: letters, digits and _ are, with a letter or _ first"));
+  check_op_name("custom", options.name, here);
   if (!options.run) fail(here, cat("custom: the function of '", options.name, "' is empty"));
   auto card = std::make_shared<const Custom::Card>(std::move(options));
   const Custom out(*card);

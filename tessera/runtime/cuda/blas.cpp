@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "tessera/base/text.h"
@@ -98,8 +100,18 @@ cudaDataType_t data_type(ir::Dtype dtype) {
 }
 
 /// Full precision: f32 is not shortened to tf32, 16-bit floats are added up in f32.
+/// f32 means f32, unless the user asks for products whose factors are rounded to ten bits.
+bool wants_tf32() {
+  static const bool wanted = [] {
+    const char* text = std::getenv("TESSERA_TF32");
+    return text != nullptr && std::string_view(text) == "1";
+  }();
+  return wanted;
+}
+
 cublasComputeType_t compute_type(ir::Dtype dtype) {
-  return dtype == ir::Dtype::f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
+  if (dtype == ir::Dtype::f64) return CUBLAS_COMPUTE_64F;
+  return dtype == ir::Dtype::f32 && wants_tf32() ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
 /// A descriptor that is given back.
@@ -342,8 +354,9 @@ class LtBlas final : public Blas {
     const double work = static_cast<double>(product.rows) * static_cast<double>(product.columns) *
                         static_cast<double>(product.depth) * static_cast<double>(product.batch);
     const bool is_measured = work >= least_measured;
-    const std::string key = cat("product, cuBLASLt ", version(), ", ", device_.context->name(),
-                                ", workspace ", product_workspace, ", ", to_text(product));
+    const std::string key =
+        cat("product, cuBLASLt ", version(), ", ", device_.context->name(), ", workspace ", product_workspace,
+            wants_tf32() ? ", tf32, " : ", ", to_text(product));
     if (is_measured && device_.store != nullptr)
       if (const auto kept = device_.store->load(key); kept && made.take_algorithm(*kept)) return {};
     auto algorithms = TESSERA_TRY(made.algorithms());

@@ -1,6 +1,7 @@
 #include "tessera/runtime/cuda/bound_launch.h"
 
 #include "tessera/base/small_vector.h"
+#include "tessera/runtime/cuda/capture.h"
 #include "tessera/runtime/cuda/gate.h"
 
 using namespace tessera;
@@ -54,39 +55,16 @@ CUDA_MEMCPY3D copy_node(const BoundLaunch& launch) {
   return out;
 }
 
-/// A graph that is given back.
-class HeldGraph {
- public:
-  HeldGraph(const Driver& driver, CUgraph handle) : driver_(driver), handle_(handle) {}
-  HeldGraph(const HeldGraph&) = delete;
-  HeldGraph& operator=(const HeldGraph&) = delete;
-  ~HeldGraph() {
-    if (handle_ != nullptr) driver_.cuGraphDestroy(handle_);
-  }
-  [[nodiscard]] CUgraph handle() const { return handle_; }
-
- private:
-  const Driver& driver_;
-  CUgraph handle_;
-};
-
 Result<void> queue_product(const BoundLaunch& launch, const Stream& stream) {
   const auto value = [&](std::size_t i) { return i < launch.values.size() ? launch.values[i] : 0; };
   return launch.product->queue({value(0), value(1), value(2), value(3), value(4), value(5)}, stream);
 }
 
-/// What the library queues for a product. Other threads may do as they like meanwhile.
-Result<std::unique_ptr<HeldGraph>> captured(const Context& context, const Stream& capturing,
-                                            const BoundLaunch& launch) {
-  const Driver& driver = context.driver();
-  TESSERA_CUDA(driver, cuStreamBeginCapture, capturing.handle(), CU_STREAM_CAPTURE_MODE_RELAXED);
-  const auto queued = queue_product(launch, capturing);
-  CUgraph graph = nullptr;
-  const CUresult ended = driver.cuStreamEndCapture(capturing.handle(), &graph);
-  auto out = std::make_unique<HeldGraph>(driver, graph);
-  if (!queued) return queued.error();
-  TESSERA_TRY(checked(driver, ended, "cuStreamEndCapture"));
-  return out;
+/// What the library, or the program, queues.
+Result<CapturedGraph> captured(const Context& context, const Stream& capturing, const BoundLaunch& launch) {
+  if (launch.kind == BoundLaunch::Kind::captured)
+    return capture_call(context, capturing, *launch.captured, launch.values);
+  return capture(context, capturing, [&] { return queue_product(launch, capturing); });
 }
 
 Result<void> allow_shared(const BoundLaunch& launch) {
@@ -94,6 +72,22 @@ Result<void> allow_shared(const BoundLaunch& launch) {
 }
 
 }  // namespace
+
+BoundLaunch::Kind tessera::runtime::cuda::bound_kind(Launch::Kind kind) {
+  switch (kind) {
+    case Launch::Kind::kernel:
+      return BoundLaunch::Kind::kernel;
+    case Launch::Kind::clear:
+      return BoundLaunch::Kind::clear;
+    case Launch::Kind::copy:
+      return BoundLaunch::Kind::copy;
+    case Launch::Kind::product:
+      return BoundLaunch::Kind::product;
+    case Launch::Kind::captured:
+      break;
+  }
+  return BoundLaunch::Kind::captured;
+}
 
 Result<void> tessera::runtime::cuda::queue(const Context& context, const BoundLaunch& launch,
                                            const Stream& stream) {
@@ -116,6 +110,8 @@ Result<void> tessera::runtime::cuda::queue(const Context& context, const BoundLa
       break;
     case BoundLaunch::Kind::product:
       return queue_product(launch, stream);
+    case BoundLaunch::Kind::captured:
+      return queue_captured(context, *launch.captured, launch.values, stream);
     case BoundLaunch::Kind::join:
       break;
   }
@@ -147,10 +143,11 @@ Result<CUgraphNode> tessera::runtime::cuda::add_node(const Context& context, con
                    context.handle());
       break;
     }
-    case BoundLaunch::Kind::product: {
+    case BoundLaunch::Kind::product:
+    case BoundLaunch::Kind::captured: {
       const auto child = TESSERA_TRY(captured(context, capturing, launch));
       TESSERA_CUDA(driver, cuGraphAddChildGraphNode, &node, graph, after.data(), after.size(),
-                   child->handle());
+                   child.handle());
       break;
     }
     case BoundLaunch::Kind::join:
@@ -182,9 +179,10 @@ Result<void> tessera::runtime::cuda::set_node(const Context& context, const Stre
       TESSERA_CUDA(driver, cuGraphExecMemcpyNodeSetParams, executable, node, &params, context.handle());
       break;
     }
-    case BoundLaunch::Kind::product: {
+    case BoundLaunch::Kind::product:
+    case BoundLaunch::Kind::captured: {
       const auto child = TESSERA_TRY(captured(context, capturing, launch));
-      TESSERA_CUDA(driver, cuGraphExecChildGraphNodeSetParams, executable, node, child->handle());
+      TESSERA_CUDA(driver, cuGraphExecChildGraphNodeSetParams, executable, node, child.handle());
       break;
     }
     case BoundLaunch::Kind::join:

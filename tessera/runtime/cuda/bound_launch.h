@@ -15,23 +15,28 @@ namespace tessera::runtime::cuda {
 
 struct BoundLaunch {
   /// `join` does nothing: it waits for several and others wait for it.
-  enum class Kind : std::uint8_t { kernel, clear, copy, product, join };
+  enum class Kind : std::uint8_t { kernel, clear, copy, product, captured, join };
 
   Kind kind = Kind::join;
   FunctionRef function = {};
   BlasProductRef product = {};
+  std::shared_ptr<const CapturedCall> captured = {};
   /// The kernel itself waits for what it depends on, so that it may be started before that is done.
   bool waits_itself = false;
   Extent3 grid = {};
   Extent3 block = {};
   std::uint32_t shared_bytes = 0;
   /// Of a kernel: its arguments, each in the low bytes of its value. Of a clear: where. Of a copy: to, from.
-  /// Of a product: a, b, c, its workspace, a bias (0 without one), an array to add.
+  /// Of a product: a, b, c, its workspace, a bias (0 without one), an array to add. Of what is captured: its
+  /// arguments.
   std::vector<std::uint64_t> values = {};
   std::size_t bytes = 0;  ///< of a clear or a copy
 
   bool operator==(const BoundLaunch&) const = default;
 };
+
+/// The kind of a launch.
+[[nodiscard]] BoundLaunch::Kind bound_kind(Launch::Kind kind);
 
 /// REQUIRES, as all below, that the context is current.
 [[nodiscard]] Result<void> queue(const Context& context, const BoundLaunch& launch, const Stream& stream);

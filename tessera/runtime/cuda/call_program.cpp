@@ -12,6 +12,7 @@
 #include "tessera/runtime/cuda/op_source.h"
 #include "tessera/runtime/cuda/parts_program.h"
 #include "tessera/runtime/cuda/program_draft.h"
+#include "tessera/runtime/cuda/user_program.h"
 
 using namespace tessera;
 using namespace tessera::runtime::cuda;
@@ -55,6 +56,8 @@ Result<StepProgram> tessera::runtime::cuda::call_program(const op::CallInfo& cal
     return Error(ErrorCode::unsupported, cat("op '", call.card().name,
                                              "' is not in the catalogue: it has no "
                                              "program for this device"));
+  if (op::device_call_of(call.card()) != nullptr)
+    return user_program(call, inputs, results, std::vector<InputNumber>(inputs.size()), {});
   if (const auto to = copied_in_order(call, inputs, results)) return copy_program(inputs[0], *to);
   if (const auto kernel = kernel::build(*function_of(call, inputs, results)))
     return program_of_kernel(*kernel, inputs, results);

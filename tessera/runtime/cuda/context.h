@@ -30,7 +30,7 @@ class Current {
 };
 
 /// Thread-safe.
-class Context {
+class Context : public std::enable_shared_from_this<Context> {
  public:
   /// The device that the driver counts as `number`.
   [[nodiscard]] static Result<std::shared_ptr<const Context>> open(const Driver& driver, int number);

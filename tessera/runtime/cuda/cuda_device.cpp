@@ -4,7 +4,9 @@
 #include "tessera/runtime/cuda/call_program.h"
 #include "tessera/runtime/cuda/cuda_executable.h"
 #include "tessera/runtime/cuda/library_product.h"
+#include "tessera/runtime/cuda/op_source.h"
 #include "tessera/runtime/cuda/product_tiles.h"
+#include "tessera/runtime/cuda/user_program.h"
 
 using namespace tessera;
 using namespace tessera::runtime;
@@ -74,7 +76,7 @@ class SingleCall {
   }
 
   [[nodiscard]] BoundLaunch bound(const cuda::Launch& launch, const FunctionRef& function) const {
-    BoundLaunch out{.kind = BoundLaunch::Kind::kernel, .function = function};
+    BoundLaunch out{.kind = bound_kind(launch.kind), .function = function, .captured = launch.captured};
     out.grid = launch.grid;
     out.block = launch.block;
     out.shared_bytes = launch.shared_bytes;
@@ -82,9 +84,7 @@ class SingleCall {
     for (const Argument& argument : launch.arguments)
       out.values.push_back(argument.kind == Argument::Kind::memory ? address(argument.memory)
                                                                    : argument.bits);
-    if (launch.kind == cuda::Launch::Kind::product) out.kind = BoundLaunch::Kind::product;
-    if (launch.kind == cuda::Launch::Kind::kernel || launch.kind == cuda::Launch::Kind::product) return out;
-    out.kind = launch.kind == cuda::Launch::Kind::clear ? BoundLaunch::Kind::clear : BoundLaunch::Kind::copy;
+    if (out.kind != BoundLaunch::Kind::clear && out.kind != BoundLaunch::Kind::copy) return out;
     out.values = {address(launch.to)};
     if (launch.kind == cuda::Launch::Kind::copy) out.values.push_back(address(launch.from));
     return out;
@@ -128,14 +128,69 @@ Result<std::shared_ptr<CudaDevice>> CudaDevice::create(const Driver& driver, int
 Result<void> CudaDevice::run(const op::CallInfo& call, std::span<const op::Array> inputs,
                              std::span<const op::Array> results) {
   const Current current = TESSERA_TRY(context_->enter());
+  if (runs_on_host(call.card())) return run_on_host(call, inputs, results);
   const ReadyProgramRef program = TESSERA_TRY(program_of(call, inputs, results));
   auto done = SingleCall(*this, inputs, results).run(*program);
   if (done) return done;
   return std::move(done).error().note(cat("running '", call.card().name, "' on ", name_));
 }
 
+Result<op::HostTensor> CudaDevice::to_host(const op::Array& array) {
+  auto out = TESSERA_TRY(op::HostTensor::allocate(array.dtype, array.shape()));
+  const std::span<std::byte> bytes(out.array().data, out.byte_size());
+  if (array.layout.is_contiguous()) {
+    TESSERA_TRY(memory_->copy_out(array.at(array.layout.offset), bytes));
+    return out;
+  }
+  std::byte* dense = TESSERA_TRY(memory_->allocate(bytes.size()));
+  const op::Array to{array.dtype, op::contiguous(array.shape()), dense};
+  auto done = run_program(copy_program(array, to), {&array, 1}, {&to, 1});
+  if (done) done = memory_->copy_out(dense, bytes);
+  memory_->free(dense, bytes.size());
+  TESSERA_TRY(std::move(done));
+  return out;
+}
+
+/// Waits for what is queued: the function sees values.
+Result<void> CudaDevice::run_on_host(const op::CallInfo& call, std::span<const op::Array> inputs,
+                                     std::span<const op::Array> results) {
+  std::vector<op::HostTensor> held;
+  std::vector<op::Array> from, to;
+  for (const op::Array& input : inputs) {
+    held.push_back(TESSERA_TRY(to_host(input)));
+    from.push_back(held.back().array());
+  }
+  for (const op::Array& result : results) {
+    held.push_back(TESSERA_TRY(op::HostTensor::allocate(result.dtype, result.shape())));
+    to.push_back(held.back().array());
+  }
+  TESSERA_TRY(call.card().reference(call, from, to));
+  for (std::size_t i = 0; i < results.size(); ++i)
+    TESSERA_TRY(memory_->copy_in(results[i].at(results[i].layout.offset),
+                                 {to[i].data, held[inputs.size() + i].byte_size()}));
+  return {};
+}
+
+/// Numbers that are arguments of kernels are read back first.
+Result<StepProgram> CudaDevice::program_of_user(const op::CallInfo& call, std::span<const op::Array> inputs,
+                                                std::span<const op::Array> results) {
+  std::vector<InputNumber> numbers(inputs.size());
+  for (const op::DeviceArgument& argument : op::device_call_of(call.card())->arguments) {
+    if (argument.kind != op::DeviceArgument::Kind::number) continue;
+    const op::Array& number = inputs[argument.index];
+    std::byte element[8] = {};
+    TESSERA_TRY(memory_->copy_out(number.at(number.layout.offset),
+                                  std::span(element).first(ir::size_of(number.dtype))));
+    numbers[argument.index] = number_in(element, number.dtype);
+  }
+  return user_program(call, inputs, results, numbers, {});
+}
+
 Result<ReadyProgramRef> CudaDevice::program_of(const op::CallInfo& call, std::span<const op::Array> inputs,
                                                std::span<const op::Array> results) {
+  // Code of the program, and the numbers it is given, may be others the next time.
+  if (op::device_call_of(call.card()) != nullptr)
+    return ready(TESSERA_TRY(program_of_user(call, inputs, results)));
   auto key = call_key(call, inputs, results);
   if (key)
     if (ReadyProgramRef known = calls_.find(*key)) return known;

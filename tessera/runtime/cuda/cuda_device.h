@@ -49,6 +49,12 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   [[nodiscard]] Blas* blas();
 
  private:
+  [[nodiscard]] Result<void> run_on_host(const op::CallInfo& call, std::span<const op::Array> inputs,
+                                         std::span<const op::Array> results);
+  [[nodiscard]] Result<op::HostTensor> to_host(const op::Array& array);
+  [[nodiscard]] Result<StepProgram> program_of_user(const op::CallInfo& call,
+                                                    std::span<const op::Array> inputs,
+                                                    std::span<const op::Array> results);
   [[nodiscard]] Result<ReadyProgramRef> program_of(const op::CallInfo& call,
                                                    std::span<const op::Array> inputs,
                                                    std::span<const op::Array> results);

@@ -28,10 +28,11 @@ std::uint8_t alignment_of(const std::byte* at) {
 }
 
 BoundLaunch::Kind kind_of(const PlanNode& node) {
-  if (node.is_join) return BoundLaunch::Kind::join;
-  if (node.kind == cuda::Launch::Kind::kernel) return BoundLaunch::Kind::kernel;
-  if (node.kind == cuda::Launch::Kind::product) return BoundLaunch::Kind::product;
-  return node.kind == cuda::Launch::Kind::clear ? BoundLaunch::Kind::clear : BoundLaunch::Kind::copy;
+  return node.is_join ? BoundLaunch::Kind::join : bound_kind(node.kind);
+}
+
+bool is_user_kernel(const PlanNode& node) {
+  return kind_of(node) == BoundLaunch::Kind::kernel && node.source->user != nullptr;
 }
 
 bool are_equal(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b) {
@@ -164,18 +165,25 @@ Result<void> CudaExecutable::upload_constants() {
 Result<void> CudaExecutable::bind_launches(Prepared& to) {
   std::vector<SourceRef> sources;
   for (const PlanNode& node : to.program.nodes)
-    if (kind_of(node) == BoundLaunch::Kind::kernel) sources.push_back(node.source);
+    if (kind_of(node) == BoundLaunch::Kind::kernel && !is_user_kernel(node)) sources.push_back(node.source);
   const auto functions = TESSERA_TRY(device_->modules().get(sources));
   to.launches.clear();
   to.after.clear();
   to.part_ends.clear();
+  to.user_nodes.clear();
   to.of_input.assign(plan_->inputs.size(), {});
   to.of_output.assign(to.binding.buffers.size(), {});
   to.of_slot.assign(plan_->parameters.size(), {});
   std::size_t kernels = 0;
   for (const PlanNode& node : to.program.nodes) {
     BoundLaunch launch{.kind = kind_of(node), .grid = node.grid, .block = node.block};
-    if (launch.kind == BoundLaunch::Kind::kernel) launch.function = functions[kernels++];
+    if (is_user_kernel(node)) {
+      to.user_nodes.push_back(static_cast<std::uint32_t>(to.launches.size()));
+      launch.function = TESSERA_TRY(user_function(node));
+    } else if (launch.kind == BoundLaunch::Kind::kernel) {
+      launch.function = functions[kernels++];
+    }
+    launch.captured = node.captured;
     launch.waits_itself = launch.kind == BoundLaunch::Kind::kernel && node.source->waits;
     if (launch.kind == BoundLaunch::Kind::product)
       launch.product = TESSERA_TRY(device_->blas()->get(*node.product));
@@ -336,17 +344,37 @@ Result<void> CudaExecutable::upload_cells(CellRange changed) {
   return {};
 }
 
+Result<FunctionRef> CudaExecutable::user_function(const PlanNode& node) {
+  auto functions = device_->modules().get({&node.source, 1});
+  if (!functions) return std::move(functions).error().at(plan_->steps[node.step].span.resolve());
+  return functions->front();
+}
+
+/// The code of the program may be other code than at the last launch.
+Result<void> CudaExecutable::follow_code() {
+  GraphReplica& replica = replicas_.current();
+  for (const std::uint32_t node : prepared_.user_nodes) {
+    FunctionRef function = TESSERA_TRY(user_function(prepared_.program.nodes[node]));
+    if (replica.launches[node].function == function) continue;
+    replica.launches[node].function = std::move(function);
+    replica.changed.push_back(node);
+  }
+  return {};
+}
+
 // ---- running
 
 Result<void> CudaExecutable::run(const runtime::Launch& launch) {
   const Current current = TESSERA_TRY(device_->context()->enter());
   last_update_ = {};
+  update_time_ = {};
   if (!replicas_.current().holds({launch.inputs, launch.outputs})) {
     TESSERA_TRY(follow_alignments(launch));
     follow_addresses(launch);
   }
   follow_numbers(launch);
   TESSERA_TRY(follow_cells(launch));
+  TESSERA_TRY(follow_code());
   if (launch.times != nullptr) {
     TESSERA_TRY(run_timed(*launch.times));
   } else {
@@ -359,11 +387,13 @@ Result<void> CudaExecutable::run_parts() {
   GraphReplica& replica = replicas_.current();
   const std::size_t parts = prepared_.part_ends.size();
   if (replica.is_stale || !replica.changed.empty()) {
+    const auto began = TimedStep::Clock::now();
     while (replica.graphs.size() < parts)
       replica.graphs.push_back(std::make_unique<ResidentGraph>(device_->context(), capturing_));
     for (std::size_t part = 0; part < parts; ++part) TESSERA_TRY(update_graph(replica, part));
     replica.is_stale = false;
     replica.changed.clear();
+    update_time_ = TimedStep::Clock::now() - began;
   }
   for (std::size_t part = 0; part < parts; ++part) {
     if (part > 0) TESSERA_TRY(run_driven(prepared_.program.driven[part - 1].step));
@@ -371,6 +401,14 @@ Result<void> CudaExecutable::run_parts() {
       TESSERA_TRY(replica.graphs[part]->launch(device_->stream()));
   }
   return {};
+}
+
+LaunchUpdate CudaExecutable::launch_update() const {
+  return {.patched = last_update_.patched,
+          .new_code = last_update_.new_code,
+          .recaptured = last_update_.recaptured,
+          .is_remade = last_update_.is_instantiated,
+          .time = update_time_};
 }
 
 /// Launches that are under way keep what they were launched with.
@@ -413,6 +451,11 @@ Result<void> CudaExecutable::run_driven(plan::StepId s) {
     return out;
   };
   const auto inputs = arrays(step.inputs), results = arrays(step.results);
+  if (step.kind == plan::StepKind::call) {
+    const op::CallInfo call(*step.card, prepared_.binding.input_types[s], prepared_.binding.attributes[s]);
+    auto called = device_->run(call, inputs, results);
+    return called ? std::move(called) : std::move(called).error().at(step.span.resolve());
+  }
   std::vector<double> numbers;
   const std::vector<std::uint64_t>& held = replicas_.current().parameters;
   for (std::size_t slot = 0; slot < held.size(); ++slot)

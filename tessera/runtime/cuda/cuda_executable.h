@@ -9,10 +9,11 @@
 #include "tessera/runtime/cuda/cuda_device.h"
 #include "tessera/runtime/cuda/graph_replicas.h"
 #include "tessera/runtime/cuda/plan_program.h"
+#include "tessera/runtime/launch_update.h"
 
 namespace tessera::runtime::cuda {
 
-class CudaExecutable final : public Executable {
+class CudaExecutable final : public Executable, public HoldsLaunches {
  public:
   /// Nothing else uses `capturing`.
   CudaExecutable(std::shared_ptr<CudaDevice> device, plan::PlanRef plan, std::shared_ptr<MemoryPool> pool,
@@ -25,6 +26,7 @@ class CudaExecutable final : public Executable {
   /// Returns when the work is queued, unless indices have to be checked.
   [[nodiscard]] Result<void> run(const runtime::Launch& launch) override;
 
+  [[nodiscard]] LaunchUpdate launch_update() const override;
   /// What the last run had to change.
   [[nodiscard]] const GraphUpdate& last_update() const { return last_update_; }
   [[nodiscard]] const PlanProgram& program() const { return prepared_.program; }
@@ -52,6 +54,7 @@ class CudaExecutable final : public Executable {
     std::vector<BoundLaunch> launches;              ///< by node; until the replicas have them
     std::vector<std::vector<std::uint32_t>> after;  ///< by node; nodes count from the first of their part
     std::vector<std::uint32_t> part_ends;           ///< nodes before the end of each part, which is a graph
+    std::vector<std::uint32_t> user_nodes;          ///< kernels of the program's own
     std::vector<std::vector<Use>> of_input, of_output, of_slot;
     Ref<Buffer> block, scratch, status, cells;
     std::shared_ptr<const PinnedMemory> found;  ///< what the statuses said
@@ -77,6 +80,8 @@ class CudaExecutable final : public Executable {
   void follow_addresses(const runtime::Launch& launch);
   void follow_numbers(const runtime::Launch& launch);
   [[nodiscard]] Result<void> follow_cells(const runtime::Launch& launch);
+  [[nodiscard]] Result<void> follow_code();
+  [[nodiscard]] Result<FunctionRef> user_function(const PlanNode& node);
   static void set_value(GraphReplica& replica, Use use, std::uint64_t value);
   [[nodiscard]] Result<void> upload_cells(CellRange changed);
   void list_cell_uses(Prepared& to, std::size_t first_place) const;
@@ -100,6 +105,7 @@ class CudaExecutable final : public Executable {
   GraphReplicas replicas_;
   bool library_has_ends_ = true;  ///< as far as is known
   GraphUpdate last_update_;
+  std::chrono::nanoseconds update_time_{};  ///< of the last run
 };
 
 }  // namespace tessera::runtime::cuda

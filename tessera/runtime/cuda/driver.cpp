@@ -20,6 +20,8 @@ Result<const Driver*> try_open() {
 #undef TESSERA_CUDA_FIND
 #undef TESSERA_CUDA_TEXT
   library.find(out->event_elapsed_time, "cuEventElapsedTime", missing);
+  std::string not_needed;
+  library.find(out->function_parameter, "cuFuncGetParamInfo", not_needed);
   if (!missing.empty()) {
     delete out;
     return Error(ErrorCode::unsupported, cat("the CUDA driver is too old: it lacks", missing));

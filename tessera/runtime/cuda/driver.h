@@ -45,6 +45,7 @@
   X(cuEventRecord)                      \
   X(cuEventSynchronize)                 \
   X(cuModuleLoadData)                   \
+  X(cuModuleLoadDataEx)                 \
   X(cuModuleUnload)                     \
   X(cuModuleGetFunction)                \
   X(cuFuncSetAttribute)                 \
@@ -75,6 +76,8 @@ struct Driver {
 #undef TESSERA_CUDA_MEMBER
   /// By the name that every driver has: newer ones only mean the same.
   decltype(&::cuEventElapsedTime) event_elapsed_time = nullptr;
+  /// Where a parameter of a function lies and how many bytes it has. Drivers before 12.4 have none: null.
+  CUresult (*function_parameter)(CUfunction, std::size_t, std::size_t*, std::size_t*) = nullptr;
 
   /// The system's driver, initialised. Tried once; the error says what was looked for and what is missing.
   [[nodiscard]] static Result<const Driver*> open();

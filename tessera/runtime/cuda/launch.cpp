@@ -52,8 +52,10 @@ std::string text_of(const Launch& launch) {
     if (p.finish.adds_array) out += cat(" + ", text_of(launch.arguments[5]));
     return out + std::string(text_of(p.finish.activation));
   }
-  std::string out = cat(launch.source->entry, "<<<", text_of(launch.grid), ", ", text_of(launch.block), ", ",
-                        launch.shared_bytes, ">>>(");
+  std::string out = launch.kind == Launch::Kind::captured
+                        ? cat("captured ", launch.captured->call->name, "(")
+                        : cat(launch.source->entry, "<<<", text_of(launch.grid), ", ", text_of(launch.block),
+                              ", ", launch.shared_bytes, ">>>(");
   for (std::size_t i = 0; i < launch.arguments.size(); ++i)
     out += cat(i == 0 ? "" : ", ", text_of(launch.arguments[i]));
   return out + ")";
@@ -62,7 +64,7 @@ std::string text_of(const Launch& launch) {
 }  // namespace
 
 bool tessera::runtime::cuda::is_empty(const Launch& launch) {
-  if (launch.kind == Launch::Kind::product) return false;
+  if (launch.kind == Launch::Kind::product || launch.kind == Launch::Kind::captured) return false;
   if (launch.kind != Launch::Kind::kernel) return launch.bytes == 0;
   return launch.grid.x == 0 || launch.grid.y == 0 || launch.grid.z == 0;
 }

@@ -10,8 +10,16 @@
 
 #include "tessera/base/error.h"
 #include "tessera/ir/dtype.h"
+#include "tessera/op/device_call.h"
 
 namespace tessera::runtime::cuda {
+
+/// Code of the program's own: what it is may change, from launch to launch.
+struct UserCode {
+  std::string name;  ///< of the kernel, for messages
+  std::shared_ptr<op::KernelSource> code;
+  std::vector<std::uint8_t> parameter_bytes;  ///< of what a launch gives it
+};
 
 /// CUDA C++ without includes, for NVRTC. The text is the identity: equal text is equal code.
 struct Source {
@@ -20,6 +28,8 @@ struct Source {
   /// It waits by itself for what it depends on, before it reads or writes anything: on devices that have it,
   /// `griddepcontrol.wait`. It may start while that still runs.
   bool waits = false;
+  std::shared_ptr<const UserCode> user = {};  ///< the code is this, and there is no text
+  std::string file = "kernel.cu";             ///< for messages
 };
 using SourceRef = std::shared_ptr<const Source>;
 
@@ -92,11 +102,24 @@ struct Product {
 /// All of it, for people and as a key: "1 f32 products ([64, 784] by 784, batch 0, 16) x ...".
 [[nodiscard]] std::string to_text(const Product& product);
 
+/// Work that a function of the program queues on a stream: it is captured.
+struct CapturedCall {
+  struct Argument {
+    ir::Dtype dtype = ir::Dtype::f32;
+    op::Extents shape;
+  };
+
+  const op::DeviceCall* call = nullptr;  ///< outlives the launches
+  std::vector<Argument> arguments;       ///< as in the call
+  SourceSpan at;                         ///< the caller's line
+};
+
 /// One node of the graph.
 struct Launch {
   /// The arguments of a product are a, b, c and memory for the library, of product_workspace bytes, and those
-  /// of its finish: a bias, or 0, and an array.
-  enum class Kind : std::uint8_t { kernel, clear, copy, product };
+  /// of its finish: a bias, or 0, and an array. Those of what is captured are the call's, numbers as bits of
+  /// a double or an i64.
+  enum class Kind : std::uint8_t { kernel, clear, copy, product, captured };
 
   Kind kind = Kind::kernel;
   // Of a kernel:
@@ -106,6 +129,7 @@ struct Launch {
   std::uint32_t shared_bytes = 0;  ///< dynamic
   std::vector<Argument> arguments = {};
   std::shared_ptr<const Product> product = {};
+  std::shared_ptr<const CapturedCall> captured = {};
   // Of a clear (all bytes are 0) or a copy:
   Memory to = {};
   Memory from = {};

@@ -13,8 +13,6 @@ using namespace tessera::runtime::cuda;
 
 namespace {
 
-/// What a block may have without asking.
-constexpr std::uint32_t usual_shared_bytes = 48 * 1024;
 constexpr std::size_t most_threads = 16;
 
 /// Calls `work(i)` for each i below `count`, several at a time.
@@ -35,37 +33,6 @@ void for_each_in_threads(std::size_t count, const F& work) {
 }
 
 }  // namespace
-
-// ---- functions
-
-Result<FunctionRef> Function::load(ContextRef context, std::span<const std::byte> code,
-                                   const std::string& entry) {
-  const Driver& driver = context->driver();
-  CUmodule module = nullptr;
-  TESSERA_CUDA(driver, cuModuleLoadData, &module, code.data());
-  const std::shared_ptr<Function> out(new Function(std::move(context), module));
-  out->shared_bytes_ = usual_shared_bytes;
-  TESSERA_CUDA(driver, cuModuleGetFunction, &out->handle_, module, entry.c_str());
-  return FunctionRef(out);
-}
-
-Function::~Function() {
-  const auto current = context_->enter();
-  if (!current) return;
-  context_->driver().cuCtxSynchronize();  // it may be running
-  context_->driver().cuModuleUnload(module_);
-}
-
-Result<void> Function::allow_shared_bytes(std::uint32_t bytes) const {
-  const std::lock_guard lock(mutex_);
-  if (bytes <= shared_bytes_) return {};
-  TESSERA_CUDA(context_->driver(), cuFuncSetAttribute, handle_,
-               CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes));
-  shared_bytes_ = bytes;
-  return {};
-}
-
-// ---- the cache
 
 std::string ModuleCache::key_of(const Source& source) const {
   return cat("cuda sm_", context_->sm(), " ", compiler_->identity(), " ", source.entry, "\n", source.text);
@@ -115,6 +82,10 @@ Result<std::vector<FunctionRef>> ModuleCache::get(std::span<const SourceRef> sou
   std::vector<FunctionRef> out(sources.size());
   std::unordered_map<std::string, std::vector<std::size_t>> wanted;  // by key: whose it is
   for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (sources[i]->user != nullptr) {
+      out[i] = TESSERA_TRY(of_user(*sources[i]));
+      continue;
+    }
     std::string key = key_of(*sources[i]);
     out[i] = find(key);
     if (out[i] == nullptr) wanted[std::move(key)].push_back(i);
@@ -143,6 +114,15 @@ Result<std::vector<FunctionRef>> ModuleCache::get(std::span<const SourceRef> sou
     for (const std::size_t user : *job.users) out[user] = made;
   }
   return out;
+}
+
+Result<FunctionRef> ModuleCache::of_user(const Source& source) {
+  return users_.get(source, [this](const SourceRef& text) -> Result<FunctionRef> {
+    // What it includes is no part of the text: such code is compiled whenever the text has changed.
+    if (text->text.find("#include") == std::string::npos) return TESSERA_TRY(get({&text, 1}))[0];
+    const auto code = TESSERA_TRY(compiler_->compile(*text, context_->sm()));
+    return Function::load(context_, code, text->entry);
+  });
 }
 
 std::size_t ModuleCache::size() const {

@@ -9,35 +9,11 @@
 
 #include "tessera/base/hash.h"
 #include "tessera/runtime/code_store.h"
-#include "tessera/runtime/cuda/context.h"
+#include "tessera/runtime/cuda/device_function.h"
 #include "tessera/runtime/cuda/nvrtc.h"
+#include "tessera/runtime/cuda/user_functions.h"
 
 namespace tessera::runtime::cuda {
-
-/// A loaded module with its one entry.
-class Function {
- public:
-  [[nodiscard]] static Result<std::shared_ptr<const Function>> load(ContextRef context,
-                                                                    std::span<const std::byte> code,
-                                                                    const std::string& entry);
-  ~Function();
-  Function(const Function&) = delete;
-  Function& operator=(const Function&) = delete;
-
-  [[nodiscard]] CUfunction handle() const { return handle_; }
-  /// To be called before a launch with so much dynamic shared memory.
-  [[nodiscard]] Result<void> allow_shared_bytes(std::uint32_t bytes) const;
-
- private:
-  Function(ContextRef context, CUmodule module) : context_(std::move(context)), module_(module) {}
-
-  ContextRef context_;
-  CUmodule module_;
-  CUfunction handle_ = nullptr;
-  mutable std::mutex mutex_;
-  mutable std::uint32_t shared_bytes_ = 0;  ///< that were allowed
-};
-using FunctionRef = std::shared_ptr<const Function>;
 
 /// How many of each kind of work were done: figures for tests and reports.
 struct ModuleFigures {
@@ -51,10 +27,15 @@ class ModuleCache {
   /// `store` may be null and outlives the cache.
   ModuleCache(ContextRef context, std::shared_ptr<const SourceCompiler> compiler, const CodeStore* store,
               std::size_t limit = 4096)
-      : context_(std::move(context)), compiler_(std::move(compiler)), store_(store), limit_(limit) {}
+      : context_(std::move(context)),
+        compiler_(std::move(compiler)),
+        store_(store),
+        limit_(limit),
+        users_(context_) {}
 
-  /// The functions of the sources, in their order. Those that are not known are made, several at a time on
-  /// threads. If there are more than the limit, those that nobody holds are dropped.
+  /// The functions of the sources, in their order, those of the program as their code is now. Those that are
+  /// not known are made, several at a time on threads. If there are more than the limit, those that nobody
+  /// holds are dropped.
   [[nodiscard]] Result<std::vector<FunctionRef>> get(std::span<const SourceRef> sources);
 
   [[nodiscard]] std::size_t size() const;
@@ -70,12 +51,14 @@ class ModuleCache {
   [[nodiscard]] FunctionRef find(const std::string& key) const;
   [[nodiscard]] FunctionRef keep(std::string key, FunctionRef function);
   [[nodiscard]] Result<FunctionRef> make(const Source& source, const std::string& key);
+  [[nodiscard]] Result<FunctionRef> of_user(const Source& source);
   void drop_unused();
 
   ContextRef context_;
   std::shared_ptr<const SourceCompiler> compiler_;
   const CodeStore* store_;
   std::size_t limit_;
+  UserFunctions users_;
   mutable std::mutex mutex_;
   std::unordered_map<Hash128, std::vector<Entry>> entries_;
   std::size_t count_ = 0;

@@ -1,6 +1,7 @@
 #include "tessera/runtime/cuda/nvrtc.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "tessera/base/text.h"
 #include "tessera/runtime/cuda/library.h"
@@ -45,6 +46,17 @@ namespace {
 
 /// Messages are for people: the first errors say what is wrong.
 constexpr std::size_t longest_log = 4000;
+
+/// Generated code includes nothing. Others find what lies beside them and CUDA's own headers.
+std::vector<std::string> include_options(const Source& source) {
+  std::vector<std::string> out;
+  if (source.text.find("#include") == std::string::npos) return out;
+  const std::size_t slash = source.file.rfind('/');
+  out.push_back(cat("--include-path=", slash == std::string::npos ? "." : source.file.substr(0, slash + 1)));
+  const char* home = std::getenv("CUDA_HOME");
+  out.push_back(cat("--include-path=", home == nullptr ? "/usr/local/cuda" : home, "/include"));
+  return out;
+}
 
 }  // namespace
 
@@ -95,14 +107,17 @@ Result<std::vector<std::byte>> Nvrtc::compile(const Source& source, int sm) cons
                  cat(identity_, " makes no code for devices of capability ", sm / 10, ".", sm % 10));
   const bool is_exact = above[-1] == sm;
   const std::string target = cat("--gpu-architecture=", is_exact ? "sm_" : "compute_", above[-1]);
-  const char* options[] = {target.c_str(), "--std=c++17", "-default-device"};
+  const std::vector<std::string> folders = include_options(source);
+  std::vector<const char*> options = {target.c_str(), "--std=c++17", "-default-device"};
+  for (const std::string& folder : folders) options.push_back(folder.c_str());
 
   Functions::Program program = nullptr;
-  TESSERA_TRY(f.checked(f.CreateProgram(&program, source.text.c_str(), "kernel.cu", 0, nullptr, nullptr),
-                        "CreateProgram"));
+  TESSERA_TRY(
+      f.checked(f.CreateProgram(&program, source.text.c_str(), source.file.c_str(), 0, nullptr, nullptr),
+                "CreateProgram"));
   const auto destroy = [&f](void* held) { f.DestroyProgram(&held); };
   const std::unique_ptr<void, decltype(destroy)> held(program, destroy);
-  const int result = f.CompileProgram(program, static_cast<int>(std::size(options)), options);
+  const int result = f.CompileProgram(program, static_cast<int>(options.size()), options.data());
   if (result != 0)
     return Error(ErrorCode::device,
                  cat("NVRTC does not compile '", source.entry, "': ", f.GetErrorString(result), "\n",

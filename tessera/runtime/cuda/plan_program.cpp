@@ -8,6 +8,7 @@
 #include "tessera/runtime/cuda/loop_source.h"
 #include "tessera/runtime/cuda/region_forms.h"
 #include "tessera/runtime/cuda/stored_numbers.h"
+#include "tessera/runtime/cuda/user_program.h"
 
 using namespace tessera;
 using namespace tessera::runtime::cuda;
@@ -97,7 +98,27 @@ class Writer {
     if (step.kind != plan::StepKind::call)
       return step_program(step, nullptr, inputs, results, binding_.sizes, products_);
     const op::CallInfo call(*step.card, binding_.input_types[s], binding_.attributes[s]);
+    if (op::device_call_of(*step.card) != nullptr)
+      return user_program(call, inputs, results, numbers_of(step), step.span.resolve());
     return step_program(step, &call, inputs, results, binding_.sizes, products_);
+  }
+
+  /// What the host knows of the inputs that are numbers.
+  [[nodiscard]] std::vector<InputNumber> numbers_of(const plan::Step& step) const {
+    std::vector<InputNumber> out(step.inputs.size());
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const plan::Value& value = plan_.values[step.inputs[i]];
+      if (value.kind == plan::ValueKind::parameter)
+        out[i] = {.kind = InputNumber::Kind::slot, .slot = value.index};
+      if (value.kind == plan::ValueKind::constant && value.type.rank() == 0)
+        out[i] = number_in(plan_.constants[value.index].array().data, value.type.dtype);
+      const plan::Place& place = binding_.places[step.inputs[i]];
+      if (value.kind == plan::ValueKind::size)
+        out[i] = {
+            .kind = InputNumber::Kind::value,
+            .bits = static_cast<std::uint64_t>(binding_.size_cells[place.index - plan_.parameters.size()])};
+    }
+    return out;
   }
 
   Result<void> add_step(StepId s, const std::vector<StepId>& waits, std::vector<std::int64_t>& scratch) {
@@ -106,12 +127,18 @@ class Writer {
     sort_unique(before);
     StepProgram program;
     const plan::Step& step = plan_.steps[s];
+    if (step.kind == plan::StepKind::call && runs_on_host(*step.card)) return drive(s);
     if (step.kind == plan::StepKind::function && has_regions(*step.function)) {
       auto loop = loop_of(s);
       if (!loop) return drive(s);
       program = *std::move(loop);
     } else if (!binding_.is_view[s]) {
-      program = TESSERA_TRY(program_of(s));
+      auto made = program_of(s);
+      // The host knows the numbers that code of the program is given.
+      const bool is_for_host =
+          !made && step.kind == plan::StepKind::function && made.error().code() == ErrorCode::unsupported;
+      if (is_for_host) return drive(s);
+      program = TESSERA_TRY(std::move(made));
     }
     for (const Launch& launch : program.launches) {
       if (is_empty(launch)) continue;
@@ -141,6 +168,7 @@ class Writer {
   void add_launch(StepId s, const Launch& launch, std::vector<std::uint32_t> after) {
     PlanNode node{.step = s, .kind = launch.kind, .source = launch.source};
     node.product = launch.product;
+    node.captured = launch.captured;
     node.grid = launch.grid;
     node.block = launch.block;
     node.shared_bytes = launch.shared_bytes;
@@ -163,7 +191,8 @@ class Writer {
   /// The source that reads its numbers from memory, if there are many in the plan and some here.
   SourceRef stored_numbers(const Launch& launch) {
     const auto is_number = [](const Argument& argument) { return argument.kind == Argument::Kind::number; };
-    if (launch.kind != Launch::Kind::kernel || plan_.parameters.size() <= most_patched_numbers ||
+    if (launch.kind != Launch::Kind::kernel || launch.source->user != nullptr ||
+        plan_.parameters.size() <= most_patched_numbers ||
         std::none_of(launch.arguments.begin(), launch.arguments.end(), is_number))
       return nullptr;
     return source_with_stored_numbers(launch);
@@ -271,6 +300,7 @@ std::string_view word_for(const PlanNode& node) {
   if (node.is_join) return "join";
   if (node.kind == Launch::Kind::kernel) return node.source->entry;
   if (node.kind == Launch::Kind::product) return "product";
+  if (node.kind == Launch::Kind::captured) return node.captured->call->name;
   return node.kind == Launch::Kind::clear ? "clear" : "copy";
 }
 

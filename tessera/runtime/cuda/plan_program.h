@@ -51,6 +51,7 @@ struct PlanNode {
   Launch::Kind kind = Launch::Kind::kernel;
   SourceRef source = {};
   std::shared_ptr<const Product> product = {};
+  std::shared_ptr<const CapturedCall> captured = {};
   Extent3 grid = {}, block = {};
   std::uint32_t shared_bytes = 0;
   std::vector<PlanArgument> arguments = {};  ///< of a clear: where; of a copy: to, from

@@ -122,7 +122,8 @@ Result<GraphUpdate> ResidentGraph::patch(std::span<const BoundLaunch> launches,
     }
     ++out.patched;
     if (launches[i].function != held_[i].function) ++out.new_code;
-    if (launches[i].kind == BoundLaunch::Kind::product) ++out.recaptured;
+    if (launches[i].kind == BoundLaunch::Kind::product || launches[i].kind == BoundLaunch::Kind::captured)
+      ++out.recaptured;
     held_[i] = launches[i];
   }
   return out;

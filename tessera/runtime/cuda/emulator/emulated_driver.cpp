@@ -6,8 +6,10 @@
 #include <functional>
 #include <map>
 #include <random>
+#include <utility>
 #include <vector>
 
+#include "tessera/base/text.h"
 #include "tessera/runtime/cuda/emulator/emulator.h"
 
 using namespace tessera;
@@ -17,7 +19,7 @@ namespace {
 
 struct EmulatedFunction {
   SourceRef source;
-  std::size_t parameters = 0;
+  std::vector<std::size_t> parameters;  ///< their bytes
 };
 
 struct EmulatedNode {
@@ -44,6 +46,7 @@ struct EmulatedExecutable {
 
 struct EmulatedStream {
   EmulatedGraph* captured = nullptr;  ///< what is queued goes there
+  bool is_invalid = false;            ///< something was done that must not be while it is captured
 };
 
 struct Everything {
@@ -80,23 +83,47 @@ void* host(CUdeviceptr at) { return reinterpret_cast<void*>(static_cast<std::uin
 
 // ---- modules
 
-std::size_t parameter_count(const Source& source) {
+/// The bytes of a parameter that is declared so.
+std::size_t bytes_of(const std::string& declared) {
+  const auto has = [&](std::string_view word) { return declared.find(word) != std::string::npos; };
+  if (has("*") || has("long") || has("double") || has("64")) return 8;
+  if (has("char") || has("bool") || has("int8")) return 1;
+  return has("short") || has("16") ? 2 : 4;
+}
+
+std::vector<std::size_t> parameters_of(const Source& source) {
+  std::vector<std::size_t> out;
   const std::size_t name = source.text.find(source.entry + "(");
-  if (name == std::string::npos) return 0;
+  if (name == std::string::npos) return out;
   const std::size_t begin = name + source.entry.size() + 1, end = source.text.find(')', begin);
   const std::string list = source.text.substr(begin, end - begin);
-  const bool is_empty = list.find_first_not_of(" \n") == std::string::npos;
-  return is_empty ? 0 : 1 + static_cast<std::size_t>(std::count(list.begin(), list.end(), ','));
+  if (list.find_first_not_of(" \n") == std::string::npos) return out;
+  for (std::size_t at = 0; at != std::string::npos;) {
+    const std::size_t comma = list.find(',', at);
+    out.push_back(bytes_of(list.substr(at, comma == std::string::npos ? comma : comma - at)));
+    at = comma == std::string::npos ? comma : comma + 1;
+  }
+  return out;
 }
+
+constexpr std::string_view module_begin = "emulated module";
 
 class EmulatedCompiler final : public SourceCompiler {
  public:
+  /// What has an #error does not compile.
   Result<std::vector<std::byte>> compile(const Source& source, int) const override {
     std::vector<std::byte> out;
+    if (const std::size_t at = source.text.find("#error"); at != std::string::npos) {
+      const std::string before = source.text.substr(0, at);
+      return Error(ErrorCode::device,
+                   cat(source.file, "(", 1 + std::count(before.begin(), before.end(), '\n'),
+                       "): error: ", source.text.substr(at, 60)));
+    }
     const auto append = [&](const std::string& text) {
       const auto bytes = std::as_bytes(std::span(text.c_str(), text.size() + 1));
       out.insert(out.end(), bytes.begin(), bytes.end());
     };
+    append(std::string(module_begin));
     append(source.entry);
     append(source.text);
     return out;
@@ -196,8 +223,10 @@ EmulatedNode kernel_node(const CUDA_KERNEL_NODE_PARAMS& params) {
   EmulatedNode out{.kind = EmulatedNode::Kind::kernel, .function = as<EmulatedFunction>(params.func)};
   out.grid = {params.gridDimX, params.gridDimY, params.gridDimZ};
   out.block = {params.blockDimX, params.blockDimY, params.blockDimZ};
-  for (std::size_t i = 0; i < out.function->parameters; ++i)
-    out.values.push_back(*static_cast<const std::uint64_t*>(params.kernelParams[i]));
+  for (std::size_t i = 0; i < out.function->parameters.size(); ++i) {
+    out.values.push_back(0);
+    std::memcpy(&out.values.back(), params.kernelParams[i], out.function->parameters[i]);
+  }
   return out;
 }
 
@@ -330,8 +359,9 @@ void add_memory_functions(Driver& d) {
   d.cuMemcpyDtoDAsync = [](CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
     return queue(stream, {.kind = EmulatedNode::Kind::copy, .values = {to, from}, .bytes = bytes});
   };
-  d.cuMemsetD8Async = [](CUdeviceptr to, unsigned char value, std::size_t bytes, CUstream) {
+  d.cuMemsetD8Async = [](CUdeviceptr to, unsigned char value, std::size_t bytes, CUstream stream) {
     if (!is_memory(to, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    if (value == 0) return queue(stream, {.kind = EmulatedNode::Kind::clear, .values = {to}, .bytes = bytes});
     return std::memset(host(to), value, bytes), CUDA_SUCCESS;
   };
 }
@@ -348,10 +378,17 @@ void add_stream_functions(Driver& d) {
     return as<EmulatedStream>(stream)->captured = new EmulatedGraph, CUDA_SUCCESS;
   };
   d.cuStreamEndCapture = [](CUstream stream, CUgraph* out) {
-    *out = reinterpret_cast<CUgraph>(std::exchange(as<EmulatedStream>(stream)->captured, nullptr));
-    return *out == nullptr ? CUDA_ERROR_ILLEGAL_STATE : CUDA_SUCCESS;
+    const EmulatedStream ended = std::exchange(*as<EmulatedStream>(stream), {});
+    *out = reinterpret_cast<CUgraph>(ended.captured);
+    if (ended.captured == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+    if (!ended.is_invalid) return CUDA_SUCCESS;
+    delete ended.captured;
+    --all().state.live_graphs;
+    return *out = nullptr, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   };
-  d.cuStreamSynchronize = [](CUstream) {
+  d.cuStreamSynchronize = [](CUstream stream) {
+    auto& of = *as<EmulatedStream>(stream);
+    if (of.captured != nullptr) return of.is_invalid = true, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     return all().state.failure.empty() ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
   };
   d.cuEventCreate = [](CUevent* out, unsigned) {
@@ -363,20 +400,32 @@ void add_stream_functions(Driver& d) {
   d.event_elapsed_time = [](float* out, CUevent, CUevent) { return *out = 0.001f, CUDA_SUCCESS; };
 }
 
+/// PTX and cubins are for real devices.
 CUresult load_module(CUmodule* out, const void* image) {
-  const auto* entry = static_cast<const char*>(image);
+  if (module_begin != static_cast<const char*>(image)) return CUDA_ERROR_INVALID_PTX;
+  const auto* entry = static_cast<const char*>(image) + module_begin.size() + 1;
   auto source = std::make_shared<Source>();
   source->entry = entry;
   source->text = entry + source->entry.size() + 1;
-  *out = reinterpret_cast<CUmodule>(new EmulatedFunction{source, parameter_count(*source)});
+  *out = reinterpret_cast<CUmodule>(new EmulatedFunction{source, parameters_of(*source)});
   return CUDA_SUCCESS;
 }
 
 void add_module_functions(Driver& d) {
   d.cuModuleLoadData = &load_module;
+  d.cuModuleLoadDataEx = [](CUmodule* out, const void* image, unsigned, CUjit_option*, void**) {
+    return load_module(out, image);
+  };
+  d.function_parameter = [](CUfunction f, std::size_t i, std::size_t*, std::size_t* bytes) {
+    const auto& parameters = as<EmulatedFunction>(f)->parameters;
+    if (i >= parameters.size()) return CUDA_ERROR_INVALID_VALUE;
+    return *bytes = parameters[i], CUDA_SUCCESS;
+  };
   d.cuModuleUnload = [](CUmodule module) { return delete as<EmulatedFunction>(module), CUDA_SUCCESS; };
   d.cuModuleGetFunction = [](CUfunction* out, CUmodule module, const char* entry) {
-    if (as<EmulatedFunction>(module)->source->entry != entry) return CUDA_ERROR_NOT_FOUND;
+    const Source& source = *as<EmulatedFunction>(module)->source;
+    if (source.entry != entry || source.text.find(source.entry + "(") == std::string::npos)
+      return CUDA_ERROR_NOT_FOUND;
     return *out = reinterpret_cast<CUfunction>(module), CUDA_SUCCESS;
   };
   d.cuFuncSetAttribute = [](CUfunction, CUfunction_attribute, int) { return CUDA_SUCCESS; };

@@ -235,6 +235,8 @@ Result<void> Emulator::run(const StepProgram& program, std::span<const op::Array
       case Launch::Kind::copy:
         std::memcpy(run.address(step.to), run.address(step.from), static_cast<std::size_t>(step.bytes));
         break;
+      case Launch::Kind::captured:
+        return Error(ErrorCode::unsupported, "what is captured needs a driver");
       case Launch::Kind::product:
         compute_product(*step.product, run.product(step));
         break;

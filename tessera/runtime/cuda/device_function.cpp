@@ -1,0 +1,55 @@
+#include "tessera/runtime/cuda/device_function.h"
+
+#include "tessera/base/text.h"
+#include "tessera/runtime/cuda/gate.h"
+
+using namespace tessera;
+using namespace tessera::runtime::cuda;
+
+namespace {
+
+/// What a block may have without asking.
+constexpr std::uint32_t usual_shared_bytes = 48 * 1024;
+
+Result<void> load_module(const Driver& driver, std::span<const std::byte> code, CUmodule& module) {
+  char log[4096] = {};
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof log - 1)};
+  const CUresult result = driver.cuModuleLoadDataEx(&module, code.data(), 2, options, values);
+  auto done = checked(driver, result, "cuModuleLoadDataEx");
+  if (done || log[0] == 0) return done;
+  return Error(done.error().code(), cat(done.error().message(), "\n", log));
+}
+
+}  // namespace
+
+Result<FunctionRef> Function::load(ContextRef context, std::span<const std::byte> code,
+                                   const std::string& entry) {
+  const Driver& driver = context->driver();
+  CUmodule module = nullptr;
+  TESSERA_TRY(load_module(driver, code, module));
+  const std::shared_ptr<Function> out(new Function(std::move(context), module));
+  out->shared_bytes_ = usual_shared_bytes;
+  const CUresult found = driver.cuModuleGetFunction(&out->handle_, module, entry.c_str());
+  if (found == CUDA_ERROR_NOT_FOUND)
+    return Error(ErrorCode::not_found, cat("there is no function '", printable(shortened(entry, 200)),
+                                           "' in it, or it is not extern \"C\" __global__"));
+  TESSERA_TRY(checked(driver, found, "cuModuleGetFunction"));
+  return FunctionRef(out);
+}
+
+Function::~Function() {
+  const auto current = context_->enter();
+  if (!current) return;
+  context_->driver().cuCtxSynchronize();  // it may be running
+  context_->driver().cuModuleUnload(module_);
+}
+
+Result<void> Function::allow_shared_bytes(std::uint32_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  if (bytes <= shared_bytes_) return {};
+  TESSERA_CUDA(context_->driver(), cuFuncSetAttribute, handle_,
+               CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes));
+  shared_bytes_ = bytes;
+  return {};
+}

@@ -1,0 +1,40 @@
+// A function of a module on a device.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "tessera/runtime/cuda/context.h"
+
+namespace tessera::runtime::cuda {
+
+/// A loaded module with its one entry.
+class Function {
+ public:
+  /// A cubin, or PTX that ends with a 0. The error has the messages of the driver's compiler.
+  [[nodiscard]] static Result<std::shared_ptr<const Function>> load(ContextRef context,
+                                                                    std::span<const std::byte> code,
+                                                                    const std::string& entry);
+  ~Function();
+  Function(const Function&) = delete;
+  Function& operator=(const Function&) = delete;
+
+  [[nodiscard]] CUfunction handle() const { return handle_; }
+  /// To be called before a launch with so much dynamic shared memory.
+  [[nodiscard]] Result<void> allow_shared_bytes(std::uint32_t bytes) const;
+
+ private:
+  Function(ContextRef context, CUmodule module) : context_(std::move(context)), module_(module) {}
+
+  ContextRef context_;
+  CUmodule module_;
+  CUfunction handle_ = nullptr;
+  mutable std::mutex mutex_;
+  mutable std::uint32_t shared_bytes_ = 0;  ///< that were allowed
+};
+using FunctionRef = std::shared_ptr<const Function>;
+
+}  // namespace tessera::runtime::cuda
