@@ -202,7 +202,7 @@ std::map<std::string, std::vector<std::uint64_t>> results(std::shared_ptr<const 
       words.assign(static_cast<std::size_t>(buffer.shape[0]), 3);
       bindings[buffer.id] = std::as_writable_bytes(std::span(words));
     }
-  HostExecutable exe{.memory = value_or_throw(HostMemory::allocate(*program, bindings, nullptr))};
+  HostExecutable exe{.memory = value_or_throw(HostMemory::allocate(*program, bindings, nullptr, nullptr))};
   for (std::uint32_t i = 0; i < program->graph.nodes.size(); ++i)
     exe.nodes.push_back(value_or_throw(bind_node(*program, i, exe.memory, kernels)));
   exe.grouping = one_by_one(*program);
