@@ -44,7 +44,7 @@ endif()
 # Under sanitizers units of one room compile eight at a time: what headers cost, in reading and in templates with checks,
 # is paid once. Left out are rooms and tests whose files use one name for different things.
 set(tessera_units_apart nn onnx op tensor runtime/cpu runtime/cuda
-  capi_tests compile_tests cover_tests op_tests property_ir runtime_cpu_tests tensor_tests)
+  capi_tests compile_tests cover_tests op_tests property_ir runtime_cpu_tests runtime_cuda_tests tensor_tests)
 function(tessera_join_units target name)
   if(TESSERA_SANITIZE AND NOT name IN_LIST tessera_units_apart)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
