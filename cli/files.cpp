@@ -21,7 +21,7 @@ std::string_view other_kind(std::string_view content) {
   if (content.starts_with("TSRPLAN\n")) return "a compiled plan: 'tessera run' runs it";
   const std::size_t first = content.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && content[first] == '{')
-    return "JSON: graph descriptions are for 'tessera validate', 'compile' and 'explain'";
+    return "JSON: graph descriptions are files for 'tessera validate', 'compile', 'explain' and 'run'";
   if (content.substr(0, 4096).find('\0') != std::string_view::npos)
     return "no text: 'tessera inspect' and 'run' take ONNX models by names that end in .onnx";
   return {};

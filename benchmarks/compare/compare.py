@@ -354,6 +354,12 @@ def main():
     parser.add_argument("--json", type=pathlib.Path, help="where everything that was measured is written")
     parser.add_argument("--bench", type=pathlib.Path, default=ROOT / "build/release/bin/bench", help="the folder of the built programs")
     options = parser.parse_args()
+    if options.rounds < 1 or options.threads < 1:
+        parser.error("--rounds and --threads are at least 1")
+    if options.models and not options.models.is_dir():
+        parser.error(f"there is no folder {options.models}")
+    if options.json and not (options.json.parent.is_dir() and os.access(options.json.parent, os.W_OK)):
+        parser.error(f"--json: nothing can be written to {options.json.parent}")
     programs = workers(options.bench, options.models and options.models.resolve())
     if not programs["Tessera"][0][0].exists():
         raise SystemExit(f"{programs['Tessera'][0][0]} is not there: cmake --build --preset release --target benchmarks")

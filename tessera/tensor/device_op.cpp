@@ -19,6 +19,9 @@ using op::DeviceArgument;
 
 namespace {
 
+/// Of a block, on every GPU there is.
+constexpr std::int64_t most_threads = 1024;
+
 bool is_size(const Parameter& parameter) { return parameter.scalar && !parameter.shape.empty(); }
 bool is_number(const Parameter& parameter) { return parameter.scalar && parameter.shape.empty(); }
 
@@ -126,7 +129,10 @@ struct DeviceOp::Card : op::DeviceCard {
   void add_size(const Parameter& parameter, Here here) {
     const Dtype dtype = number_dtype(parameter);
     if (ir::is_float(dtype)) refuse(cat("size '", parameter.name, "' is no integer but ", dtype), here);
-    if (call.capture) refuse(cat("size '", parameter.name, "': its function knows the shapes"), here);
+    if (call.capture)
+      refuse(
+          cat("size '", parameter.name, "': captured calls take no sizes, their function knows the shapes"),
+          here);
     call.arguments.push_back({.kind = DeviceArgument::Kind::size,
                               .index = static_cast<std::uint32_t>(size_rules.size()),
                               .dtype = dtype,
@@ -149,6 +155,15 @@ struct DeviceOp::Card : op::DeviceCard {
 
   void set_launch(Here here) {
     if (form.block.empty() || form.block.size() > 3) refuse("a block has 1 to 3 sizes", here);
+    std::int64_t threads = 1;
+    for (const std::int64_t size : form.block) {
+      if (size < 1 || size > most_threads)
+        refuse(cat("a block of size ", size, ": sizes are 1 to ", most_threads), here);
+      threads *= size;
+    }
+    if (threads > most_threads)
+      refuse(cat("a block of ", threads, " threads: there are at most ", most_threads), here);
+    if (form.shared_bytes < 0) refuse(cat("shared memory of ", form.shared_bytes, " bytes"), here);
     if (!form.grid.empty()) grid = rule(form.grid, "grid", here);
     if (grid && (grid->kind != ShapeRule::Kind::sizes || grid->sizes.empty() || grid->sizes.size() > 3))
       refuse("the rule of the grid is a list of 1 to 3 sizes", here);
@@ -196,7 +211,7 @@ struct DeviceOp::Card : op::DeviceCard {
     op::LaunchShape out{.shared_bytes = form.shared_bytes};
     std::copy(form.block.begin(), form.block.end(), out.block.begin());
     const std::int64_t threads = out.block[0] * out.block[1] * out.block[2];
-    if (!grid && threads > 0) out.grid[0] = (op::element_count(to[0]) + threads - 1) / threads;
+    if (!grid) out.grid[0] = (op::element_count(to[0]) + threads - 1) / threads;
     if (grid) {
       const auto sizes = description::evaluate(*grid, shapes, names);
       if (!sizes) return named(sizes.error());

@@ -22,9 +22,10 @@ namespace tessera {
 ///   at no cost ts::parameter::size("n", "N * K")                                 a size, by value
 ///
 /// Shapes are rules (describe/shape_rule.h); results without one have the shape of the first argument, and
-/// without a dtype its dtype. Arrays lie row by row. Code that appends is given three values: the rows, the
-/// address of an unsigned long long that is 0 when it begins, and the capacity, an unsigned long long. It
-/// adds to the count how many rows it wants, and writes those below the capacity.
+/// without a dtype its dtype. Arrays lie row by row. A kernel that appends is given three values: the rows,
+/// the address of an unsigned long long that is 0 when it begins, and the capacity, an unsigned long long. It
+/// adds to the count how many rows it wants, and writes those below the capacity. A captured call is given
+/// the rows, whose first size is the capacity, and the count as an array of one i64; it takes no sizes.
 namespace parameter {
 using description::append;
 using description::device_scalar;

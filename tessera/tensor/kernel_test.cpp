@@ -249,8 +249,6 @@ TEST_P(DeviceOps, WhatIsWrongWithAKernelIsSaidAtTheCallersLine) {
   EXPECT_NE(arity.find("'scale' takes 4 parameters, 3 are declared"), std::string::npos) << arity;
   const std::string wide = error_of(made({.source = scale_text, .entry = "scale", .parameters = narrow}));
   EXPECT_NE(wide.find("parameter 2 of 'scale' has 4 bytes, 8 are declared"), std::string::npos) << wide;
-  const std::string block = error_of(made({.source = scale_text, .entry = "scale", .block = {1024, 2}}));
-  EXPECT_NE(block.find("a block of 2048 threads"), std::string::npos) << block;
   EXPECT_EQ(scale_kernel()(x, 2.0).item<float>({3}), 6);  // the engine goes on
 }
 
@@ -415,6 +413,18 @@ TEST(DeviceOpsOnTheHost, WrongCallsAndOptionsAreSaidAtOnce) {
                 .parameters = {p::read("x"), p::write("y"), p::scalar("s", 1, Dtype::f16)}})
                 .find("numbers are f32, f64 or integers"),
             std::string::npos);
+  const auto of_block = [&](std::vector<std::int64_t> block, std::int64_t shared) {
+    return of({.name = "test_kernel",
+               .source = "x",
+               .parameters = scale_parameters(),
+               .block = std::move(block),
+               .shared_bytes = shared});
+  };
+  EXPECT_NE(of_block({0}, 0).find("a block of size 0"), std::string::npos);
+  EXPECT_NE(of_block({-1}, 0).find("a block of size -1"), std::string::npos);
+  EXPECT_NE(of_block({32, 64}, 0).find("a block of 2048 threads"), std::string::npos);
+  EXPECT_NE(of_block({std::int64_t{1} << 62, 4}, 0).find("sizes are 1 to 1024"), std::string::npos);
+  EXPECT_NE(of_block({256}, -5).find("shared memory of -5 bytes"), std::string::npos);
   EXPECT_EQ(op::find_card("test_kernel"), nullptr);
 
   const Kernel scale = scale_kernel();
