@@ -151,12 +151,11 @@ class Shaker {
       bool changed = from_moved;
       if (is_float && rounds_inside) {
         result = shaken(result.array(), roundings_moved);
-        if (has_open_zeros(card)) turn_zeros(result);
         changed = true;
       } else if (is_float && card.pointwise != nullptr) {
         changed = round_otherwise(result, exact ? &(*exact)[i] : nullptr) || changed;
-        if (has_open_zeros(card)) turn_zeros(result);
       }
+      if (is_float && has_open_zeros(card)) turn_zeros(result);
       set_moved(result, is_float && changed);
     }
     return results;
