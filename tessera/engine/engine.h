@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/base/job_queue.h"
 #include "tessera/compile/plan_function.h"
-#include "tessera/engine/compile_queue.h"
 #include "tessera/engine/node.h"
 #include "tessera/engine/plan_cache.h"
 #include "tessera/engine/profiler.h"
@@ -166,7 +166,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   bool log_plans_ = false;  ///< one line per evaluation
 
   mutable std::mutex log_mutex_;
-  CompileQueue queue_;  ///< last: its thread uses all of the above
+  JobQueue queue_;  ///< last: its thread uses all of the above
 };
 
 /// What keeps the nodes of a graph whole: as long as it lives, evaluation does not drop inputs.
