@@ -9,8 +9,8 @@ namespace tessera {
 /// One thread at a time.
 class PlannedModel {
  public:
-  /// Fails with code `unsupported`, saying why, if the model has loops or branches, or sizes that no plan can
-  /// learn: then onnx::run is the way.
+  /// Fails with code `unsupported`, saying why, if the model has loops that its data end, or sizes that no
+  /// plan can learn: then onnx::run is the way.
   [[nodiscard]] static Result<PlannedModel> create(const onnx::Model& model, runtime::Device& device,
                                                    const onnx::Limits& limits = {});
 
