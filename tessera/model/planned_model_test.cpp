@@ -108,6 +108,30 @@ OnnxFile branch_on_data() {
   return file;
 }
 
+constexpr std::int64_t onnx_bool = 9;
+
+onnx::DataValue flag_of(bool value) {
+  HostTensor out = value_or_throw(HostTensor::allocate(op::Dtype::boolean, {1}));
+  *out.array().data = std::byte{value};
+  return {onnx::DataValue::Kind::tensor, {out}};
+}
+
+/// By the flag `cached` the result has the elements of `past` before its own, or not.
+OnnxFile decoder() {
+  OnnxFile then, otherwise, file;
+  then.nodes = {onnx_node("Concat", {"past", "x"}, {"a"}, "join", {onnx_attribute("axis", 0)})};
+  then.outputs = {onnx_value("a", {"M"})};
+  otherwise.nodes = {onnx_node("Neg", {"x"}, {"b"})};
+  otherwise.outputs = {onnx_value("b", {"K"})};
+  file.nodes = {onnx_node("If", {"cached"}, {"chosen"}, "if",
+                          {onnx_graph_attribute("then_branch", then.graph()),
+                           onnx_graph_attribute("else_branch", otherwise.graph())}),
+                onnx_node("Relu", {"chosen"}, {"y"})};
+  file.inputs = {onnx_value("x", {"N"}), onnx_value("cached", {"1"}, onnx_bool), onnx_value("past", {"P"})};
+  file.outputs = {onnx_value("y", {"Q"})};
+  return file;
+}
+
 }  // namespace
 
 TEST(PlannedModel, BranchesOnDataAreSteps) {
@@ -145,4 +169,38 @@ TEST(PlannedModel, WhatBranchesMayTakeIsLimited) {
   const auto refused = planned.run(large);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), ErrorCode::limit);
+}
+
+/// Results of other shapes for each value of a flag: a plan for each.
+TEST(PlannedModel, FlagsChooseThePlan) {
+  const onnx::Model model = value_or_throw(onnx::read_model(decoder().write("planned_flags.onnx")));
+  for (const char* device_name : {"reference", "cpu"}) {
+    const auto device = value_or_throw(engine::find_device(device_name));
+    auto planned = PlannedModel::create(model, *device);
+    ASSERT_TRUE(planned) << planned.error().to_text();
+    EXPECT_EQ(planned->programs(), 2U);
+    for (const bool flag : {true, false, true})
+      for (const std::int64_t past : {0, 3}) {
+        const onnx::DataValue inputs[] = {vector_of({1, -2, 3}), flag_of(flag),
+                                          vector_of(elements_of(past, 2))};
+        const auto expected = value_or_throw(onnx::run(model, inputs, {}))[0].tensors[0];
+        const auto got = value_or_throw(planned->run(inputs))[0].tensors[0];
+        EXPECT_EQ(got.size(), flag ? 3 + past : 3);
+        ASSERT_EQ(got.shape(), expected.shape());
+        EXPECT_EQ(std::memcmp(expected.array().data, got.array().data, got.byte_size()), 0);
+      }
+    const onnx::DataValue wrong[] = {vector_of({1}), vector_of({1}), vector_of({1})};
+    EXPECT_NE(planned->run(wrong).error().to_text().find("input 'cached' is f32[1]"), std::string::npos);
+  }
+}
+
+/// Too many flags, and one that is more than one boolean, say what whole models say.
+TEST(PlannedModel, OnlySingleBooleansAreFlags) {
+  OnnxFile file = decoder();
+  file.inputs[1] = onnx_value("cached", {"B"}, onnx_bool);
+  const onnx::Model model = value_or_throw(onnx::read_model(file.write("planned_no_flags.onnx")));
+  const auto device = value_or_throw(engine::find_device("reference"));
+  const auto planned = PlannedModel::create(model, *device);
+  ASSERT_FALSE(planned);
+  EXPECT_EQ(planned.error().code(), ErrorCode::unsupported) << planned.error().to_text();
 }
