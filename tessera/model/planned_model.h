@@ -1,4 +1,6 @@
-// An ONNX model as plans on a device: what is fast where the model can be written as a function.
+// An ONNX model as plans on a device: what is fast where the model can be written as a function, or as one
+// for each value of its flags, the inputs that are one boolean: models of decoders choose by such a flag
+// whether there are words before, and have other shapes then.
 #pragma once
 
 #include "tessera/engine/plan_runner.h"
@@ -9,20 +11,27 @@ namespace tessera {
 /// One thread at a time.
 class PlannedModel {
  public:
-  /// Fails with code `unsupported`, saying why, if the model has loops or branches, or sizes that no plan can
-  /// learn: then onnx::run is the way.
+  /// Fails with code `unsupported`, saying why, if the model has loops that its data end, branches of other
+  /// shapes by other values than flags, or sizes that no plan can learn: then onnx::run is the way.
   [[nodiscard]] static Result<PlannedModel> create(const onnx::Model& model, runtime::Device& device,
                                                    const onnx::Limits& limits = {});
 
   /// The outputs for the required inputs of the model. Checks its limits before it computes.
   [[nodiscard]] Result<std::vector<onnx::DataValue>> run(std::span<const onnx::DataValue> inputs);
 
-  [[nodiscard]] const plan::Program& program() const { return runner_.package().program; }
+  /// One, or one for each combination of flags, the first of which counts least.
+  [[nodiscard]] std::size_t programs() const { return runners_.size(); }
+  [[nodiscard]] const plan::Program& program(std::size_t index = 0) const {
+    return runners_[index].package().program;
+  }
 
  private:
-  explicit PlannedModel(engine::PlanRunner runner) : runner_(std::move(runner)) {}
+  PlannedModel() = default;
+  [[nodiscard]] Result<void> plan_by_flags(const onnx::Model& model, runtime::Device& device,
+                                           const onnx::Limits& limits);
 
-  engine::PlanRunner runner_;
+  std::vector<engine::PlanRunner> runners_;  ///< by the bits of the flags
+  std::vector<std::size_t> flags_;           ///< inputs that the plans do not have
   std::vector<onnx::ValueInfo> inputs_;
   std::string file_;
 };

@@ -387,36 +387,6 @@ TEST(Library, indices_of_windows_are_not_lost) {
             std::nullopt);
 }
 
-/// Packed copies of weights hang on their buffer, and go when it is written.
-TEST(Library, weights_that_change_are_packed_again) {
-  const auto cpu = value_or_throw(engine::find_device("cpu"));
-  const auto function = value_or_throw(ir::parse_function(
-      "func f(x: f32[2, 3], w: f32[3, 4]) { a: f32[2, 4] = matmul(x, w) c: f32[2, 4] = relu(a) return c }"));
-  const auto planned = value_or_throw(compiler::plan_function(function, cpu->target()));
-  const auto pool = runtime::MemoryPool::create();
-  const auto executable = value_or_throw(cpu->load(planned.plan, pool));
-  value_or_throw(executable->prepare({}, std::vector{op::contiguous({2, 3}), op::contiguous({3, 4})}));
-  const auto x = value_or_throw(pool->allocate(24)), w = value_or_throw(pool->allocate(48)),
-             y = value_or_throw(pool->allocate(32));
-  const auto floats = [](const Ref<runtime::Buffer>& buffer) {
-    return reinterpret_cast<float*>(buffer->data());
-  };
-  std::fill_n(floats(x), 6, 1.0f);
-  std::byte* const inputs[] = {x->data(), w->data()};
-  std::byte* const outputs[] = {y->data()};
-  const runtime::Buffer* const buffers[] = {x.get(), w.get()};
-  for (const float value : {1.0f, 2.0f, 5.0f}) {
-    w->begin_write();
-    std::fill_n(floats(w), 12, value);
-    for (int launch = 0; launch < 3; ++launch) {
-      value_or_throw(
-          executable->run({.inputs = inputs, .parameters = {}, .outputs = outputs, .buffers = buffers}));
-      EXPECT_EQ(floats(y)[7], 3 * value) << "launch " << launch;
-    }
-    EXPECT_NE(w->find_derived([](const runtime::Derived&) { return true; }), nullptr);
-  }
-}
-
 /// Two chains of products that do not depend on each other, and meet.
 TEST(SideBySide, chains_do_not_disturb_each_other) {
   std::string text = "func f(x: f32[96, 96], y: f32[96, 96], w: f32[96, 96]) {";
@@ -462,7 +432,6 @@ TEST(BetterCode, takes_its_place_in_a_plan_that_runs) {
   const auto device = std::make_shared<runtime::cpu::CpuDevice>(
       runtime::cpu::CpuOptions{.threads = 2,
                                .kernels = {.store = &nowhere},
-                               .improves_code = true,
                                .target = {.name = "cpu", .sources = {compiler::fused_regions()}}});
   const auto planned = value_or_throw(compiler::plan_function(program.function, device->target()));
   const auto launch_often = [&](std::uint64_t& improvements) {

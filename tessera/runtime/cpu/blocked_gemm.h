@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tessera/runtime/cpu/wide_gemm.h"
+
 namespace tessera::runtime::cpu {
 
 /// A matrix in memory; strides count elements and may be any number.
@@ -63,16 +65,20 @@ struct GemmKernel {
 
 /// The kernel for this processor.
 [[nodiscard]] const GemmKernel& gemm_kernel();
+[[nodiscard]] const WideGemm& wide_gemm();
 
 namespace gemm_baseline {
 [[nodiscard]] GemmKernel kernel();
-}
+[[nodiscard]] WideGemm wide_gemm();
+}  // namespace gemm_baseline
 namespace gemm_v3 {
 [[nodiscard]] GemmKernel kernel();
-}
+[[nodiscard]] WideGemm wide_gemm();
+}  // namespace gemm_v3
 namespace gemm_v4 {
 [[nodiscard]] GemmKernel kernel();
-}
+[[nodiscard]] WideGemm wide_gemm();
+}  // namespace gemm_v4
 
 /// `columns` rounded up to whole panels.
 [[nodiscard]] std::int64_t padded_columns(std::int64_t columns);

@@ -86,13 +86,7 @@ class IntegerConvolutionCall final : public LibraryCall {
   [[nodiscard]] std::int64_t depth() const { return channels_ * sliding_.taps; }
 
   void read_weights(const op::Array& array, const WeightSource& source) {
-    const bool is_same = source.is_constant || (source.buffer != nullptr && source.buffer == buffer_ &&
-                                                source.buffer->version() == version_);
-    const bool stays = is_same && read_from_ == array.data;
-    buffer_ = source.buffer;
-    if (buffer_ != nullptr) version_ = buffer_->version();
-    if (stays) return;
-    read_from_ = array.data;
+    if (last_weights_.stay(source, array)) return;
     plain_ = weights_.get(array);
     weight_zero_.reset();
     if (onednn_ != nullptr)
@@ -174,10 +168,7 @@ class IntegerConvolutionCall final : public LibraryCall {
   std::optional<std::uint8_t> weight_zero_;  ///< what stands for 0, if the weights are bytes
   std::int8_t source_zero_ = 0;
   bool uses_bytes_ = false;
-  // Of the weights in the last launch:
-  const std::byte* read_from_ = nullptr;
-  const Buffer* buffer_ = nullptr;
-  std::uint64_t version_ = 0;
+  LastWeights last_weights_;
 };
 
 }  // namespace
