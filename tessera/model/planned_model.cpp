@@ -5,6 +5,7 @@
 #include "tessera/base/text.h"
 #include "tessera/compile/package.h"
 #include "tessera/compile/plan_program.h"
+#include "tessera/plan/work.h"
 
 using namespace tessera;
 using op::HostTensor;
@@ -20,7 +21,7 @@ constexpr std::int64_t most_folded_bytes = std::int64_t{1} << 24;
 Result<void> check_steps(const plan::Program& program) {
   for (const plan::Part& part : program.parts)
     for (const plan::Step& step : part.plan->steps)
-      if (step.kind == plan::StepKind::function)
+      if (!plan::has_known_work(*part.plan, step))
         return Error(ErrorCode::unsupported, cat("a plan does not bound the work of '", step.name(), "'"));
   return {};
 }

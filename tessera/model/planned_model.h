@@ -11,8 +11,8 @@ namespace tessera {
 /// One thread at a time.
 class PlannedModel {
  public:
-  /// Fails with code `unsupported`, saying why, if the model has loops or branches by other values than
-  /// flags, or sizes that no plan can learn: then onnx::run is the way.
+  /// Fails with code `unsupported`, saying why, if the model has loops that its data end, branches of other
+  /// shapes by other values than flags, or sizes that no plan can learn: then onnx::run is the way.
   [[nodiscard]] static Result<PlannedModel> create(const onnx::Model& model, runtime::Device& device,
                                                    const onnx::Limits& limits = {});
 

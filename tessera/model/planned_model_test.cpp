@@ -149,3 +149,62 @@ TEST(PlannedModel, OnlySingleBooleansAreFlags) {
   ASSERT_FALSE(planned);
   EXPECT_EQ(planned.error().code(), ErrorCode::unsupported) << planned.error().to_text();
 }
+
+namespace {
+
+/// Which branch is taken is said by the data: w·x, or relu(x - w).
+OnnxFile branch_on_data() {
+  OnnxFile then, otherwise, file;
+  then.nodes = {onnx_node("Mul", {"x", "w"}, {"a"})};
+  then.outputs = {onnx_value("a", {"N"})};
+  otherwise.nodes = {onnx_node("Sub", {"x", "w"}, {"m"}), onnx_node("Relu", {"m"}, {"b"})};
+  otherwise.outputs = {onnx_value("b", {"N"})};
+  file.nodes = {onnx_node("ReduceSum", {"x"}, {"total"}, "", {onnx_attribute("keepdims", 0)}),
+                onnx_node("Greater", {"total", "zero"}, {"is_positive"}),
+                onnx_node("If", {"is_positive"}, {"y"}, "choose",
+                          {onnx_graph_attribute("then_branch", then.graph()),
+                           onnx_graph_attribute("else_branch", otherwise.graph())})};
+  file.tensors = {onnx_tensor("w", {1}, {3}), onnx_tensor("zero", {}, {0})};
+  file.inputs = {onnx_value("x", {"N"})};
+  file.outputs = {onnx_value("y", {"N"})};
+  return file;
+}
+
+}  // namespace
+
+TEST(PlannedModel, BranchesOnDataAreSteps) {
+  expect_as_node_by_node(branch_on_data(), "planned_branch.onnx", 1);
+}
+
+TEST(PlannedModel, ConvolutionsInBranchesHaveConstantFilters) {
+  OnnxFile then, otherwise, file = branch_on_data();
+  then.nodes = {onnx_node("Reshape", {"x", "shape"}, {"image"}),
+                onnx_node("Conv", {"image", "filter"}, {"c"}), onnx_node("Reshape", {"c", "flat"}, {"a"})};
+  then.outputs = {onnx_value("a", {"N"})};
+  otherwise.nodes = {onnx_node("Relu", {"x"}, {"b"})};
+  otherwise.outputs = {onnx_value("b", {"N"})};
+  file.nodes.pop_back();
+  file.nodes.insert(file.nodes.begin(),
+                    {onnx_node("Cast", {"shape_f"}, {"shape"}, "", {onnx_attribute("to", 7)}),
+                     onnx_node("Cast", {"flat_f"}, {"flat"}, "", {onnx_attribute("to", 7)})});
+  file.nodes.push_back(onnx_node("If", {"is_positive"}, {"y"}, "choose",
+                                 {onnx_graph_attribute("then_branch", then.graph()),
+                                  onnx_graph_attribute("else_branch", otherwise.graph())}));
+  file.tensors.push_back(onnx_tensor("shape_f", {3}, {1, 1, -1}));
+  file.tensors.push_back(onnx_tensor("flat_f", {1}, {-1}));
+  file.tensors.push_back(onnx_tensor("filter", {1, 1, 1}, {2}));
+  expect_as_node_by_node(file, "planned_convolution.onnx", 1);
+}
+
+TEST(PlannedModel, WhatBranchesMayTakeIsLimited) {
+  const onnx::Model model = value_or_throw(onnx::read_model(branch_on_data().write("limited_branch.onnx")));
+  const auto device = value_or_throw(engine::find_device("cpu"));
+  onnx::Limits limits;
+  limits.work = 100;
+  auto planned = value_or_throw(PlannedModel::create(model, *device, limits));
+  const onnx::DataValue small[] = {vector_of(elements_of(4, 1))}, large[] = {vector_of(elements_of(40, 1))};
+  EXPECT_TRUE(planned.run(small));
+  const auto refused = planned.run(large);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::limit);
+}

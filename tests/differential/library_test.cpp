@@ -432,7 +432,6 @@ TEST(BetterCode, takes_its_place_in_a_plan_that_runs) {
   const auto device = std::make_shared<runtime::cpu::CpuDevice>(
       runtime::cpu::CpuOptions{.threads = 2,
                                .kernels = {.store = &nowhere},
-                               .improves_code = true,
                                .target = {.name = "cpu", .sources = {compiler::fused_regions()}}});
   const auto planned = value_or_throw(compiler::plan_function(program.function, device->target()));
   const auto launch_often = [&](std::uint64_t& improvements) {

@@ -281,6 +281,11 @@ RowFunction CompiledKernel::Variant::entry() const {
   return function_of(better != nullptr ? *better : *code);
 }
 
+bool CompiledKernel::can_improve() const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(variants_.begin(), variants_.end(), [](const Variant& v) { return v.can_improve; });
+}
+
 bool CompiledKernel::improve() {
   bool is_better = false;
   std::unique_lock lock(mutex_);
@@ -322,6 +327,7 @@ Result<CompiledKernel::Code> CompiledKernel::compile(const CodeShape& shape, Cod
   if (options_.store != nullptr)
     if (auto found = stored(key); found && found->quality >= quality) return *std::move(found);
   const Llvm* llvm = TESSERA_TRY(Llvm::open());
+  if (!llvm->outlives_program()) quality = CodeQuality::good;
   const auto object = TESSERA_TRY(llvm->compile(text, quality));
   auto code = TESSERA_TRY(ObjectCode::load(object, row_function_name));
   Code out{std::make_unique<ObjectCode>(std::move(code)), quality};
