@@ -43,10 +43,6 @@ class LoopSourceTest : public ::testing::Test {
   }
 };
 
-op::HostTensor number(std::int64_t value) {
-  return op::HostTensor::of<std::int64_t>(Dtype::i64, {}, std::vector{value});
-}
-
 constexpr const char* counted = R"(func f(n: i64[], x: f32[100], w: f32[100]) {
   y: f32[100], k: i64[] = for n (x, 0:i64) with (w) (i: i64[], s: f32[100], c: i64[], v: f32[100]) {
     a: f32[100] = mul(s, v)
