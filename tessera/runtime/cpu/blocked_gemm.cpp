@@ -143,6 +143,11 @@ std::int64_t tessera::runtime::cpu::padded_columns(std::int64_t columns) {
   return (columns + width - 1) / width * width;
 }
 
+std::size_t tessera::runtime::cpu::whole_lines_of_floats(std::size_t count) {
+  constexpr std::size_t line = 64 / sizeof(float);
+  return (count + line - 1) / line * line;
+}
+
 void tessera::runtime::cpu::pack_panels(const MatrixView& b, std::int64_t depth, std::int64_t columns,
                                         float* out) {
   const std::int64_t width = gemm_kernel().columns;

@@ -83,6 +83,9 @@ namespace gemm_v4 {
 /// `columns` rounded up to whole panels.
 [[nodiscard]] std::int64_t padded_columns(std::int64_t columns);
 
+/// So many floats, rounded up to whole lines of the cache.
+[[nodiscard]] std::size_t whole_lines_of_floats(std::size_t count);
+
 /// Copies a matrix into panels of columns, [panel][depth][columns of a panel], with zeros behind the last
 /// column. `out` has depth * padded_columns(columns) numbers.
 void pack_panels(const MatrixView& b, std::int64_t depth, std::int64_t columns, float* out);

@@ -3,6 +3,7 @@
 // filters in a group, go over the images once per element of a window.
 #include <cstring>
 
+#include "tessera/base/rounding.h"
 #include "tessera/op/families/window.h"
 #include "tessera/runtime/cpu/dense_operand.h"
 #include "tessera/runtime/cpu/integer_bytes.h"
@@ -15,12 +16,10 @@ using namespace tessera::runtime::cpu;
 namespace {
 
 /// Bytes of windows that are gathered at once: they stay in the second cache.
-constexpr std::int64_t most_gathered = 1 << 18;
-constexpr std::int64_t least_positions = 64, most_positions = 1024;
+constexpr std::int64_t most_gathered_bytes = 1 << 18;
+constexpr std::int64_t least_block = 64, most_block = 1024;
 /// With fewer filters a window is not read often enough to pay for being gathered.
 constexpr std::int64_t least_filters = 4;
-
-std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 class IntegerConvolutionCall final : public LibraryCall {
  public:
@@ -42,7 +41,7 @@ class IntegerConvolutionCall final : public LibraryCall {
     if (inputs[form_.left].size() * inputs[form_.right].size() != 0)
       sliding_ = op::Sliding::of(window, x, result.shape());
     positions_ = result.size() / (batch_ * w[0]);
-    block_ = std::clamp(most_gathered / std::max<std::int64_t>(depth(), 1), least_positions, most_positions);
+    block_ = std::clamp(most_gathered_bytes / std::max<std::int64_t>(depth(), 1), least_block, most_block);
     const auto onednn = OneDnn::open();
     if (onednn && OneDnn::multiplies_bytes_exactly() && filters_ >= least_filters && depth() > 0)
       onednn_ = *onednn;

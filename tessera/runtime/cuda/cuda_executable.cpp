@@ -20,8 +20,6 @@ namespace {
 
 /// Memory that may be used at the same time cannot be shared, and finding out which takes the square of it.
 constexpr std::size_t most_steps_side_by_side = 4096;
-/// Wider accesses than this are not made.
-constexpr std::uintptr_t widest_access = 16;
 
 std::uint8_t alignment_of(const std::byte* at) {
   return static_cast<std::uint8_t>(reinterpret_cast<std::uintptr_t>(at) % widest_access);

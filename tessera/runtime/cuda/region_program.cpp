@@ -370,7 +370,7 @@ class RegionWriter {
         continue;
       }
       const std::uint32_t low = alignment_of(now) | static_cast<std::uint32_t>(size % 16);
-      out.small.push_back({size, low == 0 ? 16u : low % 4 == 0 ? 4u : 1u});
+      out.small.push_back({i, size, low == 0 ? 16u : low % 4 == 0 ? 4u : 1u});
       out.arguments.push_back(argument(first_of(now)));
       out.arguments.push_back(argument(first_of(out.next.back())));
     }
@@ -421,8 +421,11 @@ class RegionWriter {
     const std::uint32_t body = add_conditional(Conditional::Kind::loop, 1, condition, decision).first_body;
     const NodeList computed =
         TESSERA_TRY(add_body(region.body, with(results_, captures), state.next, sizes, body, {}));
-    NodeList over = TESSERA_TRY(
-        add_body(region.condition, with(state.next, captures), {&flag, 1}, sizes, body, computed));
+    const auto seen = with(state.next, captures);
+    if (add_checking_turn(*region.condition, seen, limit, {turns, {{}, status}}, state, condition, body,
+                          computed))
+      return {};
+    NodeList over = TESSERA_TRY(add_body(region.condition, seen, {&flag, 1}, sizes, body, computed));
     add_turn(while_source(state.small), arguments(false), state, condition, body, computed, std::move(over));
     return {};
   }
@@ -449,6 +452,24 @@ class RegionWriter {
     add_turn(for_source(count.array.dtype, state.small), arguments(false), state, condition, body, computed,
              computed);
     return {};
+  }
+
+  /// The end of a turn whose kernel finds out itself whether there is another, if there is such a kernel.
+  bool add_checking_turn(const ir::Function& function, std::span<const Given> seen, std::int64_t limit,
+                         std::vector<Given> results, const Carried& state, std::uint32_t condition,
+                         std::uint32_t body, const NodeList& computed) {
+    std::vector<op::Array> arrays;
+    for (const Given& given : seen) arrays.push_back(given.array);
+    auto program = checking_turn(function, arrays, limit, state.small);
+    if (!program) return false;
+    NodeList before = computed, last;
+    for (const std::size_t i : state.large) copy(state.next[i], results_[i], body, computed, before);
+    results.insert(results.end(), results_.begin(), results_.end());
+    add_program(*std::move(program), seen, results, body, nodes_.joined(0, body, std::move(before)), last);
+    PlanNode& node = out_.nodes.back();
+    node.condition = condition;
+    node.arguments[0] = {.kind = PlanArgument::Kind::handle};
+    return true;
   }
 
   /// The end of a turn: what was computed takes its place, and whether there is another turn is decided.
