@@ -26,11 +26,17 @@ class Inputs {
   std::uint32_t seed_ = 0;
 };
 
-/// 784-512-512-10 with relu.
-[[nodiscard]] nn::Parameters mlp_parameters(Inputs& in);
+/// Of a network with two hidden layers and ten classes.
+struct MlpWidths {
+  std::int64_t inputs = 784;
+  std::int64_t hidden = 512;
+};
+
+/// 784-512-512-10 with relu, if nothing else is said.
+[[nodiscard]] nn::Parameters mlp_parameters(Inputs& in, MlpWidths widths = {});
 [[nodiscard]] Tensor mlp(const nn::Parameters& p, const Tensor& x);
 /// The loss of a batch whose classes are 0, 1, … 9, 0, …
-[[nodiscard]] nn::Loss mlp_loss(Inputs& in, std::int64_t batch);
+[[nodiscard]] nn::Loss mlp_loss(Inputs& in, std::int64_t batch, MlpWidths widths = {});
 
 /// A transformer block: norm, attention and sum, then norm, two products with a gelu between, and sum.
 [[nodiscard]] nn::Parameters block_parameters(Inputs& in, std::int64_t width);

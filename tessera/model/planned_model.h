@@ -17,6 +17,9 @@ class PlannedModel {
   /// The outputs for the required inputs of the model. Checks its limits before it computes.
   [[nodiscard]] Result<std::vector<onnx::DataValue>> run(std::span<const onnx::DataValue> inputs);
 
+  void set_profiling(engine::ProfilingLevel level) { runner_.set_profiling(level); }
+  [[nodiscard]] engine::Profile profile() const { return runner_.profile(); }
+
   [[nodiscard]] const plan::Program& program() const { return runner_.package().program; }
 
  private:

@@ -6,9 +6,29 @@
 using namespace tessera;
 using namespace tessera::runtime;
 
+namespace {
+
+Error shares_nothing() {
+  return Error(ErrorCode::unsupported, "the memory of the device is not shared with other libraries");
+}
+
+}  // namespace
+
+Result<void> MemorySpace::check_address(const std::byte*) const { return shares_nothing(); }
+Result<void> MemorySpace::come_behind(StreamHandle) { return shares_nothing(); }
+Result<void> MemorySpace::come_before(StreamHandle) { return shares_nothing(); }
+
 Ref<Buffer> Buffer::wrap(void* data, std::size_t bytes, std::function<void()> release) {
   auto* buffer = new Buffer(static_cast<std::byte*>(data), bytes);
   buffer->release_ = std::move(release);
+  return Ref<Buffer>(buffer);
+}
+
+Ref<Buffer> Buffer::wrap_in(std::shared_ptr<MemorySpace> space, void* data, std::size_t bytes,
+                            std::function<void()> release) {
+  auto* buffer = new Buffer(static_cast<std::byte*>(data), bytes);
+  buffer->release_ = std::move(release);
+  buffer->space_ = std::move(space);
   return Ref<Buffer>(buffer);
 }
 
@@ -19,7 +39,7 @@ Ref<Buffer> Buffer::wrap_constant(const void* data, std::size_t bytes, std::func
   return Ref<Buffer>(buffer);
 }
 
-MemorySpace* Buffer::space() const { return pool_ == nullptr ? nullptr : pool_->space(); }
+MemorySpace* Buffer::space() const { return pool_ == nullptr ? space_.get() : pool_->space(); }
 
 Buffer::~Buffer() {
   if (pool_ != nullptr) pool_->give_back(data_, bytes_);

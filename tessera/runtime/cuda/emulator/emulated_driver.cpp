@@ -1,10 +1,12 @@
 #include "tessera/runtime/cuda/emulator/emulated_driver.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
+#include <optional>
 #include <random>
 #include <utility>
 #include <vector>
@@ -23,7 +25,7 @@ struct EmulatedFunction {
 };
 
 struct EmulatedNode {
-  enum class Kind : std::uint8_t { kernel, clear, copy, join, work, child };
+  enum class Kind : std::uint8_t { kernel, clear, copy, join, work, child, event };
   Kind kind = Kind::join;
   const EmulatedFunction* function = nullptr;
   Extent3 grid = {}, block = {};
@@ -32,6 +34,11 @@ struct EmulatedNode {
   std::function<std::string()> work = {};  ///< of a library
   std::vector<EmulatedNode> child = {};
   std::vector<std::size_t> after = {};
+};
+
+struct EmulatedEvent {
+  using Clock = std::chrono::steady_clock;
+  std::optional<Clock::time_point> at;  ///< nothing: not recorded
 };
 
 struct EmulatedGraph {
@@ -138,6 +145,16 @@ class EmulatedCompiler final : public SourceCompiler {
 
 CUresult run_all(const std::vector<EmulatedNode>& nodes);
 
+CUresult record(CUevent event) {
+  return as<EmulatedEvent>(event)->at = EmulatedEvent::Clock::now(), CUDA_SUCCESS;
+}
+
+CUresult elapsed(float* milliseconds, CUevent from, CUevent to) {
+  const auto &begin = as<EmulatedEvent>(from)->at, &end = as<EmulatedEvent>(to)->at;
+  if (!begin || !end) return CUDA_ERROR_INVALID_HANDLE;
+  return *milliseconds = std::chrono::duration<float, std::milli>(*end - *begin).count(), CUDA_SUCCESS;
+}
+
 CUresult run(const EmulatedNode& node) {
   std::vector<std::uint64_t> values = node.values;
   std::vector<void*> pointers;
@@ -164,6 +181,8 @@ CUresult run(const EmulatedNode& node) {
       break;
     case EmulatedNode::Kind::child:
       return run_all(node.child);
+    case EmulatedNode::Kind::event:
+      return record(reinterpret_cast<CUevent>(static_cast<std::uintptr_t>(values[0])));
     case EmulatedNode::Kind::join:
       break;
   }
@@ -342,6 +361,11 @@ void add_memory_functions(Driver& d) {
     *free = all().state.memory_bytes - all().state.used_bytes;
     return *total = all().state.memory_bytes, CUDA_SUCCESS;
   };
+  d.cuPointerGetAttribute = [](void* out, CUpointer_attribute attribute, CUdeviceptr at) {
+    if (attribute != CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL || !is_memory(at, 1))
+      return CUDA_ERROR_INVALID_VALUE;
+    return *static_cast<int*>(out) = 0, CUDA_SUCCESS;
+  };
   d.cuMemAlloc = &allocate;
   d.cuMemFree = &release;
   d.cuMemAllocHost = [](void** out, std::size_t bytes) {
@@ -386,18 +410,31 @@ void add_stream_functions(Driver& d) {
     --all().state.live_graphs;
     return *out = nullptr, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   };
+  d.cuStreamQuery = [](CUstream) {
+    return all().state.failure.empty() ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
+  };
+  d.cuStreamIsCapturing = [](CUstream stream, CUstreamCaptureStatus* status) {
+    const bool is_own = stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD;
+    const bool is_captured = is_own && as<EmulatedStream>(stream)->captured != nullptr;
+    *status = is_captured ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+  };
+  d.cuStreamWaitEvent = [](CUstream stream, CUevent event, unsigned) {
+    if (!as<EmulatedEvent>(event)->at) return CUDA_ERROR_INVALID_HANDLE;
+    return all().state.waiting_streams.push_back(reinterpret_cast<std::intptr_t>(stream)), CUDA_SUCCESS;
+  };
   d.cuStreamSynchronize = [](CUstream stream) {
     auto& of = *as<EmulatedStream>(stream);
     if (of.captured != nullptr) return of.is_invalid = true, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     return all().state.failure.empty() ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
   };
   d.cuEventCreate = [](CUevent* out, unsigned) {
-    return *out = reinterpret_cast<CUevent>(&all()), CUDA_SUCCESS;
+    return *out = reinterpret_cast<CUevent>(new EmulatedEvent), CUDA_SUCCESS;
   };
-  d.cuEventDestroy = [](CUevent) { return CUDA_SUCCESS; };
-  d.cuEventRecord = [](CUevent, CUstream) { return CUDA_SUCCESS; };
+  d.cuEventDestroy = [](CUevent event) { return delete as<EmulatedEvent>(event), CUDA_SUCCESS; };
+  d.cuEventRecord = [](CUevent event, CUstream) { return record(event); };
   d.cuEventSynchronize = [](CUevent) { return CUDA_SUCCESS; };
-  d.event_elapsed_time = [](float* out, CUevent, CUevent) { return *out = 0.001f, CUDA_SUCCESS; };
+  d.event_elapsed_time = &elapsed;
 }
 
 /// PTX and cubins are for real devices.
@@ -476,6 +513,11 @@ void add_graph_functions(Driver& d) {
   d.cuGraphAddChildGraphNode = [](CUgraphNode* out, CUgraph graph, const CUgraphNode* after,
                                   std::size_t count,
                                   CUgraph child) { return add(out, graph, after, count, child_node(child)); };
+  d.cuGraphAddEventRecordNode = [](CUgraphNode* out, CUgraph graph, const CUgraphNode* after,
+                                   std::size_t count, CUevent event) {
+    return add(out, graph, after, count,
+               {.kind = EmulatedNode::Kind::event, .values = {reinterpret_cast<std::uintptr_t>(event)}});
+  };
   d.cuGraphAddEmptyNode = [](CUgraphNode* out, CUgraph graph, const CUgraphNode* after, std::size_t count) {
     return add(out, graph, after, count, {});
   };
