@@ -12,7 +12,14 @@ Error shares_nothing() {
   return Error(ErrorCode::unsupported, "the memory of the device is not shared with other libraries");
 }
 
+std::uint64_t next_version() {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 }  // namespace
+
+Buffer::Buffer(std::byte* data, std::size_t bytes) : data_(data), bytes_(bytes), version_(next_version()) {}
 
 Result<void> MemorySpace::check_address(const std::byte*) const { return shares_nothing(); }
 Result<void> MemorySpace::come_behind(StreamHandle) { return shares_nothing(); }
@@ -51,7 +58,7 @@ Buffer::~Buffer() {
 }
 
 void Buffer::begin_write() const {
-  version_.fetch_add(1, std::memory_order_acq_rel);
+  version_.store(next_version(), std::memory_order_release);
   const std::lock_guard lock(derived_mutex_);
   derived_.clear();
 }

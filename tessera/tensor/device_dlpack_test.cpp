@@ -18,8 +18,8 @@ using runtime::cuda::TestDevice;
 namespace {
 
 /// f32 of this byte four times.
-constexpr unsigned char pattern = 0x3f;
-constexpr float pattern_value = std::bit_cast<float>(0x3f3f3f3fu);
+constexpr unsigned char filler = 0x3f;
+constexpr float filler_value = std::bit_cast<float>(0x3f3f3f3fu);
 
 class DeviceDlpack : public ::testing::TestWithParam<TestDevice> {
  protected:
@@ -52,7 +52,7 @@ class DeviceDlpack : public ::testing::TestWithParam<TestDevice> {
     const runtime::cuda::Driver& driver = device_->context()->driver();
     const auto at = runtime::cuda::device_address(memory_);
     for (int i = 0; i < 20; ++i) driver.cuMemsetD8Async(at, 0x40, byte_size(), other_->handle());
-    driver.cuMemsetD8Async(at, pattern, byte_size(), other_->handle());
+    driver.cuMemsetD8Async(at, filler, byte_size(), other_->handle());
     shape_ = size();
     managed_ = {
         .dl_tensor = {memory_, {2, 0}, 1, {2, 32, 1}, &shape_, nullptr, 0},
@@ -75,8 +75,8 @@ TEST_P(DeviceDlpack, AnImportComesBehindItsProducer) {
   Tensor x = from_dlpack(produced(), {.engine = engine_, .stream = other()});
   EXPECT_EQ(x.storage(), memory_) << "nothing is copied";
   Tensor smallest = min(x * 2.0), largest = max(x);
-  EXPECT_EQ(smallest.item<float>(), 2 * pattern_value);
-  EXPECT_EQ(largest.item<float>(), pattern_value);
+  EXPECT_EQ(smallest.item<float>(), 2 * filler_value);
+  EXPECT_EQ(largest.item<float>(), filler_value);
   if (is_emulated()) {
     EXPECT_EQ(waiting(), std::vector{own()});
   }
@@ -86,7 +86,7 @@ TEST_P(DeviceDlpack, AnImportComesBehindItsProducer) {
   eval(part);
   x = Tensor();
   EXPECT_EQ(deleted_, 0) << "a view uses it";
-  EXPECT_EQ(part.to_vector<float>(), (std::vector<float>{pattern_value, pattern_value}));
+  EXPECT_EQ(part.to_vector<float>(), (std::vector<float>{filler_value, filler_value}));
 }
 
 TEST_P(DeviceDlpack, TheOwnerIsToldOnce) {

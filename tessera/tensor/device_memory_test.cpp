@@ -11,12 +11,12 @@ using runtime::cuda::TestDevice;
 
 namespace {
 
-struct Way {
+struct MemoryWay {
   TestDevice device;
   bool plans;
 };
 
-class DeviceOutOfMemory : public ::testing::TestWithParam<Way> {
+class DeviceOutOfMemory : public ::testing::TestWithParam<MemoryWay> {
  protected:
   void SetUp() override {
     runtime::cuda::emulated_state().memory_bytes = std::uint64_t{4} << 20;  // what is emulated is slow
@@ -85,8 +85,9 @@ TEST_P(DeviceOutOfMemory, MemoryThatIsGivenUpServesAgain) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, DeviceOutOfMemory,
-                         testing::Values(Way{TestDevice::emulated, false}, Way{TestDevice::emulated, true},
-                                         Way{TestDevice::gpu, false}, Way{TestDevice::gpu, true}),
+                         testing::Values(MemoryWay{TestDevice::emulated, false},
+                                         MemoryWay{TestDevice::emulated, true},
+                                         MemoryWay{TestDevice::gpu, false}, MemoryWay{TestDevice::gpu, true}),
                          [](const auto& test) {
                            return std::string(test.param.device == TestDevice::gpu ? "gpu" : "emulated") +
                                   (test.param.plans ? "_planned" : "_streamed");

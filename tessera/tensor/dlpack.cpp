@@ -12,10 +12,10 @@ using namespace tessera;
 namespace {
 
 // Device types.
-constexpr std::int32_t cpu = 1;
-constexpr std::int32_t cuda = 2;
-constexpr std::int32_t cuda_host = 3;  ///< page-locked: the host's
-constexpr std::int32_t cuda_managed = 13;
+constexpr std::int32_t type_cpu = 1;
+constexpr std::int32_t type_cuda = 2;
+constexpr std::int32_t type_cuda_host = 3;  ///< page-locked: the host's
+constexpr std::int32_t type_cuda_managed = 13;
 constexpr int most_axes = 16;
 enum Code : std::uint8_t { code_int = 0, code_uint = 1, code_float = 2, code_bfloat = 4, code_bool = 6 };
 
@@ -32,7 +32,7 @@ std::optional<Dtype> dtype_of_code(DLDataType type) {
   return std::nullopt;
 }
 
-DLDataType code_of(Dtype dtype) {
+DLDataType dlpack_type(Dtype dtype) {
   const std::uint8_t code = dtype == Dtype::boolean  ? code_bool
                             : dtype == Dtype::bf16   ? code_bfloat
                             : ir::is_float(dtype)    ? code_float
@@ -102,7 +102,7 @@ class Import {
   }
 
   [[nodiscard]] bool is_on_host() const {
-    return from_.device.device_type == cpu || from_.device.device_type == cuda_host;
+    return from_.device.device_type == type_cpu || from_.device.device_type == type_cuda_host;
   }
 
   /// Fails unless the memory is that of the engine's device.
@@ -110,7 +110,7 @@ class Import {
     const auto space = engine.device().memory_space();
     const auto there = space == nullptr ? std::nullopt : space->location();
     const DLDevice& device = from_.device;
-    const bool is_managed = device.device_type == cuda_managed && there && there->type == cuda;
+    const bool is_managed = device.device_type == type_cuda_managed && there && there->type == type_cuda;
     if (there == runtime::MemoryLocation{device.device_type, device.device_id} || is_managed) return;
     refuse("the tensor is on device type ", device.device_type, ", number ", device.device_id,
            ", the engine computes on ", engine.device().name());
@@ -167,7 +167,7 @@ DLManagedTensor* tessera::to_dlpack(const Tensor& tensor, const DlpackOptions& o
   check_stream("to_dlpack", options.stream, here);
   engine::Engine& engine = *detail::node_of(tensor, "to_dlpack", here).component->engine();
   auto out = std::make_unique<Export>();
-  runtime::MemoryLocation place{cpu, 0};
+  runtime::MemoryLocation place{type_cpu, 0};
   if (!engine.has_host_memory()) {
     out->space = engine.device().memory_space();
     const auto there = out->space->location();
@@ -182,7 +182,7 @@ DLManagedTensor* tessera::to_dlpack(const Tensor& tensor, const DlpackOptions& o
   out->managed.dl_tensor = {.data = const_cast<void*>(tensor.storage(here)),
                             .device = {place.type, place.number},
                             .ndim = static_cast<std::int32_t>(out->shape.size()),
-                            .dtype = code_of(tensor.dtype()),
+                            .dtype = dlpack_type(tensor.dtype()),
                             .shape = out->shape.data(),
                             .strides = out->strides.data(),
                             .byte_offset = 0};

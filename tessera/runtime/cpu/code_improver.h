@@ -1,5 +1,5 @@
 // Makes better code for kernels that turn out to be hot, on a thread beside the program. Who runs them looks
-// between two runs whether there is some.
+// between two runs whether there is some. The program may end at any time.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,8 @@ namespace tessera::runtime::cpu {
 /// Thread-safe.
 class CodeImprover {
  public:
-  /// Makes better code later, if the kernel still lives then and can have some.
+  /// Makes better code later, if the kernel still lives then and can have some. Takes 20 ms if all code came
+  /// from the store so far: LLVM is opened.
   void ask_for(const std::shared_ptr<CompiledKernel>& kernel);
   /// Grows when a kernel has got better code.
   [[nodiscard]] std::uint64_t improvements() const { return improvements_.load(std::memory_order_acquire); }

@@ -19,8 +19,8 @@ using kernel::Lanes;
 
 namespace {
 
-constexpr std::size_t line = 64;
-std::size_t rounded_up(std::size_t bytes) { return (bytes + line - 1) / line * line; }
+constexpr std::size_t line_bytes = 64;
+std::size_t whole_lines(std::size_t bytes) { return (bytes + line_bytes - 1) / line_bytes * line_bytes; }
 
 /// Numbers of f32 in the widest vectors of this processor.
 unsigned vector_width() {
@@ -53,7 +53,7 @@ std::string store_key(const std::string& text) {
   return cat("code ", code_version, " for ", processor_name(), "\n", text);
 }
 
-RowFunction function_of(const ObjectCode& code) {
+RowFunction row_function(const ObjectCode& code) {
   return reinterpret_cast<RowFunction>(reinterpret_cast<std::uintptr_t>(code.entry()));
 }
 
@@ -122,12 +122,13 @@ class Run {
       : kernel_(interpreter.kernel()), job_(job.job), bind_(job.job.binding), code_(job.code) {
     const kernel::Passes& passes = interpreter.passes();
     const auto lanes = static_cast<std::size_t>(job_.lanes == Lanes::reduced ? bind_.reduced.back().size : 0);
-    std::size_t bytes = rounded_up(kernel_.operands.size() * 8) + rounded_up(kernel_.body.size() * 8) +
-                        rounded_up(passes.kept.size() * 8) + rounded_up(kernel_.axis_count() * 8) + line;
+    std::size_t bytes = whole_lines(kernel_.operands.size() * 8) + whole_lines(kernel_.body.size() * 8) +
+                        whole_lines(passes.kept.size() * 8) + whole_lines(kernel_.axis_count() * 8) +
+                        line_bytes;
     for (kernel::ValueId value : passes.kept)
-      bytes += rounded_up(lanes * kernel::register_size(kernel_.body[value].dtype));
+      bytes += whole_lines(lanes * kernel::register_size(kernel_.body[value].dtype));
     std::byte* at = scratch.reserve(bytes);
-    const auto take = [&](std::size_t size) { return std::exchange(at, at + rounded_up(size)); };
+    const auto take = [&](std::size_t size) { return std::exchange(at, at + whole_lines(size)); };
     data_ = reinterpret_cast<std::byte**>(take(kernel_.operands.size() * 8));
     auto* scalars = reinterpret_cast<std::uint64_t*>(take(kernel_.body.size() * 8));
     auto** kept = reinterpret_cast<std::byte**>(take(passes.kept.size() * 8));
@@ -278,7 +279,12 @@ RowFunction CompiledKernel::code_for(const Job& job, bool can_repeat) {
 }
 
 RowFunction CompiledKernel::Variant::entry() const {
-  return function_of(better != nullptr ? *better : *code);
+  return row_function(better != nullptr ? *better : *code);
+}
+
+bool CompiledKernel::can_improve() const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(variants_.begin(), variants_.end(), [](const Variant& v) { return v.can_improve; });
 }
 
 bool CompiledKernel::improve() {
@@ -301,7 +307,7 @@ bool CompiledKernel::improve() {
 RowFunction CompiledKernel::best(RowFunction code) const {
   const std::lock_guard lock(mutex_);
   for (const Variant& variant : variants_)
-    if (variant.code != nullptr && function_of(*variant.code) == code) return variant.entry();
+    if (variant.code != nullptr && row_function(*variant.code) == code) return variant.entry();
   return code;
 }
 
@@ -322,6 +328,7 @@ Result<CompiledKernel::Code> CompiledKernel::compile(const CodeShape& shape, Cod
   if (options_.store != nullptr)
     if (auto found = stored(key); found && found->quality >= quality) return *std::move(found);
   const Llvm* llvm = TESSERA_TRY(Llvm::open());
+  if (!llvm->outlives_program()) quality = CodeQuality::good;
   const auto object = TESSERA_TRY(llvm->compile(text, quality));
   auto code = TESSERA_TRY(ObjectCode::load(object, row_function_name));
   Code out{std::make_unique<ObjectCode>(std::move(code)), quality};

@@ -19,7 +19,8 @@ struct KernelOptions {
   bool compiles = true;  ///< false: the interpreter alone
   /// Products and sums are rounded one by one, as single ops do.
   bool is_precise = false;
-  /// Of the code that is made first; improve() makes the best.
+  /// Of the code that is made first; improve() makes the best. What could not be improved safely (see
+  /// Llvm::outlives_program) is good at once.
   CodeQuality quality = CodeQuality::good;
   /// Where code is looked for before it is made, and put when it was; may be null. Must outlive the kernel.
   const CodeStore* store = nullptr;
@@ -52,6 +53,8 @@ class CompiledKernel {
   void run(const CompiledJob& job, std::span<const double> parameters, kernel::ItemRange range,
            kernel::Scratch& scratch) const;
 
+  /// Whether improve() has something to do.
+  [[nodiscard]] bool can_improve() const;
   /// Makes good code for every shape that has only code that was made fast. Returns whether there is some
   /// now; what was handed out before stays.
   bool improve();

@@ -17,9 +17,8 @@ struct CpuOptions {
   unsigned threads = 0;  ///< 0: TESSERA_THREADS, or as many as the machine has
   /// Without a store of their own, kernels use that of the user's cache (code_store.h).
   KernelOptions kernels = {};
-  /// Code is made fast at first, and better beside the program when it is hot. The bits are the same. Whoever
-  /// asks for it keeps the program from ending meanwhile (CodeImprover::wait): LLVM's own state goes with it.
-  bool improves_code = false;
+  /// Code is made fast at first, and better beside the program when it is hot. The bits are the same.
+  bool improves_code = true;
   /// Makes the plans of what is inside of regions, which the reference runs without it. (A runtime knows no
   /// compiler.)
   std::function<Result<plan::PlanRef>(const ir::FunctionRef& body, const pattern::Target& target)> plan_body =

@@ -1,6 +1,7 @@
 #include "tessera/runtime/cpu/llvm.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include <span>
 
 #include "tessera/base/text.h"
+#include "tessera/runtime/cpu/library_statics.h"
 
 using namespace tessera;
 using namespace tessera::runtime::cpu;
@@ -88,6 +90,8 @@ Result<const Llvm*> Llvm::open() {
 
 void Llvm::end() {
   Llvm& llvm = **only();
+  // Who compiled when the process was forked is no thread of the child: it would wait for ever.
+  if (getpid() != llvm.process_) return;
   const std::lock_guard lock(llvm.in_use_);
   llvm.is_over_ = true;
 }
@@ -107,6 +111,9 @@ Result<Llvm*> Llvm::try_open() {
     // Lives as long as the program: LLVM has state of its own that must not go first.
     auto* out = new Llvm;
     auto loaded = out->load(library);
+    // What the library made while it was loaded is destroyed after end() has waited, what it makes later
+    // never.
+    if (loaded && std::atexit(&Llvm::end) == 0) out->outlives_program_ = keep_later_statics(library);
     if (loaded) return out;
     delete out;
     return std::move(loaded).error().note(cat("opening ", name));
@@ -160,6 +167,7 @@ Result<void> Llvm::load(void* library) {
   cpu_ = f.taken(f.GetHostCPUName());
   features_ = f.taken(f.GetHostCPUFeatures());
   triple_ = f.taken(f.GetDefaultTargetTriple());
+  process_ = getpid();
   char* message = nullptr;
   if (f.GetTargetFromTriple(triple_.c_str(), &target_, &message) != 0)
     return Error(ErrorCode::unsupported, cat("no target for ", triple_, ": ", f.taken(message)));
@@ -169,14 +177,6 @@ Result<void> Llvm::load(void* library) {
 Result<std::vector<std::byte>> Llvm::compile(const std::string& text, CodeQuality quality) const {
   const std::shared_lock lock(in_use_);
   if (is_over_) return Error(ErrorCode::unsupported, "no code is made while the program ends");
-  auto out = compile_now(text, quality);
-  // What LLVM made for itself during this is destroyed before what was asked for earlier, so the end of the
-  // program must wait again, before that.
-  std::atexit(&Llvm::end);
-  return out;
-}
-
-Result<std::vector<std::byte>> Llvm::compile_now(const std::string& text, CodeQuality quality) const {
   const Functions& f = *functions_;
   const int level = quality == CodeQuality::fast ? 0 : 2;
   const Held context(f.ContextCreate(), f.ContextDispose);

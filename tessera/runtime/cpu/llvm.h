@@ -2,6 +2,8 @@
 // Nothing of LLVM is needed to build.
 #pragma once
 
+#include <sys/types.h>
+
 #include <memory>
 #include <shared_mutex>
 #include <string>
@@ -25,6 +27,9 @@ class Llvm {
   /// the program ends: the end waits for what is compiled then, since LLVM's own state goes with it.
   [[nodiscard]] Result<std::vector<std::byte>> compile(const std::string& text, CodeQuality quality) const;
 
+  /// Whether a program may end while another thread compiles. If not, the end may destroy what it needs.
+  [[nodiscard]] bool outlives_program() const { return outlives_program_; }
+
   /// "16.0.6"
   [[nodiscard]] const std::string& version() const { return version_; }
   /// The processor and its features, as LLVM names them: code for one is not code for another.
@@ -39,14 +44,14 @@ class Llvm {
   static Result<Llvm*> try_open();
   /// At the end of the program.
   static void end();
-  [[nodiscard]] Result<std::vector<std::byte>> compile_now(const std::string& text,
-                                                           CodeQuality quality) const;
   Result<void> load(void* library);
 
   std::unique_ptr<Functions> functions_;
   void* target_ = nullptr;
   mutable std::shared_mutex in_use_;
   bool is_over_ = false;  ///< the program ends
+  bool outlives_program_ = false;
+  pid_t process_ = 0;  ///< that opened it
   std::string version_, cpu_, features_, triple_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "tessera/pattern/target.h"
 #include "tessera/runtime/code_store.h"
+#include "tessera/runtime/cuda/body_plans.h"
 #include "tessera/runtime/device.h"
 
 namespace tessera::runtime::cuda {
@@ -25,6 +26,8 @@ struct CudaOptions {
   pattern::Target target = {.name = "cuda"};
   LibraryUse libraries = LibraryUse::where_found;
   ProductPrecision products = ProductPrecision::full;
+  /// Makes plans of the bodies of regions; without it the host drives those that are no single kernel.
+  PlanBody plan_body = {};
 };
 
 /// How many GPUs the driver has. The error says why there is none: no driver, or no headers when this was

@@ -37,7 +37,8 @@ class TwinWriter {
       Nodes inside;
       for (const std::uint32_t node : after_[i])
         if (node >= begin) inside.push_back(place_[node]);
-      if (inside.empty()) inside.push_back(first);
+      // What is in the body of a conditional waits for that by being there.
+      if (inside.empty() && launches_[i].graph == 0) inside.push_back(first);
       place_[i] = add(launches_[i], std::move(inside));
     }
     const std::uint32_t last = add(event(events.end), all_between(first, out_.launches.size()));
@@ -65,14 +66,15 @@ class TwinWriter {
     return static_cast<std::uint32_t>(out_.launches.size() - 1);
   }
 
-  /// The launches behind `first` that no other of them waits for.
+  /// The launches of the graph itself behind `first` that no other of them waits for.
   [[nodiscard]] Nodes all_between(std::size_t first, std::size_t end) const {
     std::vector<bool> is_waited_for(end - first, false);
     for (std::size_t i = first + 1; i < end; ++i)
       for (const std::uint32_t node : out_.after[i]) is_waited_for[node - first] = true;
     Nodes out;
     for (std::size_t i = first; i < end; ++i)
-      if (!is_waited_for[i - first]) out.push_back(static_cast<std::uint32_t>(i));
+      if (!is_waited_for[i - first] && out_.launches[i].graph == 0)
+        out.push_back(static_cast<std::uint32_t>(i));
     return out;
   }
 
@@ -96,7 +98,7 @@ Result<void> GraphTwin::set(std::span<const BoundLaunch> launches, std::span<con
       writer.add_join(begin);
       continue;
     }
-    while (end < launches.size() && steps[end] == steps[begin] && !is_join(end)) ++end;
+    while (end < launches.size() && steps[end] == steps[begin]) ++end;
     if (measured == events_.size())
       events_.push_back(TESSERA_TRY(StepEvents::create(context_, steps[begin])));
     events_[measured].step = steps[begin];

@@ -32,6 +32,7 @@ struct EmulatedState {
   std::uint64_t live_graphs = 0;               ///< and executables
   std::vector<std::intptr_t> waiting_streams;  ///< that were told to wait for an event, in order
   bool refuses_updates = false;
+  bool refuses_conditionals = false;
   std::string failure;  ///< what a kernel or a copy did wrong; launches fail from then on
 };
 [[nodiscard]] EmulatedState& emulated_state();
