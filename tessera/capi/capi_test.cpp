@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -11,6 +10,9 @@
 #include "tessera/capi/tessera.h"
 #include "tessera/engine/engine.h"
 #include "tessera/op/catalogue.h"
+#include "tests/support/last_error.h"
+
+using tessera::fixture::says;
 
 namespace {
 
@@ -27,12 +29,6 @@ std::vector<float> read(tsr_tensor tensor, std::size_t count) {
   std::vector<float> out(count);
   EXPECT_EQ(tsr_tensor_get_data(tensor, out.data(), count * sizeof(float)), TSR_OK) << tsr_last_error();
   return out;
-}
-
-/// The last error has this in it.
-testing::AssertionResult says(const char* text) {
-  if (std::strstr(tsr_last_error(), text) != nullptr) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "the last error is: " << tsr_last_error();
 }
 
 /// Frees at the end of a test.

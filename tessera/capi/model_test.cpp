@@ -1,18 +1,12 @@
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "tessera/capi/tessera.h"
+#include "tests/support/last_error.h"
 #include "tests/support/onnx_file.h"
 
 using namespace tessera::fixture;
 
 namespace {
-
-testing::AssertionResult says(const char* text) {
-  if (std::strstr(tsr_last_error(), text) != nullptr) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "the last error is: " << tsr_last_error();
-}
 
 class CapiModel : public testing::Test {
  protected:

@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "tessera/base/memory_layout.h"
 #include "tessera/ir/dim.h"
 #include "tessera/op/wide.h"
 
@@ -17,9 +18,14 @@ bool same_number(const op::ScalarValue& value, double number) {
   return !(number == 0 && std::signbit(number)) && value.integer == static_cast<std::int64_t>(number);
 }
 
-op::HostTensor copy_of(const ir::Dense& dense) {
-  op::HostTensor out =
-      value_or_throw(op::HostTensor::allocate(dense.type->dtype, *ir::constant_shape(dense.type->shape)));
+/// The constant's own memory, if that is aligned as an array must be.
+op::HostTensor tensor_of(const ir::Dense& dense) {
+  const op::Dtype dtype = dense.type->dtype;
+  const auto sizes = *ir::constant_shape(dense.type->shape);
+  const op::Extents shape(sizes.begin(), sizes.end());
+  if (reinterpret_cast<std::uintptr_t>(dense.data.data()) % memory_alignment == 0)
+    return op::HostTensor::wrap(dtype, shape, dense.data.data(), std::make_shared<const Bytes>(dense.data));
+  op::HostTensor out = value_or_throw(op::HostTensor::allocate(dtype, shape));
   std::copy(dense.data.span().begin(), dense.data.span().end(), out.array().data);
   return out;
 }
@@ -33,7 +39,7 @@ std::optional<op::ScalarValue> tessera::compiler::constant_scalar(const ir::Expr
 }
 
 std::optional<op::HostTensor> tessera::compiler::constant_tensor(const ir::Expr& operand) {
-  if (const auto* dense = ir::as<ir::Dense>(operand)) return copy_of(*dense);
+  if (const auto* dense = ir::as<ir::Dense>(operand)) return tensor_of(*dense);
   const auto value = constant_scalar(operand);
   if (!value) return std::nullopt;
   op::HostTensor out = value_or_throw(op::HostTensor::allocate(value->dtype, {}));

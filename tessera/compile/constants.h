@@ -17,7 +17,7 @@ namespace tessera::compiler {
 
 /// The value of a number or of a scalar expression over numbers.
 [[nodiscard]] std::optional<op::ScalarValue> constant_scalar(const ir::Expr& operand);
-/// The elements of a constant operand.
+/// The elements of a constant operand, which nobody may write to.
 [[nodiscard]] std::optional<op::HostTensor> constant_tensor(const ir::Expr& operand);
 /// Element i in row-major order.
 [[nodiscard]] op::ScalarValue constant_element(const ir::Dense& dense, std::int64_t i);

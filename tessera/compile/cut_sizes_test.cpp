@@ -12,11 +12,7 @@ using plan::Source;
 
 namespace {
 
-ir::FunctionRef parsed(const std::string& text) {
-  const auto node = ir::parse(text);
-  EXPECT_TRUE(node) << node.error().to_text();
-  return ir::FunctionRef(ir::as<ir::Function>(*node));
-}
+ir::FunctionRef function_of(const std::string& text) { return value_or_throw(ir::parse_function(text)); }
 
 CutFunction cut(const ir::FunctionRef& function) {
   auto out = compiler::cut_at_learned_sizes(function);
@@ -32,7 +28,7 @@ CutFunction cut(const ir::FunctionRef& function) {
 }  // namespace
 
 TEST(CutSizes, AFunctionWithoutLearnedSizesStaysTheSameObject) {
-  const auto function = parsed(
+  const auto function = function_of(
       "func f[N](x: f32[N]) {\n"
       "  places: i64[N, 1], count: i64[] = nonzero(x)\n"
       "  return places, count\n"
@@ -44,23 +40,23 @@ TEST(CutSizes, AFunctionWithoutLearnedSizesStaysTheSameObject) {
 
 TEST(CutSizes, IntegersThatAreNoSizesCutNothing) {
   const CutFunction out =
-      cut(parsed("func f[N](x: f32[N]) {\n"
-                 "  places: i64[N, 1], k: i64 = nonzero(x)\n"
-                 "  more: i64 = add(k, 1)\n"
-                 "  return places, more\n"
-                 "}\n"));
+      cut(function_of("func f[N](x: f32[N]) {\n"
+                      "  places: i64[N, 1], k: i64 = nonzero(x)\n"
+                      "  more: i64 = add(k, 1)\n"
+                      "  return places, more\n"
+                      "}\n"));
   EXPECT_EQ(out.parts.size(), 1U);
 }
 
 TEST(CutSizes, WhatNeedsTheSizeComesAfterTheCut) {
   const CutFunction out =
-      cut(parsed("func f[N](x: f32[N], w: f32[4]) {\n"
-                 "  places: i64[N, 1], k: i64 = nonzero(x)\n"
-                 "  kept: i64[k, 1] = slice(places) {starts = shape[0], stops = shape[k]}\n"
-                 "  other: f32[4] = exp(w)\n"
-                 "  twice: i64[k, 1] = add(kept, kept)\n"
-                 "  return twice, other, x\n"
-                 "}\n"));
+      cut(function_of("func f[N](x: f32[N], w: f32[4]) {\n"
+                      "  places: i64[N, 1], k: i64 = nonzero(x)\n"
+                      "  kept: i64[k, 1] = slice(places) {starts = shape[0], stops = shape[k]}\n"
+                      "  other: f32[4] = exp(w)\n"
+                      "  twice: i64[k, 1] = add(kept, kept)\n"
+                      "  return twice, other, x\n"
+                      "}\n"));
   ASSERT_EQ(out.parts.size(), 2U);
   EXPECT_EQ(out.parts[0].function->body.size(), 2U);  // nonzero and exp
   EXPECT_EQ(out.parts[1].function->body.size(), 2U);
@@ -73,22 +69,22 @@ TEST(CutSizes, WhatNeedsTheSizeComesAfterTheCut) {
 
 TEST(CutSizes, SizesOfSizesCutAgain) {
   const CutFunction out =
-      cut(parsed("func f[N](x: f32[N]) {\n"
-                 "  a: i64[N, 1], k: i64 = nonzero(x)\n"
-                 "  y: f32[k] = slice(x) {starts = shape[0], stops = shape[k]}\n"
-                 "  b: i64[k, 1], m: i64 = nonzero(y)\n"
-                 "  z: f32[m] = slice(y) {starts = shape[0], stops = shape[m]}\n"
-                 "  return z, m, k\n"
-                 "}\n"));
+      cut(function_of("func f[N](x: f32[N]) {\n"
+                      "  a: i64[N, 1], k: i64 = nonzero(x)\n"
+                      "  y: f32[k] = slice(x) {starts = shape[0], stops = shape[k]}\n"
+                      "  b: i64[k, 1], m: i64 = nonzero(y)\n"
+                      "  z: f32[m] = slice(y) {starts = shape[0], stops = shape[m]}\n"
+                      "  return z, m, k\n"
+                      "}\n"));
   EXPECT_EQ(out.parts.size(), 3U);
 }
 
 TEST(CutSizes, AnInputMayBeASize) {
   const CutFunction out =
-      cut(parsed("func f(n: i64, x: f32[8]) {\n"
-                 "  y: f32[n] = slice(x) {starts = shape[0], stops = shape[n]}\n"
-                 "  return y\n"
-                 "}\n"));
+      cut(function_of("func f(n: i64, x: f32[8]) {\n"
+                      "  y: f32[n] = slice(x) {starts = shape[0], stops = shape[n]}\n"
+                      "  return y\n"
+                      "}\n"));
   ASSERT_EQ(out.parts.size(), 1U);
   ASSERT_EQ(out.parts[0].learned.size(), 1U);
   EXPECT_EQ(out.parts[0].learned[0].from, (Source{.part = Source::caller, .index = 0}));

@@ -7,6 +7,7 @@
 #include "tessera/compile/function_draft.h"
 #include "tessera/compile/purity.h"
 #include "tessera/ir/seal.h"
+#include "tessera/ir/uses.h"
 #include "tessera/op/reference.h"
 
 using namespace tessera;
@@ -36,6 +37,7 @@ class FoldConstants {
 
   ir::FunctionRef run(const ir::FunctionRef& function) {
     FunctionDraft draft(function);
+    std::optional<UseCounts> uses;
     for (const auto& statement : function->body) {
       auto current = with_folded_scalars(draft.current(statement));
       const auto results = folded(*current);
@@ -46,11 +48,20 @@ class FoldConstants {
       for (std::size_t i = 0; i < results->size(); ++i)
         draft.replace(*current->targets[i], dense_constant((*results)[i]));
       context_.note(cat(static_cast<const ir::Call&>(*current->value).op, " of constants"), current->span());
+      if (!uses) uses.emplace(*function);
+      forget_operands(*statement, *uses, draft);
     }
     return draft.finish();
   }
 
  private:
+  /// Of a chain of large constants no more than two are there at a time.
+  static void forget_operands(const ir::Assign& statement, UseCounts& uses, FunctionDraft& draft) {
+    ir::for_each_use(*statement.value, [&](const ir::Var& var) {
+      if (uses.take(var) == 0) draft.forget(var);
+    });
+  }
+
   /// Scalar expressions of numbers and constants of rank 0 become numbers.
   Ref<ir::Assign> with_folded_scalars(const Ref<ir::Assign>& statement) {
     const auto* call = ir::as<ir::Call>(statement->value);

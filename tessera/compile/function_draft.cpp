@@ -54,6 +54,10 @@ void FunctionDraft::replace(const ir::Var& target, ir::ExprRef value) {
   any_replaced_ = true;
 }
 
+void FunctionDraft::forget(const ir::Var& target) {
+  if (ir::ExprRef* value = replaced_.find(target)) *value = nullptr;
+}
+
 const ir::Assign* FunctionDraft::definition(const ir::Expr& operand) {
   const auto& statements = builder_.statements();
   for (; defined_ < statements.size(); ++defined_)

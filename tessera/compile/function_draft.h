@@ -32,6 +32,8 @@ class FunctionDraft {
   /// Uses of `target` mean `value` from here on; the statement that binds it is left out. REQUIRES the type
   /// of `target`, which is a tensor or a tuple.
   void replace(const ir::Var& target, ir::ExprRef value);
+  /// Frees what stands for a target that nothing uses any more.
+  void forget(const ir::Var& target);
 
   /// The call that gives `operand`, if it is the only result of one.
   [[nodiscard]] const ir::Call* call_of(const ir::Expr& operand);
@@ -66,6 +68,11 @@ class UseCounts {
   [[nodiscard]] std::uint32_t of(const ir::Expr& operand) {
     const std::uint32_t* count = counts_.find(operand);
     return count == nullptr ? 0 : *count;
+  }
+  /// Takes one use away; what is left.
+  std::uint32_t take(const ir::Expr& operand) {
+    std::uint32_t* count = counts_.find(operand);
+    return count == nullptr || *count == 0 ? 0 : --*count;
   }
 
  private:

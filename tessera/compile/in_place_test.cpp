@@ -11,7 +11,7 @@ using namespace tessera;
 
 namespace {
 
-plan::PlanRef compiled(const std::string& text) {
+plan::PlanRef plan_of(const std::string& text) {
   const auto function = ir::parse_function(text);
   EXPECT_TRUE(function) << function.error().to_text();
   const auto planned =
@@ -47,7 +47,7 @@ std::string between_products(const std::string& statements, const std::string& r
 }  // namespace
 
 TEST(InPlace, AnElementwiseKernelWritesOverWhatDies) {
-  const auto plan = compiled(between_products("  b: f32[8, 8] = exp(a)\n", "b"));
+  const auto plan = plan_of(between_products("  b: f32[8, 8] = exp(a)\n", "b"));
   EXPECT_EQ(pairs_in(*plan), 1U) << plan::to_text(*plan);
   const plan::Binding binding = bound(*plan);
   EXPECT_EQ(binding.temporaries.size(), 1U);
@@ -55,12 +55,12 @@ TEST(InPlace, AnElementwiseKernelWritesOverWhatDies) {
 }
 
 TEST(InPlace, ASoftmaxWritesOverItsInput) {
-  const auto plan = compiled(between_products("  b: f32[8, 8] = softmax(a) {axis = -1}\n", "b"));
+  const auto plan = plan_of(between_products("  b: f32[8, 8] = softmax(a) {axis = -1}\n", "b"));
   EXPECT_EQ(pairs_in(*plan), 1U) << plan::to_text(*plan);
 }
 
 TEST(InPlace, WhatIsReadAgainStays) {
-  const auto plan = compiled(
+  const auto plan = plan_of(
       "func f(x: f32[8, 8], w: f32[8, 8]) {\n"
       "  a: f32[8, 8] = matmul(x, w)\n"
       "  b: f32[8, 8] = exp(a)\n"
@@ -71,8 +71,8 @@ TEST(InPlace, WhatIsReadAgainStays) {
 }
 
 TEST(InPlace, InputsAndOutputsOfTheProgramStay) {
-  EXPECT_EQ(pairs_in(*compiled("func f(x: f32[8]) {\n  y: f32[8] = exp(x)\n  return y\n}\n")), 0U);
-  const auto plan = compiled(
+  EXPECT_EQ(pairs_in(*plan_of("func f(x: f32[8]) {\n  y: f32[8] = exp(x)\n  return y\n}\n")), 0U);
+  const auto plan = plan_of(
       "func f(x: f32[8, 8], w: f32[8, 8]) {\n"
       "  a: f32[8, 8] = matmul(x, w)\n"
       "  b: f32[8, 8] = exp(a)\n"
@@ -83,7 +83,7 @@ TEST(InPlace, InputsAndOutputsOfTheProgramStay) {
 
 TEST(InPlace, WhatIsReadElsewhereThanWrittenStays) {
   // The transpose is read inside of the kernel, at another place than the one that is written.
-  const auto plan = compiled(between_products(
+  const auto plan = plan_of(between_products(
       "  t: f32[8, 8] = transpose(a)\n  b: f32[8, 8] = add(a, t)\n  c: f32[8, 8] = exp(b)\n", "c"));
   for (const plan::Step& step : plan->steps)
     for (const plan::InPlace& pair : step.in_place)
@@ -92,7 +92,7 @@ TEST(InPlace, WhatIsReadElsewhereThanWrittenStays) {
 }
 
 TEST(InPlace, AnotherSizeOrDtypeStays) {
-  const auto plan = compiled(
+  const auto plan = plan_of(
       "func f(x: f32[8, 8], w: f32[8, 8]) {\n"
       "  a: f32[8, 8] = matmul(x, w)\n"
       "  b: f64[8, 8] = cast(a) {dtype = f64}\n"
@@ -111,7 +111,7 @@ TEST(InPlace, ChainsShareOnePlaceAndNothingElse) {
     text += "  " + e + ": f32[8, 8] = exp(" + last + ")\n  " + p + ": f32[8, 8] = matmul(" + e + ", w)\n";
     last = p;
   }
-  const auto plan = compiled(between_products(text, last));
+  const auto plan = plan_of(between_products(text, last));
   EXPECT_EQ(pairs_in(*plan), 6U) << plan::to_text(*plan);
   const plan::Binding binding = bound(*plan);
   for (std::size_t a = 0; a < binding.ranges.size(); ++a)

@@ -4,10 +4,10 @@
 #include <unordered_map>
 
 #include "tessera/base/text.h"
+#include "tessera/compile/constants.h"
 #include "tessera/ir/describe.h"
 #include "tessera/ir/walk.h"
 #include "tessera/op/catalogue.h"
-#include "tessera/op/interpreter.h"
 #include "tessera/op/ir_builder.h"
 #include "tessera/plan/size_conditions.h"
 
@@ -254,12 +254,13 @@ class Lowering {
   }
 
   Result<ValueId> constant(const ir::Expr& expr) {
-    const auto value = TESSERA_TRY(
-        op::interpret(*ir::function({.results = {ir::ExprRef(const_cast<ir::Expr*>(&expr))}}), {}));
+    const auto value = constant_tensor(expr);
+    if (!value)
+      return Error(ErrorCode::invalid_argument, cat("'", ir::describe(expr), "' has no value here"));
     const auto index = static_cast<std::uint32_t>(plan_.constants.size());
-    plan_.constants.push_back(value[0]);
-    op::ValueType type{value[0].dtype(), {}};
-    for (const std::int64_t size : value[0].shape()) type.shape.push_back(size);
+    plan_.constants.push_back(*value);
+    op::ValueType type{value->dtype(), {}};
+    for (const std::int64_t size : value->shape()) type.shape.push_back(size);
     return add_value({.kind = ValueKind::constant, .type = std::move(type), .index = index});
   }
 

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t version_at = 16, checksum_at = 64, content_at = 80;
 
-ir::FunctionRef parsed(const std::string& text) {
+ir::FunctionRef last_function(const std::string& text) {
   const auto node = ir::parse(text);
   EXPECT_TRUE(node) << node.error().to_text();
   if (const auto* module = ir::as<ir::Module>(*node)) return module->functions.back();
@@ -29,8 +29,8 @@ ir::FunctionRef parsed(const std::string& text) {
 }
 
 /// With fused kernels, as devices have them.
-plan::Package compiled(const std::string& text) {
-  const auto function = parsed(text);
+plan::Package packaged(const std::string& text) {
+  const auto function = last_function(text);
   const auto planned =
       compiler::plan_program(function, {.name = "test", .sources = {compiler::fused_regions()}});
   EXPECT_TRUE(planned) << planned.error().to_text();
@@ -120,7 +120,7 @@ TEST(SavedPlan, IsReadAsItWasWritten) {
   std::size_t kernels = 0, saved = 0;
   for (const auto& [name, text] : programs) {
     SCOPED_TRACE(name);
-    const auto function = parsed(text);
+    const auto function = last_function(text);
     if (function == nullptr) continue;
     const auto planned =
         compiler::plan_program(function, {.name = "test", .sources = {compiler::fused_regions()}});
@@ -145,7 +145,7 @@ TEST(SavedPlan, IsReadAsItWasWritten) {
 }
 
 TEST(SavedPlan, OfAnotherVersionIsRefused) {
-  std::string bytes = bytes_of(compiled(softmax_rows));
+  std::string bytes = bytes_of(packaged(softmax_rows));
   bytes[version_at] = '9';
   const auto other = read(with_checksum(bytes));
   ASSERT_FALSE(other);
@@ -154,7 +154,7 @@ TEST(SavedPlan, OfAnotherVersionIsRefused) {
 }
 
 TEST(SavedPlan, ThatIsCutOffOrChangedIsRefused) {
-  const std::string bytes = bytes_of(compiled(softmax_rows));
+  const std::string bytes = bytes_of(packaged(softmax_rows));
   for (std::size_t size = 0; size < bytes.size(); size += size < 256 ? 1 : 97)
     EXPECT_FALSE(read(bytes.substr(0, size))) << size;
   EXPECT_FALSE(read(bytes + "x"));
@@ -171,7 +171,7 @@ TEST(SavedPlan, HostileBytesDoNoHarm) {
   auto programs = examples();
   programs.emplace_back("positive_rows", positive_rows);
   for (const auto& [name, text] : programs) {
-    const auto function = parsed(text);
+    const auto function = last_function(text);
     if (function == nullptr) continue;
     const auto planned =
         compiler::plan_program(function, {.name = "test", .sources = {compiler::fused_regions()}});
@@ -196,7 +196,7 @@ TEST(SavedPlan, HostileBytesDoNoHarm) {
 }
 
 TEST(SavedPlan, WithAFunctionOfThisProcessSaysItsName) {
-  plan::Package package = compiled(softmax_rows);
+  plan::Package package = packaged(softmax_rows);
   static const op::Card mine{.name = "my_filter", .summary = "a function of the program"};
   auto changed = std::make_shared<plan::Plan>(*package.program.parts[0].plan);
   for (plan::Step& step : changed->steps)
@@ -210,7 +210,7 @@ TEST(SavedPlan, WithAFunctionOfThisProcessSaysItsName) {
 
 // Two symbols that a call needs to be equal are a condition of the plan, not a write beyond its memory.
 TEST(SizeConditions, AreCheckedAtEveryBinding) {
-  const auto package = compiled(
+  const auto package = packaged(
       "func f[N, M](x: f32[4, N], y: f32[M, 4]) {\n"
       "  z: f32[4, 4] = matmul(x, y)\n"
       "  return z\n"

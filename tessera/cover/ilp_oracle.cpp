@@ -15,15 +15,15 @@ using namespace tessera::cover;
 namespace {
 
 constexpr std::size_t most_nodes = 512;
-using NodeSet = std::bitset<most_nodes>;
+using NodeBits = std::bitset<most_nodes>;
 
 /// The nodes that each node leads to: edges are followed until nothing changes.
-std::vector<NodeSet> find_after(const Problem& problem) {
-  std::vector<NodeSet> after(problem.node_count);
+std::vector<NodeBits> find_after(const Problem& problem) {
+  std::vector<NodeBits> after(problem.node_count);
   for (bool has_changed = true; has_changed;) {
     has_changed = false;
     for (const Edge& edge : problem.edges) {
-      NodeSet more = after[edge.producer] | after[edge.consumer];
+      NodeBits more = after[edge.producer] | after[edge.consumer];
       more.set(edge.consumer);
       has_changed = has_changed || more != after[edge.producer];
       after[edge.producer] = more;
@@ -104,10 +104,10 @@ std::string read_all(const std::string& path) {
 }  // namespace
 
 std::vector<Conflict> tessera::cover::pair_conflicts(const Problem& problem) {
-  const std::vector<NodeSet> after = find_after(problem);
+  const std::vector<NodeBits> after = find_after(problem);
   const std::size_t count = problem.candidates.size();
-  std::vector<NodeSet> nodes(count);
-  std::vector<NodeSet> reached(count);
+  std::vector<NodeBits> nodes(count);
+  std::vector<NodeBits> reached(count);
   for (std::size_t i = 0; i < count; ++i)
     for (std::uint32_t node : problem.candidates[i].nodes) {
       nodes[i].set(node);

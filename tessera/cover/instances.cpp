@@ -10,7 +10,7 @@ using namespace tessera::cover;
 namespace {
 
 constexpr std::size_t most_random_nodes = 512;
-using NodeSet = std::bitset<most_random_nodes>;
+using Region = std::bitset<most_random_nodes>;
 
 /// Draws candidates that are convex in a random DAG.
 class RandomBuilder {
@@ -22,7 +22,7 @@ class RandomBuilder {
     problem_.node_count = shape_.nodes;
     add_edges();
     for (std::uint32_t node = 0; node < shape_.nodes; ++node)
-      if (random_.chance(shape_.single_percent)) add_candidate(NodeSet().set(node));
+      if (random_.chance(shape_.single_percent)) add_candidate(Region().set(node));
     add_regions();
     for (std::uint32_t node = 0; node < shape_.nodes; ++node)
       problem_.uncovered_cost.push_back(uncovered_cost());
@@ -50,7 +50,7 @@ class RandomBuilder {
     std::uint32_t added = 0;
     for (std::uint32_t attempt = 0; added < shape_.candidates && attempt < 200 * shape_.candidates;
          ++attempt) {
-      const NodeSet region = grow(random_.between(2, shape_.largest));
+      const Region region = grow(random_.between(2, shape_.largest));
       if (region.count() < 2 || !seen_.insert(region.to_string()).second) continue;
       add_candidate(region);
       ++added;
@@ -58,13 +58,13 @@ class RandomBuilder {
   }
 
   /// A connected convex set of about `size` nodes.
-  NodeSet grow(std::uint32_t size) {
-    NodeSet region;
+  Region grow(std::uint32_t size) {
+    Region region;
     region.set(random_.below(shape_.nodes));
     while (region.count() < size) {
       const std::vector<std::uint32_t> neighbours = neighbours_of(region);
       if (neighbours.empty()) break;
-      NodeSet larger = region;
+      Region larger = region;
       larger.set(neighbours[random_.below(static_cast<std::uint32_t>(neighbours.size()))]);
       close(larger);
       if (larger.count() > shape_.largest) break;
@@ -72,8 +72,8 @@ class RandomBuilder {
     }
     return region;
   }
-  [[nodiscard]] std::vector<std::uint32_t> neighbours_of(const NodeSet& region) const {
-    NodeSet all;
+  [[nodiscard]] std::vector<std::uint32_t> neighbours_of(const Region& region) const {
+    Region all;
     for (std::uint32_t node = 0; node < shape_.nodes; ++node)
       if (region[node]) all |= touching_[node];
     std::vector<std::uint32_t> out;
@@ -82,9 +82,9 @@ class RandomBuilder {
     return out;
   }
   /// Adds every node on a path between two nodes of the region.
-  void close(NodeSet& region) const {
-    NodeSet behind;
-    NodeSet ahead;
+  void close(Region& region) const {
+    Region behind;
+    Region ahead;
     for (std::uint32_t node = 0; node < shape_.nodes; ++node)
       if (region[node]) {
         behind |= before_[node];
@@ -93,7 +93,7 @@ class RandomBuilder {
     region |= behind & ahead;
   }
 
-  void add_candidate(const NodeSet& nodes) {
+  void add_candidate(const Region& nodes) {
     Candidate candidate;
     for (std::uint32_t node = 0; node < shape_.nodes; ++node)
       if (nodes[node]) candidate.nodes.push_back(node);
@@ -139,9 +139,9 @@ class RandomBuilder {
 
   const RandomShape& shape_;
   Random random_;
-  std::vector<NodeSet> after_;
-  std::vector<NodeSet> before_;
-  std::vector<NodeSet> touching_;
+  std::vector<Region> after_;
+  std::vector<Region> before_;
+  std::vector<Region> touching_;
   std::set<std::string> seen_;
   Problem problem_;
 };

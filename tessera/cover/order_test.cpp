@@ -18,7 +18,7 @@ void expect_topological(const Precedence& graph, const Nodes& order) {
     for (std::uint32_t input : graph.inputs[node]) EXPECT_LT(position[input], position[node]);
 }
 
-std::vector<NodeSet> sets_of(const Problem& problem) {
+std::vector<NodeSet> candidate_sets(const Problem& problem) {
   std::vector<NodeSet> sets;
   for (const Candidate& candidate : problem.candidates) sets.push_back(candidate.nodes);
   return sets;
@@ -31,8 +31,8 @@ TEST(Order, PutsProducersFirst) {
     expect_topological(graph, *number_order(graph));
     expect_topological(graph, chain_order(graph));
     expect_topological(graph, demand_order(graph));
-    expect_topological(graph, narrow_order(graph, sets_of(problem)));
-    expect_topological(graph, *choose_order(graph, sets_of(problem)));
+    expect_topological(graph, narrow_order(graph, candidate_sets(problem)));
+    expect_topological(graph, *choose_order(graph, candidate_sets(problem)));
   }
 }
 

@@ -25,7 +25,7 @@ Problem coverage_chain(std::uint32_t nodes, const std::vector<Nodes>& candidates
   return problem;
 }
 
-Solution solved(const Problem& problem, const Options& options = {}) {
+Solution solved_at_best(const Problem& problem, const Options& options = {}) {
   Solution solution = value_or_throw(solve(problem, options));
   EXPECT_EQ(explain_invalid(problem, solution), "");
   EXPECT_TRUE(solution.optimal);
@@ -34,7 +34,7 @@ Solution solved(const Problem& problem, const Options& options = {}) {
 
 TEST(Cover, Trap_T1_FullCoverageIsNoReasonToStop) {
   const Problem problem = coverage_chain(4, {{0}, {0, 1}, {1, 2, 3}, {2}, {3}});
-  const Solution solution = solved(problem);
+  const Solution solution = solved_at_best(problem);
   EXPECT_EQ(solution.chosen, (Nodes{0, 2}));
   EXPECT_TRUE(solution.uncovered.empty());
   EXPECT_EQ(solution.cost, 2);
@@ -47,7 +47,7 @@ TEST(Cover, Trap_T7_TwoConvexTilesMayFormACycle) {
                         .candidates = {{.nodes = {0, 2}}, {.nodes = {1, 3}}},
                         .uncovered_cost = {5, 5, 5, 5}};
   for (std::uint32_t frontier_limit : {8192U, 0U}) {
-    const Solution solution = solved(problem, {.frontier_limit = frontier_limit});
+    const Solution solution = solved_at_best(problem, {.frontier_limit = frontier_limit});
     EXPECT_EQ(solution.chosen.size(), 1U);
     EXPECT_EQ(solution.cost, 11);
   }
@@ -57,7 +57,7 @@ TEST(Cover, Trap_T7_LongerCyclesCountToo) {
   for (std::uint32_t tiles : {3U, 4U, 7U, 20U, 100U, 200U}) {
     const Problem problem = ring_problem(tiles);
     for (std::uint32_t frontier_limit : {8192U, 0U}) {
-      const Solution solution = solved(problem, {.frontier_limit = frontier_limit});
+      const Solution solution = solved_at_best(problem, {.frontier_limit = frontier_limit});
       EXPECT_EQ(solution.chosen.size(), tiles - 1);
       EXPECT_EQ(solution.cost, tiles + 1);
     }
@@ -66,25 +66,25 @@ TEST(Cover, Trap_T7_LongerCyclesCountToo) {
 
 TEST(Cover, Trap_T10_CopiesAreSolvedOnce) {
   const Problem problem = copies_problem(1000);
-  const Solution solution = solved(problem);
+  const Solution solution = solved_at_best(problem);
   EXPECT_EQ(solution.subproblems.size(), 1000U);
   EXPECT_EQ(solution.distinct_subproblems(), 1U);
   EXPECT_EQ(solution.cost, 2000);
   EXPECT_TRUE(solution.uncovered.empty());
-  EXPECT_EQ(solution.states(), solved(copies_problem(1)).states());
+  EXPECT_EQ(solution.states(), solved_at_best(copies_problem(1)).states());
 }
 
 TEST(Cover, Trap_T12_ALongChainNeedsNoRecursion) {
   const Problem problem = chain_problem(100'000, 6);
-  const Solution solution = solved(problem);
+  const Solution solution = solved_at_best(problem);
   EXPECT_EQ(solution.subproblems.size(), 1U);
   // What repeats is not expanded again: a chain twelve times as short meets as many states.
-  EXPECT_LT(solution.states(), 2 * solved(chain_problem(8'400, 6)).states());
+  EXPECT_LT(solution.states(), 2 * solved_at_best(chain_problem(8'400, 6)).states());
 }
 
 TEST(Cover, Trap_T12_ALongChainIsNoTroubleForTheBoundedSearch) {
   const Problem problem = chain_problem(20'000, 3);
-  EXPECT_EQ(solved(problem, {.frontier_limit = 0}).cost, solved(problem).cost);
+  EXPECT_EQ(solved_at_best(problem, {.frontier_limit = 0}).cost, solved_at_best(problem).cost);
 }
 
 TEST(Cover, Trap_T13_TheSameProblemGivesTheSameTiling) {
@@ -92,8 +92,8 @@ TEST(Cover, Trap_T13_TheSameProblemGivesTheSameTiling) {
     const Problem problem = random_problem(
         {.nodes = 40, .candidates = 120, .edge_percent = 10, .costs = CostKind::unit, .shuffled = true},
         seed);
-    const Solution once = solved(problem);
-    const Solution again = solved(problem);
+    const Solution once = solved_at_best(problem);
+    const Solution again = solved_at_best(problem);
     EXPECT_EQ(once.chosen, again.chosen);
     EXPECT_EQ(once.uncovered, again.uncovered);
     EXPECT_EQ(once.order, again.order);
@@ -103,7 +103,7 @@ TEST(Cover, Trap_T13_TheSameProblemGivesTheSameTiling) {
 TEST(Cover, Trap_T14_TheSeedsExample) {
   // mm -> relu -> mm -> relu with {mm}, {relu}, {mm -> relu}, in the seed's order.
   const Problem problem = coverage_chain(4, {{0, 1}, {2, 3}, {0}, {1}, {2}, {3}});
-  const Solution solution = solved(problem);
+  const Solution solution = solved_at_best(problem);
   EXPECT_EQ(solution.chosen, (Nodes{0, 1}));
   EXPECT_EQ(solution.order, (std::vector<Step>{{Step::Kind::tile, 0}, {Step::Kind::tile, 1}}));
 }

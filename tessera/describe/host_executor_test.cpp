@@ -1,5 +1,7 @@
 #include "tessera/describe/host_executor.h"
 
+#include <gtest/gtest.h>
+
 #include "tessera/describe/test_graph.h"
 
 using namespace tessera;

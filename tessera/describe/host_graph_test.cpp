@@ -1,5 +1,7 @@
 #include "tessera/describe/host_graph.h"
 
+#include <gtest/gtest.h>
+
 #include <barrier>
 
 #include "tessera/describe/test_graph.h"

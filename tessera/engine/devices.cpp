@@ -73,7 +73,8 @@ Result<std::shared_ptr<runtime::Device>> find_gpu(int number) {
   if (const auto found = opened->devices.find(number); found != opened->devices.end()) return found->second;
   // A launch costs more than a long kernel takes to compile.
   pattern::Target target{.name = "cuda", .sources = {compiler::fused_regions()}, .most_ops_in_kernel = 4096};
-  auto device = TESSERA_TRY(runtime::cuda::open_device(number, {.target = std::move(target)}));
+  auto device =
+      TESSERA_TRY(runtime::cuda::open_device(number, {.target = std::move(target), .plan_body = &plan_body}));
   opened->devices.emplace(number, device);
   return device;
 }

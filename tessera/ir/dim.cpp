@@ -127,20 +127,20 @@ Dim tessera::ir::substitute(const Dim& dim, const std::function<std::optional<Di
 
 namespace {
 
-using Number = std::optional<std::int64_t>;
+using KnownSize = std::optional<std::int64_t>;
 
 /// By arithmetic alone; nothing where that does not suffice.
-Number computed(const Dim& dim, const std::function<Number(const Var&)>& value_of) {
-  const auto leaf = [&](const Expr& expr) -> Number {
+KnownSize computed(const Dim& dim, const std::function<KnownSize(const Var&)>& value_of) {
+  const auto leaf = [&](const Expr& expr) -> KnownSize {
     if (const auto* var = as<Var>(expr)) return value_of(*var);
     const auto* constant = as<IntConst>(expr);
-    return constant != nullptr && constant->dtype == Dtype::i64 ? Number(constant->value) : std::nullopt;
+    return constant != nullptr && constant->dtype == Dtype::i64 ? KnownSize(constant->value) : std::nullopt;
   };
-  const auto operation = [](const ScalarOp& op, std::span<const Number* const> values) -> Number {
+  const auto operation = [](const ScalarOp& op, std::span<const KnownSize* const> values) -> KnownSize {
     if (!*values[0] || !*values[1]) return std::nullopt;
     return evaluate_integers(op.opcode, **values[0], **values[1]);
   };
-  return fold_expression<Number>(*dim.expr(), is_size_operation, leaf, operation);
+  return fold_expression<KnownSize>(*dim.expr(), is_size_operation, leaf, operation);
 }
 
 }  // namespace

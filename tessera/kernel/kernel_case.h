@@ -22,6 +22,11 @@ inline std::vector<op::Array> arrays_of(const std::vector<op::HostTensor>& tenso
   return out;
 }
 
+/// Of rank 0.
+inline op::HostTensor number(std::int64_t value) {
+  return op::HostTensor::of<std::int64_t>(Dtype::i64, {}, std::vector{value});
+}
+
 /// Numbers from -2 to 2, and small integers.
 inline op::HostTensor random_tensor(Dtype dtype, const op::Extents& shape, std::mt19937_64& random) {
   op::HostTensor wide = value_or_throw(op::HostTensor::allocate(Dtype::f64, shape));

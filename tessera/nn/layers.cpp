@@ -3,17 +3,10 @@
 #include <cmath>
 
 #include "tessera/base/text.h"
+#include "tessera/tensor/call.h"
 
 using namespace tessera;
-
-namespace {
-
-[[noreturn]] void fail(Here here, std::string message) {
-  throw Exception(
-      Error(ErrorCode::invalid_argument, std::move(message), SourceSpan{here.file, here.line, 0}));
-}
-
-}  // namespace
+using detail::fail;
 
 Tensor tessera::nn::linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Here here) {
   const Tensor product = matmul(Operand(x, here), Operand(weight, here));

@@ -4,20 +4,17 @@
 #include <optional>
 
 #include "tessera/base/text.h"
+#include "tessera/tensor/call.h"
 #include "tessera/tensor/create.h"
 #include "tessera/tensor/gradient.h"
 #include "tessera/tensor/ops.h"
 
 using namespace tessera;
+using detail::fail;
 using optim::OptimizerState;
 using optim::Parameters;
 
 namespace {
-
-[[noreturn]] void fail(Here here, std::string message) {
-  throw Exception(
-      Error(ErrorCode::invalid_argument, std::move(message), SourceSpan{here.file, here.line, 0}));
-}
 
 std::string type_of(const Tensor& tensor) {
   return cat(tensor.dtype(), "[", join(tensor.shape(), ", "), "]");

@@ -157,3 +157,56 @@ TEST(FunctionRegions, ResizesOfAnySizeAreFormulas) {
       for (const std::int64_t n : {1, 2, 5}) expect_same(model, **function, {input({2, n, n + 1})});
     }
 }
+
+/// Exporters write `expand` with sizes that may be -1 and replace those: what a size is does not matter then.
+TEST(FunctionSizes, ComparisonsThatHoldForAllSizesAreKnown) {
+  const auto integers = [](const std::string& from, const std::string& to) {
+    return onnx_node("Cast", {from}, {to}, "", {onnx_attribute("to", 7)});
+  };
+  OnnxFile file;
+  file.tensors = {onnx_tensor("wide_f", {1}, {-1}), onnx_tensor("none_f", {3}, {-1, -1, -1}),
+                  onnx_tensor("ones_f", {3}, {1, 1, 1})};
+  file.nodes = {integers("wide_f", "wide"),
+                integers("none_f", "none"),
+                integers("ones_f", "ones"),
+                onnx_node("Shape", {"x"}, {"own"}),
+                onnx_node("Concat", {"own", "wide"}, {"asked"}, "", {onnx_attribute("axis", 0)}),
+                onnx_node("Equal", {"asked", "none"}, {"is_none"}),
+                onnx_node("Where", {"is_none", "ones", "asked"}, {"sizes"}),
+                onnx_node("Unsqueeze", {"x", "two"}, {"column"}),
+                onnx_node("Expand", {"column", "sizes"}, {"y"})};
+  file.tensors.push_back(onnx_tensor("two_f", {1}, {2}));
+  file.nodes.insert(file.nodes.begin(), integers("two_f", "two"));
+  file.inputs = {onnx_value("x", {"n", "m"})};
+  file.outputs = {onnx_value("y", {"n", "m", "1"})};
+  const onnx::Model model = value_or_throw(onnx::read_model(file.write("expand.onnx")));
+  const auto function = onnx::import_function(model);
+  ASSERT_TRUE(function) << function.error().to_text();
+  EXPECT_EQ(ir::print(**function).find("where"), std::string::npos) << ir::print(**function);
+  for (const std::int64_t size : {0, 1, 4}) expect_same(model, **function, {input({size, 3})});
+}
+
+/// Whether a size is 1 depends on the size, that it is not negative does not.
+TEST(FunctionSizes, OthersStayOpen) {
+  for (const auto& [op, number, is_known] : {std::tuple{"Equal", 1.0F, false},
+                                             {"Equal", -3.0F, true},
+                                             {"Greater", -1.0F, true},
+                                             {"Less", 0.0F, true},
+                                             {"Greater", 5.0F, false},
+                                             {"GreaterOrEqual", 0.0F, true},
+                                             {"LessOrEqual", -1.0F, true},
+                                             {"LessOrEqual", 0.0F, false}}) {
+    SCOPED_TRACE(cat(op, " ", number));
+    OnnxFile file;
+    file.tensors = {onnx_tensor("number_f", {1}, {number})};
+    file.nodes = {onnx_node("Cast", {"number_f"}, {"number"}, "", {onnx_attribute("to", 7)}),
+                  onnx_node("Shape", {"x"}, {"own"}), onnx_node(op, {"own", "number"}, {"holds"}),
+                  onnx_node("Cast", {"holds"}, {"y"}, "", {onnx_attribute("to", 1)})};
+    file.inputs = {onnx_value("x", {"n"})};
+    file.outputs = {onnx_value("y", {"1"})};
+    const onnx::Model model = value_or_throw(onnx::read_model(file.write("compared.onnx")));
+    const auto function = value_or_throw(onnx::import_function(model));
+    EXPECT_EQ(function->body.empty(), is_known) << ir::print(*function);
+    for (const std::int64_t size : {0, 1, 6}) expect_same(model, *function, {input({size})});
+  }
+}

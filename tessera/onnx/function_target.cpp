@@ -51,6 +51,29 @@ std::optional<Dim> combine(std::string_view op, const Dim& a, const Dim& b) {
   return std::nullopt;
 }
 
+/// Whether a comparison of two sizes holds, where it does not depend on what they are.
+std::optional<bool> decided(std::string_view op, const Dim& a, const Dim& b) {
+  if (op == "eq" || op == "ne") {
+    if (ir::provably_equal(a, b)) return op == "eq";
+    if (ir::provably_different(a, b)) return op == "ne";
+  }
+  if (op == "gt" || op == "le") {
+    if (ir::provably_at_least(a, b + Dim(1))) return op == "gt";
+    if (ir::provably_at_least(b, a)) return op == "le";
+  }
+  if (op == "lt" || op == "ge") {
+    if (ir::provably_at_least(b, a + Dim(1))) return op == "lt";
+    if (ir::provably_at_least(a, b)) return op == "ge";
+  }
+  return std::nullopt;
+}
+
+/// Of elements that are one for all, or one each.
+template <class T>
+const T& element(const std::vector<T>& elements, std::size_t i) {
+  return elements[elements.size() == 1 ? 0 : i];
+}
+
 }  // namespace
 
 Value FunctionTarget::tensor(HostTensor elements) {
@@ -197,11 +220,43 @@ std::optional<FunctionTarget::Sizes> FunctionTarget::combined(const op::Card& ca
   Sizes out;
   for (std::int64_t i = 0; i < *count; ++i) {
     const auto at = static_cast<std::size_t>(i);
-    const auto size = combine(card.name, (*a)[a->size() == 1 ? 0 : at], (*b)[b->size() == 1 ? 0 : at]);
+    const auto size = combine(card.name, element(*a, at), element(*b, at));
     if (!size) return std::nullopt;
     out.push_back(*size);
   }
   return out;
+}
+
+std::optional<FunctionTarget::Sizes> FunctionTarget::chosen(std::span<const Value> inputs,
+                                                            const op::ValueType& type) {
+  const auto conditions = elements(inputs[0]);
+  const auto count = ir::element_count(type.shape);
+  if (!conditions || !count || type.rank() > 1) return std::nullopt;
+  const auto holds = integers_of(*conditions);
+  const auto a = sizes(inputs[1]), b = sizes(inputs[2]);
+  if (!a || !b) return std::nullopt;
+  Sizes out;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(*count); ++i)
+    out.push_back(element(element(holds, i) != 0 ? *a : *b, i));
+  return out;
+}
+
+std::optional<HostTensor> FunctionTarget::decided_comparison(const op::Card& card,
+                                                             std::span<const Value> inputs,
+                                                             const op::ValueTypes& types) {
+  if (inputs.size() != 2 || types.size() != 1 || types[0].dtype != Dtype::boolean || types[0].rank() > 1 ||
+      !is_small(types, max_sizes) || !ir::is_integer(inputs[0].dtype()))
+    return std::nullopt;
+  const auto a = sizes(inputs[0]), b = a ? sizes(inputs[1]) : std::nullopt;
+  const auto shape = ir::constant_shape(types[0].shape);
+  if (!b || !shape) return std::nullopt;
+  std::vector<std::int64_t> out;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(op::element_count(*shape)); ++i) {
+    const auto holds = decided(card.name, element(*a, i), element(*b, i));
+    if (!holds) return std::nullopt;
+    out.push_back(*holds ? 1 : 0);
+  }
+  return tensor_of(Dtype::boolean, *shape, std::span<const std::int64_t>(out));
 }
 
 std::optional<std::vector<FunctionTarget::Sizes>> FunctionTarget::symbolic(const op::Card& card,
@@ -217,6 +272,8 @@ std::optional<std::vector<FunctionTarget::Sizes>> FunctionTarget::symbolic(const
   std::optional<Sizes> one;
   if (card.name == "cast" && ir::is_integer(inputs[0].dtype()))
     one = sizes(inputs[0]);
+  else if (card.name == "where")
+    one = chosen(inputs, types[0]);
   else
     one = combined(card, inputs, types[0]);
   if (!one) return std::nullopt;
@@ -245,6 +302,7 @@ Result<op::Values> FunctionTarget::emit(const op::Card& card, std::span<const Va
     for (HostTensor& result : *known) out.push_back(tensor(std::move(result)));
     return out;
   }
+  if (auto known = decided_comparison(card, inputs, types)) return op::Values{tensor(*std::move(known))};
   const auto sizes = symbolic(card, inputs, attributes, types);
   const auto pair = compared(card, inputs, types);
   op::Values out = TESSERA_TRY(IrBuilder::emit(card, inputs, std::move(attributes), std::move(types)));

@@ -74,6 +74,11 @@ class FunctionTarget final : public Target, public op::IrBuilder {
                                    const op::ValueTypes& types);
   /// Whether what was assumed since `begin` says what the condition says.
   [[nodiscard]] bool is_assumed(Value condition, std::size_t begin) const;
+  /// The result of a comparison of sizes, if it is the same whatever they are.
+  std::optional<HostTensor> decided_comparison(const op::Card& card, std::span<const Value> inputs,
+                                               const op::ValueTypes& types);
+  /// The result of `where` on sizes.
+  std::optional<Sizes> chosen(std::span<const Value> inputs, const op::ValueType& type);
   std::optional<Sizes> combined(const op::Card& card, std::span<const Value> inputs,
                                 const op::ValueType& type);
 

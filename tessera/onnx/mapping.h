@@ -71,6 +71,8 @@ class NodeCall {
   [[nodiscard]] bool has(std::size_t i) const { return i < node.inputs.size() && !node.inputs[i].empty(); }
   /// A tensor.
   [[nodiscard]] Value in(std::size_t i);
+  /// A tensor, or nothing where the input is not given.
+  [[nodiscard]] Value in_or_none(std::size_t i) { return has(i) ? in(i) : Value(); }
   /// All inputs, which are tensors.
   [[nodiscard]] Values all();
   [[nodiscard]] const Item& item(std::size_t i);
@@ -137,6 +139,9 @@ class NodeCall {
 
 using MappingFunction = Result<Items> (*)(NodeCall& node);
 
+/// Of operators that a runtime added to those of the format.
+inline constexpr std::string_view microsoft_domain = "com.microsoft";
+
 /// An operator, from a version of its operator set on.
 struct Mapping {
   std::string_view op;
@@ -165,6 +170,10 @@ struct Mapping {
 [[nodiscard]] std::span<const Mapping> shape_mappings();
 [[nodiscard]] std::span<const Mapping> signal_mappings();
 
+/// A number of the dtype of `like`.
+[[nodiscard]] inline Value number_like(Value like, double value) {
+  return like ? like.builder->constant(value, like.dtype()) : Value();
+}
 /// Every axis from `first` on of a value: what reductions over the rest of a shape take.
 [[nodiscard]] std::vector<std::int64_t> axes_from(std::size_t first, std::size_t rank);
 

@@ -10,7 +10,7 @@ using namespace tessera::op;
 
 namespace {
 
-std::string_view kind_name(AttributeKind kind) {
+std::string_view kind_with_article(AttributeKind kind) {
   static constexpr std::string_view names[] = {
       "a boolean",          "an integer",        "a number", "a text", "a dtype",
       "a list of integers", "a list of numbers", "a shape",  "a size"};
@@ -266,9 +266,9 @@ Result<Attributes> tessera::op::complete_attributes(const Card& card, Attributes
       return call_error(card, ErrorCode::invalid_argument, cat("has no attribute '", printable(name), "'"));
     auto typed = converted(value, spec->kind);
     if (!typed)
-      return call_error(
-          card, ErrorCode::invalid_argument,
-          cat("attribute '", name, "' must be ", kind_name(spec->kind), ", got ", ir::describe(value)));
+      return call_error(card, ErrorCode::invalid_argument,
+                        cat("attribute '", name, "' must be ", kind_with_article(spec->kind), ", got ",
+                            ir::describe(value)));
     out.set(name, *std::move(typed));
   }
   for (const AttributeSpec& spec : card.attributes) {

@@ -96,7 +96,7 @@ void write_list(JsonWriter& json, std::string_view name, const Items& items) {
   json.end_array();
 }
 
-std::vector<std::string_view> names_of(DtypeSet set) {
+std::vector<std::string_view> dtype_names(DtypeSet set) {
   std::vector<std::string_view> out;
   for (Dtype dtype : ir::all_dtypes())
     if (set.contains(dtype)) out.push_back(to_string(dtype));
@@ -105,7 +105,8 @@ std::vector<std::string_view> names_of(DtypeSet set) {
 
 void write_dtypes(JsonWriter& json, const Card& card) {
   json.key("dtypes").begin_object();
-  for (std::string_view letter : type_letters(card)) json.member(letter, names_of(dtypes_of(card, letter)));
+  for (std::string_view letter : type_letters(card))
+    json.member(letter, dtype_names(dtypes_of(card, letter)));
   json.end_object().key("dtype_sets").begin_object();
   for (std::string_view letter : type_letters(card)) json.member(letter, describe(dtypes_of(card, letter)));
   json.end_object();
@@ -152,7 +153,7 @@ std::string tessera::op::describe(DtypeSet set) {
       {index_dtypes, "index"}};
   for (const auto& [known, name] : named)
     if (known == set) return std::string(name);
-  return join(names_of(set), " ");
+  return join(dtype_names(set), " ");
 }
 
 std::vector<std::string_view> tessera::op::type_letters(const Card& card) {

@@ -12,13 +12,13 @@ namespace {
 constexpr std::size_t block_elements = 256;
 
 /// Where the elements of an array lie along the innermost axis of an iteration over `shape`.
-struct Row {
+struct Rows {
   std::int64_t length = 1;
   std::int64_t count = 1;  ///< rows in all
 };
 
-Row rows_of(const Extents& shape) {
-  Row out;
+Rows rows_of(const Extents& shape) {
+  Rows out;
   if (!shape.empty()) out.length = shape.back();
   for (std::size_t i = 0; i + 1 < shape.size(); ++i) out.count *= shape[i];
   return out;
@@ -52,7 +52,7 @@ void pointwise_rows(const PointwiseBody& body, std::span<const Array> inputs, co
   std::array<W, block_elements> out;
   std::array<std::uint8_t, block_elements> flags;
   std::array<SignedWide, block_elements> wide_flags;
-  const Row rows = rows_of(result.shape());
+  const Rows rows = rows_of(result.shape());
   for (std::int64_t row = 0; row < rows.count; ++row) {
     for (std::int64_t begin = 0; begin < rows.length; begin += block_elements) {
       const auto count =
@@ -107,7 +107,7 @@ void reduce_rows(const ReductionBody::On<W>& on, const Array& input, const Reduc
   const auto load = loader<W>(input.dtype);
   const auto store = storer<W>(result.dtype);
   const W count = W(element_count(view.reduced.shape));
-  const Row rows = rows_of(view.reduced.shape);
+  const Rows rows = rows_of(view.reduced.shape);
   const std::int64_t stride = inner_stride(view.reduced);
   std::array<W, block_elements> buffer;
   const Layout flat = contiguous(view.kept.shape);

@@ -12,7 +12,7 @@ namespace {
 
 /// Calls `f(offset, stride, count, done)` for each row along the last axis; a contiguous array is one row.
 template <class F>
-void for_each_row(const Array& array, F&& f) {
+void for_each_line(const Array& array, F&& f) {
   if (array.size() == 0) return;
   if (array.rank() == 0 || array.layout.is_contiguous()) {
     f(array.layout.offset, 1, array.size(), 0);
@@ -50,7 +50,7 @@ template <class W>
 Result<WideBuffer<W>> WideBuffer<W>::load(const Array& from) {
   WideBuffer out = TESSERA_TRY(zeros(from.size()));
   const auto load = loader<W>(from.dtype);
-  for_each_row(from, [&](std::int64_t offset, std::int64_t stride, std::int64_t count, std::int64_t done) {
+  for_each_line(from, [&](std::int64_t offset, std::int64_t stride, std::int64_t count, std::int64_t done) {
     load(from.data, offset, stride, static_cast<std::size_t>(count), out.data() + done);
   });
   return out;
@@ -60,7 +60,7 @@ template <class W>
 void WideBuffer<W>::store(const Array& to) const {
   TESSERA_CHECK(to.size() == size_, "a buffer is stored to a tensor of another size");
   const auto store = storer<W>(to.dtype);
-  for_each_row(to, [&](std::int64_t offset, std::int64_t stride, std::int64_t count, std::int64_t done) {
+  for_each_line(to, [&](std::int64_t offset, std::int64_t stride, std::int64_t count, std::int64_t done) {
     store(to.data, offset, stride, static_cast<std::size_t>(count), data() + done);
   });
 }

@@ -45,7 +45,8 @@ class Buffer {
   /// Whether version() tells when the contents change: the owner of other memory may write at any time.
   [[nodiscard]] bool tells_changes() const { return owned() || is_constant_; }
 
-  /// Grows with each begin_write().
+  /// The number of its contents, another after each begin_write(). No other contents of any buffer have it
+  /// or had it: memory, and buffers, come again at the same address.
   [[nodiscard]] std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
   /// To be called before the contents change: what was derived from them goes.
   void begin_write() const;
@@ -60,7 +61,7 @@ class Buffer {
 
  private:
   friend class MemoryPool;
-  Buffer(std::byte* data, std::size_t bytes) : data_(data), bytes_(bytes) {}
+  Buffer(std::byte* data, std::size_t bytes);
   ~Buffer();
 
   mutable std::atomic<std::uint32_t> refs_{0};
@@ -69,7 +70,7 @@ class Buffer {
   bool is_constant_ = false;
   std::shared_ptr<MemoryPool> pool_;
   std::function<void()> release_;
-  mutable std::atomic<std::uint64_t> version_{0};
+  mutable std::atomic<std::uint64_t> version_;
   mutable std::mutex derived_mutex_;
   mutable std::vector<DerivedRef> derived_;
 };

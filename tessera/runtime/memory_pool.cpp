@@ -6,6 +6,17 @@
 using namespace tessera;
 using namespace tessera::runtime;
 
+namespace {
+
+std::uint64_t next_version() {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+}  // namespace
+
+Buffer::Buffer(std::byte* data, std::size_t bytes) : data_(data), bytes_(bytes), version_(next_version()) {}
+
 Ref<Buffer> Buffer::wrap(void* data, std::size_t bytes, std::function<void()> release) {
   auto* buffer = new Buffer(static_cast<std::byte*>(data), bytes);
   buffer->release_ = std::move(release);
@@ -31,7 +42,7 @@ Buffer::~Buffer() {
 }
 
 void Buffer::begin_write() const {
-  version_.fetch_add(1, std::memory_order_acq_rel);
+  version_.store(next_version(), std::memory_order_release);
   const std::lock_guard lock(derived_mutex_);
   derived_.clear();
 }

@@ -18,23 +18,17 @@
 #include "tessera/tensor/ops.h"
 #include "tessera/tensor/region.h"
 #include "tessera/tensor/scope.h"
+#include "tests/support/message.h"
 
 using namespace tessera;
+using fixture::message_of;
 
 namespace {
 
 using Arguments = std::span<const Elements>;
 
-std::shared_ptr<Engine> waiting() { return Engine::create({.plans = {.threshold = 1, .wait = true}}); }
-
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Exception& exception) {
-    return exception.what();
-  }
-  return "nothing was thrown";
+std::shared_ptr<Engine> planning_at_once() {
+  return Engine::create({.plans = {.threshold = 1, .wait = true}});
 }
 
 void square_elements(Arguments xs, Arguments ys) {
@@ -118,7 +112,7 @@ TEST(Custom, NumbersTakeTheDtypeOfTheFirstTensor) {
 }
 
 TEST(Custom, TakesPartInPlansOfEverySize) {
-  const auto engine = waiting();
+  const auto engine = planning_at_once();
   for (const std::int64_t rows : {4, 4, 4, 7, 3, 9, 5}) {
     const Tensor sums = row_sums().all({matrix(engine, rows, 2) * 2.0})[0] + 1.0;
     for (std::int64_t i = 0; i < rows; ++i)
@@ -142,7 +136,7 @@ TEST(Custom, ARuleThatNeedsNumbersGetsAPlanPerSize) {
                                              const auto to = ys[0].data<float>();
                                              std::copy_n(from.begin(), to.size(), to.begin());
                                            }});
-  const auto engine = waiting();
+  const auto engine = planning_at_once();
   for (const std::int64_t size : {4, 8, 6, 2, 10, 12})
     EXPECT_EQ(sum(halves(ones({size}, {.engine = engine}))).item<float>(), static_cast<float>(size) / 2);
   EXPECT_NE(message_of([&] { (void)halves(ones({3}, {.engine = engine})); }).find("test_halves: odd"),
@@ -183,7 +177,7 @@ TEST(Custom, WhatItThrowsIsAnErrorAtTheCallersLine) {
                                      if (kind == 2) (void)xs[0].data<double>();
                                      if (kind == 3) (void)ones({2}).item<float>({0});
                                    }});
-  const auto engine = waiting();
+  const auto engine = planning_at_once();
   const std::string expected[] = {"test_throws: the valve is stuck",
                                   "test_throws: threw something that is no std::exception",
                                   "test_throws: elements of f32 were asked for as f64",
@@ -206,7 +200,7 @@ TEST(Custom, EqualCallsAreOneUnlessTheyAreNot) {
   const auto count = [](Arguments, Arguments) { ++calls; };
   static const Custom pure = custom({.name = "test_pure", .run = count});
   static const Custom impure = custom({.name = "test_impure", .run = count, .is_pure = false});
-  const auto engine = waiting();
+  const auto engine = planning_at_once();
   const auto calls_of = [&](const Custom& op) {
     calls = 0;
     const Tensor x = ones({2}, {.engine = engine}).eval();

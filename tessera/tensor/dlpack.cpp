@@ -53,7 +53,7 @@ std::optional<Dtype> dtype_of_code(DLDataType type) {
   return std::nullopt;
 }
 
-DLDataType code_of(Dtype dtype) {
+DLDataType dlpack_type(Dtype dtype) {
   const std::uint8_t code = dtype == Dtype::boolean  ? code_bool
                             : dtype == Dtype::bf16   ? code_bfloat
                             : ir::is_float(dtype)    ? code_float
@@ -124,7 +124,7 @@ DLManagedTensor* tessera::to_dlpack(const Tensor& tensor, Here here) {
   out->managed.dl_tensor = {.data = const_cast<void*>(tensor.storage(here)),
                             .device = {cpu, 0},
                             .ndim = static_cast<std::int32_t>(out->shape.size()),
-                            .dtype = code_of(tensor.dtype()),
+                            .dtype = dlpack_type(tensor.dtype()),
                             .shape = out->shape.data(),
                             .strides = out->strides.data(),
                             .byte_offset = 0};

@@ -17,19 +17,19 @@ using tessera::fixture::message_of;
 namespace {
 
 using Floats = std::vector<float>;
-Floats values(const Tensor& tensor) { return tensor.to_vector<float>(); }
+Floats floats(const Tensor& tensor) { return tensor.to_vector<float>(); }
 
 TEST(Gradient, Trap_L11_backward_twice_accumulates_once_per_call) {
   Tensor x = tensor({1, 2, 3});
   x.requires_grad();
   const Tensor loss = sum(x * x);
-  EXPECT_EQ(values(x.grad()), (Floats{0, 0, 0}));
+  EXPECT_EQ(floats(x.grad()), (Floats{0, 0, 0}));
   loss.backward();
-  EXPECT_EQ(values(x.grad()), (Floats{2, 4, 6}));
+  EXPECT_EQ(floats(x.grad()), (Floats{2, 4, 6}));
   loss.backward();
-  EXPECT_EQ(values(x.grad()), (Floats{4, 8, 12}));
+  EXPECT_EQ(floats(x.grad()), (Floats{4, 8, 12}));
   x.zero_grad();
-  EXPECT_EQ(values(x.grad()), (Floats{0, 0, 0}));
+  EXPECT_EQ(floats(x.grad()), (Floats{0, 0, 0}));
 }
 
 TEST(Gradient, Trap_L12_broadcasts_are_summed) {
@@ -38,16 +38,16 @@ TEST(Gradient, Trap_L12_broadcasts_are_summed) {
   y.requires_grad();
   sum(x + y).backward();
   EXPECT_EQ(x.grad().shape(), (Shape{2, 1}));
-  EXPECT_EQ(values(x.grad()), (Floats{3, 3}));
-  EXPECT_EQ(values(y.grad()), (Floats(6, 1)));
+  EXPECT_EQ(floats(x.grad()), (Floats{3, 3}));
+  EXPECT_EQ(floats(y.grad()), (Floats(6, 1)));
 }
 
 TEST(Gradient, of_products) {
   const auto g = grad([](const std::vector<Tensor>& xs) { return sum(matmul(xs[0], xs[1])); });
   const auto got = g({ones({1, 2, 3}), ones({2, 3, 2})});
   EXPECT_EQ(got[0].shape(), (Shape{1, 2, 3}));
-  EXPECT_EQ(values(got[0]), Floats(6, 4));
-  EXPECT_EQ(values(got[1]), Floats(12, 2));
+  EXPECT_EQ(floats(got[0]), Floats(6, 4));
+  EXPECT_EQ(floats(got[1]), Floats(12, 2));
 }
 
 TEST(Gradient, of_gradients) {
@@ -68,7 +68,7 @@ TEST(Gradient, inner_and_outer_do_not_mix) {
 
 TEST(Gradient, of_what_is_not_used_is_zero) {
   const auto got = grad([](const std::vector<Tensor>& xs) { return sum(xs[0]); })({ones({2}), ones({3})});
-  EXPECT_EQ(values(got[1]), (Floats{0, 0, 0}));
+  EXPECT_EQ(floats(got[1]), (Floats{0, 0, 0}));
 }
 
 TEST(Gradient, through_views_and_updates) {
@@ -79,12 +79,12 @@ TEST(Gradient, through_views_and_updates) {
   };
   // x = [[0,1,2],[3,4,5]]: transposed 0 3 1 4 2 5; y = (3→7) 1 4 2
   const Tensor x = arange(6, {.dtype = f32}).reshape({2, 3});
-  EXPECT_EQ(values(grad(f)(x)), (Floats{0, 2, 4, 0, 8, 0}));
+  EXPECT_EQ(floats(grad(f)(x)), (Floats{0, 2, 4, 0, 8, 0}));
 }
 
 TEST(Gradient, through_gather_and_scatter) {
   const Tensor index = from_vector<std::int64_t>({2, 0, 2}, {3});
-  EXPECT_EQ(values(grad([&](const Tensor& x) { return sum(gather(x, index)); })(ones({3}))),
+  EXPECT_EQ(floats(grad([&](const Tensor& x) { return sum(gather(x, index)); })(ones({3}))),
             (Floats{1, 0, 2}));
 }
 
@@ -107,9 +107,9 @@ TEST(Gradient, of_several_results) {
     const auto best = topk(t, {.k = 2});
     return sum(best.values * tensor({1, 10}));
   };
-  EXPECT_EQ(values(grad(f)(x)), (Floats{0, 1, 10, 0}));
+  EXPECT_EQ(floats(grad(f)(x)), (Floats{0, 1, 10, 0}));
   const auto parts = [](const Tensor& t) { return sum(split(t, {.sizes = {1, 3}})[1] * 2); };
-  EXPECT_EQ(values(grad(parts)(x)), (Floats{0, 2, 2, 2}));
+  EXPECT_EQ(floats(grad(parts)(x)), (Floats{0, 2, 2, 2}));
 }
 
 TEST(Gradient, evaluation_in_between_changes_nothing) {
@@ -309,7 +309,7 @@ TEST(Gradient, a_value_that_is_written_forgets_where_it_came_from) {
   EXPECT_FALSE(y.is_tracked());
   x.fill(5);
   sum(x * x).backward();
-  EXPECT_EQ(values(x.grad()), (Floats{10, 10}));
+  EXPECT_EQ(floats(x.grad()), (Floats{10, 10}));
 }
 
 TEST(Gradient, in_no_grad_nothing_is_tracked) {
@@ -317,7 +317,7 @@ TEST(Gradient, in_no_grad_nothing_is_tracked) {
     const NoGrad scope;
     return sum(a);
   };
-  EXPECT_EQ(values(grad(f)(ones({2}))), (Floats{0, 0}));
+  EXPECT_EQ(floats(grad(f)(ones({2}))), (Floats{0, 0}));
 }
 
 TEST(Gradient, threads_may_leave_gradients_at_one_tensor) {
@@ -329,7 +329,7 @@ TEST(Gradient, threads_may_leave_gradients_at_one_tensor) {
       for (int k = 0; k < 100; ++k) sum(w * w).backward();
     });
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(values(w.grad()), (Floats{800, 800}));
+  EXPECT_EQ(floats(w.grad()), (Floats{800, 800}));
 }
 
 TEST(Gradient, Trap_L15_training_has_constant_memory) {

@@ -16,8 +16,10 @@
 #include "tessera/tensor/create.h"
 #include "tessera/tensor/custom.h"
 #include "tessera/tensor/ops.h"
+#include "tests/support/message.h"
 
 using namespace tessera;
+using fixture::message_of;
 namespace p = tessera::parameter;
 using runtime::cuda::TestDevice;
 
@@ -28,15 +30,6 @@ extern "C" __global__ void scale(const float* x, float* y, float by, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) y[i] = x[i] * by;
 })";
-
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Exception& exception) {
-    return exception.what();
-  }
-  return "";
-}
 
 /// Kernels have names for life: each test and device has its own.
 std::string fresh_name(std::string_view stem) {

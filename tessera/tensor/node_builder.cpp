@@ -5,7 +5,6 @@
 using namespace tessera;
 using namespace tessera::detail;
 using engine::NodeRef;
-using engine::Operand;
 using op::Value;
 
 Value NodeBuilder::import(NodeRef node) {
@@ -34,11 +33,11 @@ NodeRef NodeBuilder::node(Value value) {
 
 Result<op::Values> NodeBuilder::emit(const op::Card& card, std::span<const Value> inputs,
                                      op::Attributes attributes, op::ValueTypes) {
-  std::vector<Operand> operands;
+  std::vector<engine::Operand> operands;
   std::optional<ir::Dtype> dtype;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Known& known = known_[inputs[i].id];
-    operands.push_back(known.node ? Operand::of(known.node.get()) : known.number);
+    operands.push_back(known.node ? engine::Operand::of(known.node.get()) : known.number);
     if (card.inputs[std::min(i, card.inputs.size() - 1)].type == "T" && !dtype) dtype = inputs[i].dtype();
   }
   const auto nodes =
@@ -52,8 +51,8 @@ Result<op::Values> NodeBuilder::emit(const op::Card& card, std::span<const Value
 }
 
 Value NodeBuilder::emit_constant(double value, ir::Dtype dtype) {
-  const Operand number =
-      ir::is_float(dtype) ? Operand::of(value) : Operand::of(static_cast<std::int64_t>(value));
+  const engine::Operand number = ir::is_float(dtype) ? engine::Operand::of(value)
+                                                     : engine::Operand::of(static_cast<std::int64_t>(value));
   return import_scalar(number.scalar, dtype);
 }
 

@@ -29,7 +29,7 @@ class TemporaryFile {
   std::string path_;
 };
 
-std::string message_of(const std::function<void()>& call) {
+std::string bare_message(const std::function<void()>& call) {
   try {
     call();
   } catch (const Exception& e) {
@@ -68,15 +68,15 @@ TEST(SavedPlan, InputsThatDoNotFitAreErrorsAtTheCall) {
   const Tensor x = ones({2, 3});
   save_plan(file.path(), compile([](const Tensor& a) { return a + 1; }), x);
   const SavedPlan loaded = load_plan(file.path());
-  EXPECT_EQ(message_of([&] { loaded({ones({3, 2})}); }), "input 'x0' is f32[3, 2], expected f32[2, 3]");
-  EXPECT_EQ(message_of([&] { loaded({}); }), "the plan has 1 inputs, got 0");
-  EXPECT_EQ(message_of([&] { loaded({Tensor()}); }), "input 0 of a plan is an empty tensor");
+  EXPECT_EQ(bare_message([&] { loaded({ones({3, 2})}); }), "input 'x0' is f32[3, 2], expected f32[2, 3]");
+  EXPECT_EQ(bare_message([&] { loaded({}); }), "the plan has 1 inputs, got 0");
+  EXPECT_EQ(bare_message([&] { loaded({Tensor()}); }), "input 0 of a plan is an empty tensor");
   EXPECT_EQ(loaded({x})[0].to_vector<float>(), std::vector<float>(6, 2));
 }
 
 TEST(SavedPlan, FilesThatAreNoPlansAreRefused) {
   const TemporaryFile file("none.plan");
   std::ofstream(file.path()) << "something else";
-  EXPECT_EQ(message_of([&] { (void)load_plan(file.path()); }), "the file is no plan");
-  EXPECT_NE(message_of([&] { (void)load_plan(file.path() + ".missing"); }), "");
+  EXPECT_EQ(bare_message([&] { (void)load_plan(file.path()); }), "the file is no plan");
+  EXPECT_NE(bare_message([&] { (void)load_plan(file.path() + ".missing"); }), "");
 }

@@ -1,6 +1,7 @@
 #include "tests/differential/check.h"
 
 #include <algorithm>
+#include <map>
 
 #include "tessera/base/text.h"
 #include "tessera/compile/pipeline.h"
@@ -65,13 +66,24 @@ const Target& reference_target() {
   return *target;
 }
 
+/// Any other, as it is used. Throws if there is none of this name.
+const Target& other_target(const std::string& name) {
+  static auto* targets = new std::map<std::string, Target>;
+  const auto known = targets->find(name);
+  if (known != targets->end()) return known->second;
+  return targets->emplace(name, make_target(value_or_throw(engine::find_device(name)))).first->second;
+}
+
+const Target& target_of(const Variant& variant) {
+  if (variant.device == "reference") return reference_target();
+  return variant.device == "cpu" ? cpu_target(variant.seed) : other_target(variant.device);
+}
+
 /// One program and what it should give.
 class Check {
  public:
   Check(const Program& program, const Variant& variant)
-      : program_(program),
-        variant_(variant),
-        target_(is_reference() ? reference_target() : cpu_target(variant.seed)) {}
+      : program_(program), variant_(variant), target_(target_of(variant)) {}
 
   Verdict run() {
     auto first = run_reference(*program_.function, program_, program_.first_parameters);
@@ -156,8 +168,9 @@ class Check {
       const auto got = run_lazily(program_, parameters(run), target_.engine);
       if (!got && got.error().code() == ErrorCode::unsupported) return std::nullopt;
       if (!got) return cat("lazy: ", got.error().to_text());
-      const auto text = is_reference() ? difference(expected_[run], *got) : compare(*got, run);
-      if (text) return cat("lazy, run ", run, ": ", *text);
+      for (const Results& results : *got)
+        if (const auto text = is_reference() ? difference(expected_[run], results) : compare(results, run))
+          return cat("lazy, run ", run, ": ", *text);
     }
     return std::nullopt;
   }

@@ -17,7 +17,7 @@ struct Variant {
   std::uint64_t seed = 0;  ///< chooses the composites that are taken apart
 };
 
-/// On the CPU every result may be rounded otherwise, so that whatever the reference gives is compared by
+/// On a device every result may be rounded otherwise, so that whatever the reference gives is compared by
 /// roundings.h.
 [[nodiscard]] Variant random_variant(std::uint64_t seed, Numbers numbers, std::string device = "reference");
 
@@ -31,7 +31,7 @@ struct Verdict {
 /// by the reference must fail there.
 [[nodiscard]] Verdict check(const Program& program, const Variant& variant);
 
-/// The smallest program found that still fails, whatever it says.
+/// The smallest program found that still fails, whatever it says; as it is if it does not fail every time.
 [[nodiscard]] Program reduced(Program program, const Variant& variant);
 
 /// A failing program as a text that read_case reads: what failed, the variant, the function, the inputs.

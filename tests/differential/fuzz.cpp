@@ -1,13 +1,19 @@
 // The fuzzer: random programs until the time is over; the first that fails is reduced and written as a file.
 //
 //   tessera_fuzz --minutes 10 --seed 1 --device cpu --out tests/differential/found
+#if __has_include(<malloc.h>)
+#include <malloc.h>
+#endif
+
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 
 #include "tessera/base/text.h"
+#include "tessera/engine/devices.h"
 #include "tests/differential/check.h"
 
 using namespace tessera;
@@ -17,6 +23,7 @@ namespace {
 
 struct Arguments {
   double minutes = 1;
+  std::uint64_t programs = ~std::uint64_t{0};  ///< at most
   std::uint64_t seed = 1;
   std::string out = ".";
   std::string keep;  ///< a file that gets each program before it runs, for those that crash
@@ -24,18 +31,38 @@ struct Arguments {
   std::uint64_t most_failures = 1;
 };
 
+void set(Arguments& out, const std::string& name, const char* value) {
+  if (name == "--minutes")
+    out.minutes = std::atof(value);
+  else if (name == "--programs")
+    out.programs = std::strtoull(value, nullptr, 10);
+  else if (name == "--seed")
+    out.seed = std::strtoull(value, nullptr, 10);
+  else if (name == "--device")
+    out.device = value;
+  else if (name == "--out")
+    out.out = value;
+  else if (name == "--keep")
+    out.keep = value;
+  else if (name == "--failures")
+    out.most_failures = std::strtoull(value, nullptr, 10);
+  else
+    throw std::invalid_argument(cat("unknown option '", name, " ", value, "'"));
+}
+
 Arguments parse(int argc, char** argv) {
   Arguments out;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string name = argv[i], value = argv[i + 1];
-    if (name == "--minutes") out.minutes = std::atof(value.c_str());
-    if (name == "--seed") out.seed = std::strtoull(value.c_str(), nullptr, 10);
-    if (name == "--device") out.device = value;
-    if (name == "--out") out.out = value;
-    if (name == "--keep") out.keep = value;
-    if (name == "--failures") out.most_failures = std::strtoull(value.c_str(), nullptr, 10);
-  }
+  if (argc % 2 == 0) throw std::invalid_argument(cat("no value of '", argv[argc - 1], "'"));
+  for (int i = 1; i < argc; i += 2) set(out, argv[i], argv[i + 1]);
   return out;
+}
+
+/// What reads memory that it did not write, or that it has given up, shall see garbage and not what happens
+/// to be there: mostly the right numbers of the run before.
+void fill_memory_with_garbage() {
+#if defined(M_PERTURB)
+  mallopt(M_PERTURB, 0xA5);
+#endif
 }
 
 /// One program in four is checked for rounding, one in eight has symbolic sizes.
@@ -53,7 +80,8 @@ void report(const Program& program, const Variant& variant, const std::string& f
   const auto verdict = check(small, variant);
   const std::string path = cat(folder, "/seed_", seed, ".txt");
   std::ofstream(path) << write_case(small, variant, verdict.failure.value_or(failure));
-  std::printf("  reduced to %zu statements: %s\n", small.function->body.size(), path.c_str());
+  std::printf("  %s %zu statements: %s\n", verdict.failure ? "reduced to" : "did not fail again,",
+              small.function->body.size(), path.c_str());
   std::fflush(stdout);
 }
 
@@ -61,8 +89,9 @@ int run(const Arguments& arguments) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                       std::chrono::duration<double, std::ratio<60>>(arguments.minutes));
+  (void)value_or_throw(engine::find_device(arguments.device));
   std::uint64_t ran = 0, failed = 0, seed = arguments.seed;
-  for (; Clock::now() < end && failed < arguments.most_failures; ++seed) {
+  for (; Clock::now() < end && ran < arguments.programs && failed < arguments.most_failures; ++seed) {
     const ProgramOptions options = options_of(seed);
     const Program program = random_program(seed, options);
     const Variant variant = random_variant(seed, options.numbers, arguments.device);
@@ -82,6 +111,7 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  fill_memory_with_garbage();
   try {
     return run(parse(argc, argv));
   } catch (const std::exception& e) {

@@ -202,10 +202,18 @@ class LazyRun {
   ir::NodeTable<Tensors> values_;
 };
 
+Results evaluated(const Tensors& tensors) {
+  eval(tensors);
+  Results out;
+  for (const Tensor& tensor : tensors) out.push_back(host_of(tensor));
+  return out;
+}
+
 }  // namespace
 
-Result<Results> tessera::differential::run_lazily(const Program& program, std::span<const double> parameters,
-                                                  const EngineRef& engine) {
+Result<std::vector<Results>> tessera::differential::run_lazily(const Program& program,
+                                                               std::span<const double> parameters,
+                                                               const EngineRef& engine) {
   for (const ir::Function* function : ir::functions_below(*program.function))
     for (const auto& statement : function->body)
       if (ir::is<ir::ScalarType>(statement->targets[0]->type))
@@ -213,10 +221,9 @@ Result<Results> tessera::differential::run_lazily(const Program& program, std::s
   try {
     Tensors inputs;
     for (const auto& input : program.inputs) inputs.push_back(tensor_of(input, engine));
-    const Tensors tensors = LazyRun(*program.function, parameters, engine)(inputs);
-    eval(tensors);
-    Results out;
-    for (const Tensor& tensor : tensors) out.push_back(host_of(tensor));
+    std::vector<Results> out;
+    for (int time = 0; time < 2; ++time)
+      out.push_back(evaluated(LazyRun(*program.function, parameters, engine)(inputs)));
     return out;
   } catch (const Exception& e) {
     return e.error();

@@ -142,6 +142,19 @@ const LibraryCase cases[] = {
      "func f(x: f32[4, 5], y: f32[5, 4], b: f32[4]) { a: f32[4, 4] = matmul(x, y) "
      "c: f32[4, 4] = mul(a, $0:f32) d: f32[4, 4] = add(c, b) return d }",
      "matmul+mul+add"},
+    {"scale_before_the_product",
+     "func f(q: f32[2, 3, 7, 16], k: f32[2, 3, 9, 16]) { s: f32[2, 3, 7, 16] = mul(q, 0.25) "
+     "t: f32[2, 3, 16, 9] = transpose(k) {permutation = [0, 1, 3, 2]} "
+     "a: f32[2, 3, 7, 9] = matmul(s, t) return a }",
+     "matmul+mul"},
+    {"scale_before_the_product_on_the_right",
+     "func f(x: f32[70, 64], w: f32[64, 90], b: f32[90]) { s: f32[64, 90] = div(w, $0:f32) "
+     "a: f32[70, 90] = matmul(x, s) c: f32[70, 90] = add(a, b) y: f32[70, 90] = relu(c) return y }",
+     "matmul+add+relu+div"},
+    {"scaled_queries_that_others_read",
+     "func f(q: f32[7, 16], k: f32[16, 9]) { s: f32[7, 16] = mul(q, 0.25) "
+     "a: f32[7, 9] = matmul(s, k) return a, s }",
+     "kernel matmul"},
     {"division_by_a_parameter",
      "func f(x: f32[4, 5], y: f32[5, 4]) { a: f32[4, 4] = matmul(x, y) c: f32[4, 4] = div(a, $1:f32) "
      "return c }",
@@ -385,36 +398,6 @@ TEST(Library, indices_of_windows_are_not_lost) {
   EXPECT_EQ(difference(value_or_throw(run_reference(*program.function, program, {})),
                        value_or_throw(run_planned(program, {}, *cpu, cpu->target(), {}))),
             std::nullopt);
-}
-
-/// Packed copies of weights hang on their buffer, and go when it is written.
-TEST(Library, weights_that_change_are_packed_again) {
-  const auto cpu = value_or_throw(engine::find_device("cpu"));
-  const auto function = value_or_throw(ir::parse_function(
-      "func f(x: f32[2, 3], w: f32[3, 4]) { a: f32[2, 4] = matmul(x, w) c: f32[2, 4] = relu(a) return c }"));
-  const auto planned = value_or_throw(compiler::plan_function(function, cpu->target()));
-  const auto pool = runtime::MemoryPool::create();
-  const auto executable = value_or_throw(cpu->load(planned.plan, pool));
-  value_or_throw(executable->prepare({}, std::vector{op::contiguous({2, 3}), op::contiguous({3, 4})}));
-  const auto x = value_or_throw(pool->allocate(24)), w = value_or_throw(pool->allocate(48)),
-             y = value_or_throw(pool->allocate(32));
-  const auto floats = [](const Ref<runtime::Buffer>& buffer) {
-    return reinterpret_cast<float*>(buffer->data());
-  };
-  std::fill_n(floats(x), 6, 1.0f);
-  std::byte* const inputs[] = {x->data(), w->data()};
-  std::byte* const outputs[] = {y->data()};
-  const runtime::Buffer* const buffers[] = {x.get(), w.get()};
-  for (const float value : {1.0f, 2.0f, 5.0f}) {
-    w->begin_write();
-    std::fill_n(floats(w), 12, value);
-    for (int launch = 0; launch < 3; ++launch) {
-      value_or_throw(
-          executable->run({.inputs = inputs, .parameters = {}, .outputs = outputs, .buffers = buffers}));
-      EXPECT_EQ(floats(y)[7], 3 * value) << "launch " << launch;
-    }
-    EXPECT_NE(w->find_derived([](const runtime::Derived&) { return true; }), nullptr);
-  }
 }
 
 /// Two chains of products that do not depend on each other, and meet.

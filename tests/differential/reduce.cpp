@@ -20,7 +20,7 @@ class Reducer {
       : best_(std::move(program)), variant_(variant), kind_(kind_of(check(best_, variant).failure)) {}
 
   Program run() {
-    for (bool smaller = true; smaller;) {
+    for (bool smaller = !kind_.empty(); smaller;) {
       smaller = false;
       while (drop_a_result()) smaller = true;
       while (return_earlier()) smaller = true;

@@ -19,10 +19,12 @@ using Results = std::vector<op::HostTensor>;
 /// Statement by statement on the reference kernels: what the program means.
 [[nodiscard]] Result<Results> run_reference(const ir::Function& function, const Program& program,
                                             std::span<const double> parameters);
-/// Recorded as lazy tensors of an engine and evaluated at the end. Scalar parameters are recorded as numbers.
+/// Recorded as lazy tensors of an engine and evaluated at the end, twice: the second time with the tensors of
+/// the first, of which devices may have kept something. Scalar parameters are recorded as numbers.
 /// `unsupported` where a statement computes a size.
-[[nodiscard]] Result<Results> run_lazily(const Program& program, std::span<const double> parameters,
-                                         const std::shared_ptr<engine::Engine>& engine);
+[[nodiscard]] Result<std::vector<Results>> run_lazily(const Program& program,
+                                                      std::span<const double> parameters,
+                                                      const std::shared_ptr<engine::Engine>& engine);
 
 /// Compiled to a plan for a device and launched twice, the second time with `parameters` and after other
 /// numbers.

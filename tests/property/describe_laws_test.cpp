@@ -1,6 +1,8 @@
 // Laws of schedules, on random descriptions: whatever uses a buffer at the same time does not write it,
 // memory is shared only by users that are ordered, and every order that the waits allow gives the same
 // result.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <fstream>
 #include <iterator>

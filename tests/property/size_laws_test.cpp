@@ -21,7 +21,7 @@ using namespace tessera::ir;
 
 namespace {
 
-constexpr CompareMode modes[] = {CompareMode::strict, CompareMode::mapping};
+constexpr CompareMode both_modes[] = {CompareMode::strict, CompareMode::mapping};
 
 /// A size by numbers of symbols, so that it can be written over any symbols.
 struct Recipe {
@@ -122,7 +122,7 @@ TEST(SizeLaws, RenamingNeverCounts) {
     const auto sizes = shapes(random, count);
     const auto a = random.symbols(count, seed % 2 == 0), b = random.symbols(count, seed % 2 == 0);
     const FunctionRef f = function_over(sizes, a), g = function_over(sizes, b);
-    for (const CompareMode mode : modes) {
+    for (const CompareMode mode : both_modes) {
       ASSERT_TRUE(structural_equal(*f, *g, mode)) << seed << "\n" << print(*f) << print(*g);
       ASSERT_EQ(structural_hash(*f, mode), structural_hash(*g, mode)) << seed << "\n"
                                                                       << print(*f) << print(*g);
@@ -144,7 +144,7 @@ TEST(SizeLaws, TextsReadBackAreEqual) {
     const FunctionRef f = function_over(sizes, random.symbols(count, false));
     const auto g = parse(print(*f));
     ASSERT_TRUE(static_cast<bool>(g)) << print(*f) << g.error().to_text();
-    for (const CompareMode mode : modes) {
+    for (const CompareMode mode : both_modes) {
       ASSERT_TRUE(structural_equal(*f, **g, mode)) << seed << "\n" << print(*f) << print(**g);
       ASSERT_EQ(structural_hash(*f, mode), structural_hash(**g, mode)) << seed;
     }

@@ -32,14 +32,15 @@ inline std::string onnx_tensor(const std::string& name, std::initializer_list<st
   return out + onnx_integer(2, 1) + onnx_field(8, name) + onnx_field(9, raw);
 }
 
-/// A value of type f32; a dimension is a number or a name.
-inline std::string onnx_value(const std::string& name, std::initializer_list<std::string> dims) {
+/// A value of type f32, or another by its number; a dimension is a number or a name.
+inline std::string onnx_value(const std::string& name, std::initializer_list<std::string> dims,
+                              std::int64_t type = 1) {
   std::string shape;
   for (const std::string& dim : dims)
     shape += onnx_field(1, dim.find_first_not_of("0123456789") == std::string::npos
                                ? onnx_integer(1, std::stoll(dim))
                                : onnx_field(2, dim));
-  return onnx_field(1, name) + onnx_field(2, onnx_field(1, onnx_integer(1, 1) + onnx_field(2, shape)));
+  return onnx_field(1, name) + onnx_field(2, onnx_field(1, onnx_integer(1, type) + onnx_field(2, shape)));
 }
 
 inline std::string onnx_attribute(const std::string& name, std::int64_t value) {

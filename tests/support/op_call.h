@@ -1,6 +1,9 @@
 // Calling one op in a unit test: values in, values out; types in, the message out.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -25,6 +28,9 @@ inline op::HostTensor counting(op::Extents shape, double first = 0, double step 
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = first + step * static_cast<double>(i);
   return tensor(std::move(shape), values, dtype);
 }
+
+inline constexpr std::int64_t lowest_integer = std::numeric_limits<std::int64_t>::min();
+inline constexpr std::int64_t highest_integer = std::numeric_limits<std::int64_t>::max();
 
 /// All results of a call by the reference. Throws what went wrong.
 inline std::vector<op::HostTensor> call_all(std::string_view name, const std::vector<op::HostTensor>& inputs,
@@ -58,6 +64,15 @@ inline op::HostTensor call_decomposed(std::string_view name, const std::vector<o
   const op::Values results = card.decompose(builder, op::CallInfo(card, types, complete), values);
   return value_or_throw(op::interpret(*value_or_throw(builder.function("f", results)), inputs))[0];
 }
+
+inline void expect_near(const op::HostTensor& actual, const std::vector<double>& expected,
+                        double within = 1e-14) {
+  const auto values = doubles(actual);
+  ASSERT_EQ(values.size(), expected.size());
+  for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], expected[i], within) << i;
+}
+
+inline op::ValueType f32(ir::Shape shape) { return {ir::Dtype::f32, std::move(shape)}; }
 
 /// The types of the results as a text, or the message of the error.
 inline std::string inferred(std::string_view name, const op::ValueTypes& types,

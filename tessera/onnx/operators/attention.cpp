@@ -6,10 +6,7 @@ using namespace tessera::onnx;
 
 namespace {
 
-constexpr std::string_view domain = "com.microsoft";
 using Order = std::vector<std::int64_t>;
-
-Value optional_input(NodeCall& node, std::size_t i) { return node.has(i) ? node.in(i) : Value(); }
 
 // ---- heads
 
@@ -51,7 +48,7 @@ void put_before(NodeCall& node, Heads& heads, Value past_k, Value past_v) {
 
 /// Which keys a query may see, by an input of any of the forms a mask may have; [B, 1, S or 1, keys].
 Result<Value> seen_keys(NodeCall& node, std::size_t i, const Heads& heads) {
-  const Value mask = optional_input(node, i);
+  const Value mask = node.in_or_none(i);
   if (!mask) return Value();
   const Dim batch = heads.q.shape()[0], keys = heads.k.shape()[2];
   if (mask.rank() == 1) {
@@ -106,8 +103,7 @@ Result<std::array<Dim, 3>> ends_of_parts(NodeCall& node, const Dim& columns) {
 }
 
 Result<Items> map_attention(NodeCall& node) {
-  const Value x = node.in(0), weights = node.in(1), bias = optional_input(node, 2),
-              past = optional_input(node, 4);
+  const Value x = node.in(0), weights = node.in(1), bias = node.in_or_none(2), past = node.in_or_none(4);
   const std::int64_t heads = TESSERA_TRY(head_count(node));
   if (node.flag("do_rotary", false)) return node.unsupported("attribute 'do_rotary' is 1");
   Value all = matmul(x, weights);
@@ -129,7 +125,7 @@ Result<Items> map_attention(NodeCall& node) {
   TESSERA_TRY(node.status());
   const Value seen = TESSERA_TRY(seen_keys(node, 3, own));
   const auto row = [&](Value v) { return node.b.call("unsqueeze", {v}, {{"axes", Order{0}}}); };
-  const Value y = attend(node, own, seen, optional_input(node, 5));
+  const Value y = attend(node, own, seen, node.in_or_none(5));
   if (node.node.outputs.size() < 2) return Items{y};
   return Items{y, node.b.call("concat", {row(own.k), row(own.v)}, {{"axis", 0}})};
 }
@@ -141,8 +137,7 @@ Value packed_part(NodeCall& node, Value x, std::int64_t i) {
 
 /// Queries, keys and values side by side, packed in pairs or all three, or with heads already split.
 Result<Heads> heads_of(NodeCall& node, std::int64_t heads) {
-  const Value q = node.in(0), k = optional_input(node, 1), v = optional_input(node, 2),
-              bias = optional_input(node, 3);
+  const Value q = node.in(0), k = node.in_or_none(1), v = node.in_or_none(2), bias = node.in_or_none(3);
   TESSERA_TRY(node.status());
   if (q.rank() == 5 && !k && !bias)
     return Heads{packed_part(node, q, 0), packed_part(node, q, 1), packed_part(node, q, 2)};
@@ -162,10 +157,10 @@ Result<Heads> heads_of(NodeCall& node, std::int64_t heads) {
 Result<Items> map_multi_head_attention(NodeCall& node) {
   const std::int64_t heads = TESSERA_TRY(head_count(node));
   Heads own = TESSERA_TRY(heads_of(node, heads));
-  put_before(node, own, optional_input(node, 6), optional_input(node, 7));
+  put_before(node, own, node.in_or_none(6), node.in_or_none(7));
   TESSERA_TRY(node.status());
   const Value seen = TESSERA_TRY(seen_keys(node, 4, own));
-  return Items{attend(node, own, seen, optional_input(node, 5)), own.k, own.v};
+  return Items{attend(node, own, seen, node.in_or_none(5)), own.k, own.v};
 }
 
 // ---- rotary embedding
@@ -219,12 +214,12 @@ Result<Items> map_rotary(NodeCall& node) {
   return Items{given.rank() == 3 ? join_heads(y) : y};
 }
 
-constexpr Mapping table[] = {
-    {"Attention", map_attention, 1, domain},
-    {"MultiHeadAttention", map_multi_head_attention, 1, domain},
-    {"RotaryEmbedding", map_rotary, 1, domain},
+constexpr Mapping attention_table[] = {
+    {"Attention", map_attention, 1, microsoft_domain},
+    {"MultiHeadAttention", map_multi_head_attention, 1, microsoft_domain},
+    {"RotaryEmbedding", map_rotary, 1, microsoft_domain},
 };
 
 }  // namespace
 
-std::span<const Mapping> tessera::onnx::attention_mappings() { return table; }
+std::span<const Mapping> tessera::onnx::attention_mappings() { return attention_table; }

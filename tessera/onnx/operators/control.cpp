@@ -237,7 +237,7 @@ Result<Items> map_sequence_map(NodeCall& node) {
   return out;
 }
 
-constexpr Mapping table[] = {
+constexpr Mapping control_table[] = {
     {"If", map_if},
     {"Loop", map_loop},
     {"Scan", map_old_scan},
@@ -247,4 +247,4 @@ constexpr Mapping table[] = {
 
 }  // namespace
 
-std::span<const Mapping> tessera::onnx::control_mappings() { return table; }
+std::span<const Mapping> tessera::onnx::control_mappings() { return control_table; }

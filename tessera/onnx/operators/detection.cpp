@@ -308,7 +308,7 @@ Result<Items> map_tfidf(NodeCall& node) {
   return Items{node.target.tensor(tensor_of(Dtype::f32, shape, std::span<const double>(out)))};
 }
 
-constexpr Mapping table[] = {
+constexpr Mapping detection_table[] = {
     {"Det", map_det},
     {"NonMaxSuppression", map_non_max_suppression},
     {"RoiAlign", map_roi_align},
@@ -317,4 +317,4 @@ constexpr Mapping table[] = {
 
 }  // namespace
 
-std::span<const Mapping> tessera::onnx::detection_mappings() { return table; }
+std::span<const Mapping> tessera::onnx::detection_mappings() { return detection_table; }

@@ -9,12 +9,8 @@ using namespace tessera::onnx;
 
 namespace {
 
-Value number(Value like, double value) {
-  return like ? like.builder->constant(value, like.dtype()) : Value();
-}
-
 Value compare(std::string_view op, Value x, double y) {
-  return x ? x.builder->call(op, {x, number(x, y)}) : x;
+  return x ? x.builder->call(op, {x, number_like(x, y)}) : x;
 }
 
 /// All inputs combined from the left by one op.
@@ -36,7 +32,7 @@ Result<Items> map_mean(NodeCall& node) {
 Value with_scalars(NodeCall& node, std::string_view op, std::initializer_list<double> scalars) {
   const Value x = node.in(0);
   Values inputs{x};
-  for (double scalar : scalars) inputs.push_back(number(x, scalar));
+  for (double scalar : scalars) inputs.push_back(number_like(x, scalar));
   return node.b.call(op, inputs);
 }
 
@@ -56,16 +52,17 @@ Result<Items> map_celu(NodeCall& node) {
   const Value x = node.in(0);
   const double alpha = node.number("alpha", 1);
   const Value below = unary("expm1", x / alpha) * alpha;
-  return Items{node.b.call("maximum", {x, number(x, 0)}) + node.b.call("minimum", {below, number(x, 0)})};
+  return Items{node.b.call("maximum", {x, number_like(x, 0)}) +
+               node.b.call("minimum", {below, number_like(x, 0)})};
 }
 Result<Items> map_thresholded_relu(NodeCall& node) {
   const Value x = node.in(0);
-  return Items{where(compare("gt", x, node.number("alpha", 1)), x, number(x, 0))};
+  return Items{where(compare("gt", x, node.number("alpha", 1)), x, number_like(x, 0))};
 }
 Result<Items> map_shrink(NodeCall& node) {
   const Value x = node.in(0);
   const double bias = node.number("bias", 0), lambda = node.number("lambd", 0.5);
-  const Value above = where(compare("gt", x, lambda), x - bias, number(x, 0));
+  const Value above = where(compare("gt", x, lambda), x - bias, number_like(x, 0));
   return Items{where(compare("lt", x, -lambda), x + bias, above)};
 }
 Result<Items> map_gelu(NodeCall& node) {
@@ -75,8 +72,10 @@ Result<Items> map_gelu(NodeCall& node) {
 
 Result<Items> map_clip_by_attributes(NodeCall& node) {
   Value x = node.in(0);
-  if (node.attribute("min") != nullptr) x = node.b.call("maximum", {x, number(x, node.number("min", 0))});
-  if (node.attribute("max") != nullptr) x = node.b.call("minimum", {x, number(x, node.number("max", 0))});
+  if (node.attribute("min") != nullptr)
+    x = node.b.call("maximum", {x, number_like(x, node.number("min", 0))});
+  if (node.attribute("max") != nullptr)
+    x = node.b.call("minimum", {x, number_like(x, node.number("max", 0))});
   return Items{unary("identity", x)};
 }
 Result<Items> map_clip(NodeCall& node) {
@@ -178,7 +177,7 @@ Result<Items> map_dropout(NodeCall& node) {
       node.b.call("random_uniform", {node.b.constant(0, Dtype::f64), node.b.constant(1, Dtype::f64), seed},
                   {{"shape", x.shape()}, {"dtype", Dtype::f32}});
   const Value mask = compare("ge", random, ratio);
-  return Items{where(mask, x / (1 - ratio), number(x, 0)), mask};
+  return Items{where(mask, x / (1 - ratio), number_like(x, 0)), mask};
 }
 
 // ---- softmax and its kin
@@ -225,7 +224,7 @@ constexpr std::string_view bit_and = "bit_and", bit_or = "bit_or", bit_xor = "bi
 
 Result<Items> map_bit_not(NodeCall& node) { return Items{unary("bit_not", node.in(0))}; }
 
-constexpr Mapping table[] = {
+constexpr Mapping elementwise_table[] = {
     {"BitShift", map_bit_shift},
     {"BitwiseAnd", map_fold<bit_and>},
     {"BitwiseNot", map_bit_not},
@@ -262,4 +261,4 @@ constexpr Mapping table[] = {
 
 }  // namespace
 
-std::span<const Mapping> tessera::onnx::elementwise_mappings() { return table; }
+std::span<const Mapping> tessera::onnx::elementwise_mappings() { return elementwise_table; }

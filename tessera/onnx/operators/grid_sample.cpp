@@ -124,8 +124,8 @@ Result<Items> map_grid_sample(NodeCall& node) {
   return Items{reshape(out, Shape{from[0], from[1], to[1], to[2]})};
 }
 
-constexpr Mapping table[] = {{"GridSample", map_grid_sample}};
+constexpr Mapping grid_table[] = {{"GridSample", map_grid_sample}};
 
 }  // namespace
 
-std::span<const Mapping> tessera::onnx::grid_mappings() { return table; }
+std::span<const Mapping> tessera::onnx::grid_mappings() { return grid_table; }

@@ -266,7 +266,7 @@ Result<Items> map_unique(NodeCall& node) {
                node.vector_of(found.counts)};
 }
 
-constexpr Mapping table[] = {
+constexpr Mapping indexing_table[] = {
     {"Compress", map_compress},
     {"Concat", map_concat},
     {"NonZero", map_nonzero},
@@ -284,4 +284,4 @@ constexpr Mapping table[] = {
 
 }  // namespace
 
-std::span<const Mapping> tessera::onnx::indexing_mappings() { return table; }
+std::span<const Mapping> tessera::onnx::indexing_mappings() { return indexing_table; }

@@ -6,10 +6,6 @@ using namespace tessera::onnx;
 
 namespace {
 
-constexpr std::string_view domain = "com.microsoft";
-
-Value optional_input(NodeCall& node, std::size_t i) { return node.has(i) ? node.in(i) : Value(); }
-
 Value mean_of_last(Value x) {
   return x ? x.builder->call("mean", {x}, {{"axes", std::vector<std::int64_t>{-1}}, {"keepdims", true}}) : x;
 }
@@ -38,7 +34,7 @@ Result<Items> map_fused_matmul(NodeCall& node) {
 }
 
 Result<Items> map_fast_gelu(NodeCall& node) {
-  const Value bias = optional_input(node, 1);
+  const Value bias = node.in_or_none(1);
   return Items{unary("gelu_tanh", bias ? node.in(0) + bias : node.in(0))};
 }
 Result<Items> map_bias_gelu(NodeCall& node) { return Items{unary("gelu", node.in(0) + node.in(1))}; }
@@ -74,16 +70,16 @@ Result<Items> map_simplified_norm(NodeCall& node) {
   return Items{x * inverse * node.in(1), inverse};
 }
 
-constexpr Mapping table[] = {
-    {"BiasGelu", map_bias_gelu, 1, domain},
-    {"FastGelu", map_fast_gelu, 1, domain},
-    {"FusedMatMul", map_fused_matmul, 1, domain},
-    {"QuickGelu", map_quick_gelu, 1, domain},
+constexpr Mapping microsoft_table[] = {
+    {"BiasGelu", map_bias_gelu, 1, microsoft_domain},
+    {"FastGelu", map_fast_gelu, 1, microsoft_domain},
+    {"FusedMatMul", map_fused_matmul, 1, microsoft_domain},
+    {"QuickGelu", map_quick_gelu, 1, microsoft_domain},
     {"SimplifiedLayerNormalization", map_simplified_norm},
-    {"SkipLayerNormalization", map_skip_norm<true>, 1, domain},
-    {"SkipSimplifiedLayerNormalization", map_skip_norm<false>, 1, domain},
+    {"SkipLayerNormalization", map_skip_norm<true>, 1, microsoft_domain},
+    {"SkipSimplifiedLayerNormalization", map_skip_norm<false>, 1, microsoft_domain},
 };
 
 }  // namespace
 
-std::span<const Mapping> tessera::onnx::microsoft_mappings() { return table; }
+std::span<const Mapping> tessera::onnx::microsoft_mappings() { return microsoft_table; }

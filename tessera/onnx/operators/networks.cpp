@@ -389,7 +389,7 @@ Result<Items> map_group_norm(NodeCall& node) {
                            {{"groups", groups}, {"epsilon", node.number("epsilon", 1e-5)}})};
 }
 
-constexpr Mapping table[] = {
+constexpr Mapping network_table[] = {
     {"AveragePool", map_average_pool},
     {"BatchNormalization", map_batch_norm},
     {"Conv", map_conv},
@@ -411,4 +411,4 @@ constexpr Mapping table[] = {
 
 }  // namespace
 
-std::span<const Mapping> tessera::onnx::network_mappings() { return table; }
+std::span<const Mapping> tessera::onnx::network_mappings() { return network_table; }

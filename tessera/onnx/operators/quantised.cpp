@@ -113,8 +113,6 @@ Value centred(Value x, Value zero, std::size_t from_end) {
   return wide - cast(zero, Dtype::i32);
 }
 
-Value optional_input(NodeCall& node, std::size_t i) { return node.has(i) ? node.in(i) : Value(); }
-
 Result<void> check_operands(NodeCall& node, Value a, Value b) {
   TESSERA_TRY(node.status());
   if (a.rank() == 0 || b.rank() == 0) return node.error("the operands are ", a.type(), " and ", b.type());
@@ -124,8 +122,8 @@ Result<void> check_operands(NodeCall& node, Value a, Value b) {
 Result<Items> map_matmul_integer(NodeCall& node) {
   const Value a = node.in(0), b = node.in(1);
   TESSERA_TRY(check_operands(node, a, b));
-  return Items{matmul(centred(a, optional_input(node, 2), std::min<std::size_t>(2, a.rank())),
-                      centred(b, optional_input(node, 3), 1))};
+  return Items{matmul(centred(a, node.in_or_none(2), std::min<std::size_t>(2, a.rank())),
+                      centred(b, node.in_or_none(3), 1))};
 }
 
 Result<Items> map_qlinear_matmul(NodeCall& node) {
@@ -156,21 +154,21 @@ Result<Value> integer_convolution(NodeCall& node, Value x, Value w, Value bias) 
 Result<Items> map_conv_integer(NodeCall& node) {
   const Value x = node.in(0), w = node.in(1);
   TESSERA_TRY(node.status());
-  return Items{TESSERA_TRY(integer_convolution(node, centred(x, optional_input(node, 2), x.rank()),
-                                               centred(w, optional_input(node, 3), w.rank()), {}))};
+  return Items{TESSERA_TRY(integer_convolution(node, centred(x, node.in_or_none(2), x.rank()),
+                                               centred(w, node.in_or_none(3), w.rank()), {}))};
 }
 
 Result<Items> map_qlinear_conv(NodeCall& node) {
   const Value x = node.in(0), w = node.in(3), y_zero = node.in(7);
   TESSERA_TRY(node.status());
-  const Value sums = TESSERA_TRY(integer_convolution(
-      node, centred(x, node.in(2), x.rank()), centred(w, node.in(5), w.rank()), optional_input(node, 8)));
+  const Value sums = TESSERA_TRY(integer_convolution(node, centred(x, node.in(2), x.rank()),
+                                                     centred(w, node.in(5), w.rank()), node.in_or_none(8)));
   const Value w_scale = along_axis(node.in(4), x.rank(), 1);
   const Value real = cast(sums, Dtype::f32) * reshape(node.in(1), {}) * w_scale;
   return Items{quantised(real, reshape(node.in(6), {}), reshape(y_zero, {}), y_zero.dtype())};
 }
 
-constexpr Mapping table[] = {
+constexpr Mapping quantised_table[] = {
     {"ConvInteger", map_conv_integer},
     {"DequantizeLinear", map_dequantize},
     {"DynamicQuantizeLinear", map_dynamic_quantize},
@@ -182,4 +180,4 @@ constexpr Mapping table[] = {
 
 }  // namespace
 
-std::span<const Mapping> tessera::onnx::quantised_mappings() { return table; }
+std::span<const Mapping> tessera::onnx::quantised_mappings() { return quantised_table; }

@@ -10,10 +10,6 @@ using namespace tessera::onnx;
 
 namespace {
 
-Value number(Value like, double value) {
-  return like ? like.builder->constant(value, like.dtype()) : Value();
-}
-
 // ---- activations
 
 struct Activation {
@@ -24,7 +20,7 @@ struct Activation {
 Result<Value> activate(NodeCall& node, const Activation& by, Value x) {
   const auto scalars = [&](std::string_view op, std::initializer_list<double> values) {
     Values inputs{x};
-    for (double value : values) inputs.push_back(number(x, value));
+    for (double value : values) inputs.push_back(number_like(x, value));
     return node.b.call(op, inputs);
   };
   if (by.name == "Tanh") return unary("tanh", x);
@@ -39,7 +35,7 @@ Result<Value> activate(NodeCall& node, const Activation& by, Value x) {
   if (by.name == "LeakyRelu") return scalars("leaky_relu", {by.alpha.value_or(0.01)});
   if (by.name == "Elu") return scalars("elu", {by.alpha.value_or(1)});
   if (by.name == "ThresholdedRelu")
-    return where(node.b.call("gt", {x, number(x, by.alpha.value_or(1))}), x, number(x, 0));
+    return where(node.b.call("gt", {x, number_like(x, by.alpha.value_or(1))}), x, number_like(x, 0));
   return node.error("attribute 'activations' has ", shown(by.name));
 }
 
@@ -148,13 +144,11 @@ Value at_first(NodeCall& node, Value v, std::size_t d) {
   return v ? node.b.call("squeeze", {slice(v, 0, at, at + 1)}, {{"axes", std::vector<std::int64_t>{0}}}) : v;
 }
 
-Value optional_input(NodeCall& node, std::size_t i) { return node.has(i) ? node.in(i) : Value(); }
-
 /// The matrix in input `i`, for direction d; its scale and zero point are inputs `scale` and `scale` + 1.
 Matrix matrix_of(NodeCall& node, const Recurrence& kind, std::size_t i, std::size_t scale, std::size_t d) {
   const Value own = at_first(node, node.in(i), d);
   if (!kind.is_quantised) return {transpose_matrix(own), {}, {}};
-  return {own, at_first(node, node.in(scale), d), at_first(node, optional_input(node, scale + 1), d)};
+  return {own, at_first(node, node.in(scale), d), at_first(node, node.in_or_none(scale + 1), d)};
 }
 
 Weights weights_of(NodeCall& node, const Recurrence& kind, std::int64_t hidden, std::size_t d) {
@@ -172,7 +166,7 @@ Weights weights_of(NodeCall& node, const Recurrence& kind, std::int64_t hidden, 
 State initial_state(NodeCall& node, const Recurrence& kind, const Sequences& seq, std::size_t d) {
   State out;
   for (std::size_t s = 0; s < kind.states; ++s) {
-    Value given = optional_input(node, 5 + s);
+    Value given = node.in_or_none(5 + s);
     if (given && seq.is_batch_first) given = transpose(given, std::vector<std::int64_t>{1, 0, 2});
     out.push_back(given ? at_first(node, given, d)
                         : op::full(node.b, 0, {seq.x.dtype(), {seq.x.shape()[1], Dim(seq.hidden)}}));
@@ -199,7 +193,7 @@ struct Direction {
       const Value inside = node.b.call("unsqueeze", {node.b.call("gt", {seq.lengths, t})},
                                        {{"axes", std::vector<std::int64_t>{1}}});
       for (std::size_t s = 0; s < next.size(); ++s) next[s] = where(inside, next[s], state[s]);
-      output = where(inside, output, number(output, 0));
+      output = where(inside, output, number_like(output, 0));
     }
     TESSERA_TRY(node.status());
     return std::pair(std::move(next), output);
@@ -282,7 +276,7 @@ Result<Items> run_recurrence(NodeCall& node, const Recurrence& kind) {
 Value clipped(NodeCall& node, Value x) {
   if (node.attribute("clip") == nullptr) return x;
   const double limit = node.number("clip", 0);
-  return node.b.call("clip", {x, number(x, -limit), number(x, limit)});
+  return node.b.call("clip", {x, number_like(x, -limit), number_like(x, limit)});
 }
 
 Result<Items> map_rnn(NodeCall& node) {
@@ -338,7 +332,7 @@ Result<Items> map_lstm(NodeCall& node) {
   return run_recurrence(node, {4, 2, {"Sigmoid", "Tanh", "Tanh"}, step, is_quantised});
 }
 
-constexpr Mapping table[] = {
+constexpr Mapping recurrent_table[] = {
     {"DynamicQuantizeLSTM", map_lstm<true>, 1, "com.microsoft"},
     {"GRU", map_gru},
     {"LSTM", map_lstm<false>},
@@ -347,4 +341,4 @@ constexpr Mapping table[] = {
 
 }  // namespace
 
-std::span<const Mapping> tessera::onnx::recurrent_mappings() { return table; }
+std::span<const Mapping> tessera::onnx::recurrent_mappings() { return recurrent_table; }

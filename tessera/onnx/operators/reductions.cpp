@@ -83,7 +83,7 @@ Result<Items> map_topk(NodeCall& node) {
   return top_k(node, k[0]);
 }
 
-constexpr Mapping table[] = {
+constexpr Mapping reduction_table[] = {
     {"ArgMax", map_arg<argmax_op>},
     {"ArgMin", map_arg<argmin_op>},
     {"CumSum", map_cumsum},
@@ -103,4 +103,4 @@ constexpr Mapping table[] = {
 
 }  // namespace
 
-std::span<const Mapping> tessera::onnx::reduction_mappings() { return table; }
+std::span<const Mapping> tessera::onnx::reduction_mappings() { return reduction_table; }

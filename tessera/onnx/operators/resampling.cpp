@@ -362,7 +362,7 @@ Result<Items> map_resize(NodeCall& node) {
   return resized(node, axes, options);
 }
 
-constexpr Mapping table[] = {
+constexpr Mapping resampling_table[] = {
     {"Resize", map_old_resize, 10},
     {"Resize", map_resize, 11},
     {"Upsample", map_upsample},
@@ -370,4 +370,4 @@ constexpr Mapping table[] = {
 
 }  // namespace
 
-std::span<const Mapping> tessera::onnx::resampling_mappings() { return table; }
+std::span<const Mapping> tessera::onnx::resampling_mappings() { return resampling_table; }

@@ -120,7 +120,7 @@ Result<Items> map_optional_get_element(NodeCall& node) {
   return Items{item};
 }
 
-constexpr Mapping table[] = {
+constexpr Mapping sequence_table[] = {
     {"ConcatFromSequence", map_concat_from_sequence},
     {"Optional", map_optional},
     {"OptionalGetElement", map_optional_get_element},
@@ -136,4 +136,4 @@ constexpr Mapping table[] = {
 
 }  // namespace
 
-std::span<const Mapping> tessera::onnx::sequence_mappings() { return table; }
+std::span<const Mapping> tessera::onnx::sequence_mappings() { return sequence_table; }

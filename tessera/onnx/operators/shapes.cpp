@@ -250,7 +250,7 @@ Result<Items> map_eye_like(NodeCall& node) {
       node.b.call("eye", {}, {{"shape", x.shape()}, {"diagonal", node.integer("k", 0)}, {"dtype", dtype}})};
 }
 
-constexpr Mapping table[] = {
+constexpr Mapping shape_table[] = {
     {"Constant", map_constant},
     {"ConstantOfShape", map_constant_of_shape},
     {"DepthToSpace", map_depth_to_space},
@@ -272,4 +272,4 @@ constexpr Mapping table[] = {
 
 }  // namespace
 
-std::span<const Mapping> tessera::onnx::shape_mappings() { return table; }
+std::span<const Mapping> tessera::onnx::shape_mappings() { return shape_table; }

@@ -244,7 +244,7 @@ Result<Items> map_bernoulli(NodeCall& node) {
       cast(node.b.call("lt", {random(node, "random_uniform", 0, 1, p.shape(), p.dtype()), p}), dtype)};
 }
 
-constexpr Mapping table[] = {
+constexpr Mapping signal_table[] = {
     {"Bernoulli", map_bernoulli},
     {"BlackmanWindow", map_blackman},
     {"DFT", map_dft},
@@ -260,4 +260,4 @@ constexpr Mapping table[] = {
 
 }  // namespace
 
-std::span<const Mapping> tessera::onnx::signal_mappings() { return table; }
+std::span<const Mapping> tessera::onnx::signal_mappings() { return signal_table; }

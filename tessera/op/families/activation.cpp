@@ -186,7 +186,7 @@ constexpr Input prelu_inputs[] = {{"x"}, {"slope"}};
 constexpr Input hard_sigmoid_inputs[] = {
     {"x"}, {"alpha", "T", InputKind::scalar, 1.0 / 6.0}, {"beta", "T", InputKind::scalar, 0.5}};
 
-constexpr Card cards[] = {
+constexpr Card activation_family[] = {
     activation<Elu, 2>({.name = "elu",
                         .summary = "x if positive, else alpha * (exp(x) - 1)",
                         .inputs = elu_inputs,
@@ -241,4 +241,4 @@ constexpr Card cards[] = {
 
 }  // namespace
 
-std::span<const Card> tessera::op::activation_cards() { return cards; }
+std::span<const Card> tessera::op::activation_cards() { return activation_family; }

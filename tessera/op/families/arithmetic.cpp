@@ -111,7 +111,7 @@ using namespace tessera::op::formula;
 
 constexpr Input inputs_yx[] = {{"y"}, {"x"}};
 
-constexpr Card cards[] = {
+constexpr Card arithmetic_family[] = {
     number_unary<Abs>({.name = "abs", .summary = "absolute value", .onnx = {"Abs"}, .oracle = "torch:abs"}),
     number_binary<Add>({.name = "add",
                         .summary = "a + b",
@@ -168,4 +168,4 @@ constexpr Card cards[] = {
 
 }  // namespace
 
-std::span<const Card> tessera::op::arithmetic_cards() { return cards; }
+std::span<const Card> tessera::op::arithmetic_cards() { return arithmetic_family; }

@@ -16,8 +16,6 @@ namespace {
 
 constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
 
-Shape batch_of(const Shape& shape) { return Shape(shape.begin(), shape.end() - 2); }
-
 /// The sizes of a call: q [batch, queries, depth], k [batch, keys, depth], v [batch, keys, width].
 struct Sizes {
   Shape batch;
@@ -209,7 +207,7 @@ constexpr AttributeSpec attention_attributes[] = {
     {.name = "scale", .kind = AttributeKind::number, .may_be_absent = true},
 };
 
-constexpr Card cards[] = {
+constexpr Card attention_family[] = {
     {.name = "attention",
      .summary =
          "softmax(q k^T * scale + mask) v; scale is 1 / sqrt(the last size of q) if not given; a mask of "
@@ -230,4 +228,4 @@ constexpr Card cards[] = {
 
 }  // namespace
 
-std::span<const Card> tessera::op::attention_cards() { return cards; }
+std::span<const Card> tessera::op::attention_cards() { return attention_family; }

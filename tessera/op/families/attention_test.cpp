@@ -13,7 +13,6 @@ namespace {
 
 const Dim B = Dim(ir::size_symbol("B")), L = Dim(ir::size_symbol("L")), S = Dim(ir::size_symbol("S"));
 
-ValueType f32(Shape shape) { return {Dtype::f32, std::move(shape)}; }
 std::string inferred_with(Shape q, Shape k, Shape v) {
   return inferred("attention", {f32(q), f32(k), f32(v)});
 }

@@ -101,7 +101,7 @@ Result<Shape> large_sizes(const CallInfo& call, const Window& window) {
   return out;
 }
 
-Result<ValueTypes> infer_transpose(const CallInfo& call) {
+Result<ValueTypes> infer_conv_transpose(const CallInfo& call) {
   TESSERA_TRY(check_ranks(call, 1));
   const ValueType &x = call.input(0), &w = call.input(1);
   const Dim groups = TESSERA_TRY(groups_of(call));
@@ -347,7 +347,7 @@ Values with_bias_gradient(const GradientCall& g, Values gradients) {
 Values gradient_conv(GradientCall& g) {
   return with_bias_gradient(g, {to_large(g, g.dy(), g.x(1), g.x(0)), to_weights(g, g.x(0), g.dy(), g.x(1))});
 }
-Values gradient_transpose(GradientCall& g) {
+Values gradient_conv_transpose(GradientCall& g) {
   return with_bias_gradient(g, {to_small(g, g.dy(), g.x(1)), to_weights(g, g.dy(), g.x(0), g.x(1))});
 }
 Values gradient_weight_gradient(GradientCall& g) {
@@ -364,7 +364,7 @@ constexpr AttributeSpec conv_attributes[] = {
     {"dilations", AttributeKind::integers},
     {.name = "groups", .integer = 1},
 };
-constexpr AttributeSpec transpose_attributes[] = {
+constexpr AttributeSpec conv_transpose_attributes[] = {
     {"strides", AttributeKind::integers},        {"pads", AttributeKind::integers},
     {"dilations", AttributeKind::integers},      {.name = "groups", .integer = 1},
     {"output_padding", AttributeKind::integers}, {"output_size", AttributeKind::shape},
@@ -375,7 +375,7 @@ constexpr AttributeSpec weight_gradient_attributes[] = {
     {.name = "groups", .integer = 1},
 };
 
-constexpr Card cards[] = {
+constexpr Card conv_family[] = {
     {.name = "conv",
      .summary =
          "convolution over 1 to 3 spatial axes: x [N, C, …], w [O, C / groups, kernel…], a bias per channel",
@@ -393,14 +393,14 @@ constexpr Card cards[] = {
      .summary = "transposed convolution: x [N, C, …], w [C, O / groups, kernel…]; output_size picks one of "
                 "the sizes",
      .inputs = conv_inputs,
-     .attributes = transpose_attributes,
+     .attributes = conv_transpose_attributes,
      .T = number_dtypes,
      .traits = {.costly = true},
      .onnx = {"ConvTranspose"},
      .oracle = "torch:nn.functional.conv_transpose2d",
-     .infer = infer_transpose,
+     .infer = infer_conv_transpose,
      .reference = run_transpose,
-     .gradient = gradient_transpose,
+     .gradient = gradient_conv_transpose,
      .work = work_of_transpose},
     {.name = "conv_weight_gradient",
      .summary = "gradient of conv for its weights, of sizes `kernel`, from x and the gradient of the result",
@@ -417,4 +417,4 @@ constexpr Card cards[] = {
 
 }  // namespace
 
-std::span<const Card> tessera::op::conv_cards() { return cards; }
+std::span<const Card> tessera::op::conv_cards() { return conv_family; }

@@ -120,7 +120,7 @@ constexpr AttributeSpec eye_attributes[] = {
     {"dtype", AttributeKind::dtype, false, static_cast<std::int64_t>(Dtype::f32)}};
 constexpr AttributeSpec triangle_attributes[] = {{"diagonal", AttributeKind::integer}};
 
-constexpr Card cards[] = {
+constexpr Card create_family[] = {
     {.name = "arange",
      .summary = "start + i * step for i below `count`, rounded once; integers wrap",
      .inputs = arange_inputs,
@@ -174,4 +174,4 @@ constexpr Card cards[] = {
 
 }  // namespace
 
-std::span<const Card> tessera::op::create_cards() { return cards; }
+std::span<const Card> tessera::op::create_cards() { return create_family; }

@@ -245,7 +245,7 @@ double work_of_einsum(const CallInfo& call, const ValueTypes&) {
 constexpr Input einsum_inputs[] = {{"operands", "T", InputKind::variadic}};
 constexpr AttributeSpec einsum_attributes[] = {{"equation", AttributeKind::text, true}};
 
-constexpr Card cards[] = {
+constexpr Card einsum_family[] = {
     {.name = "einsum",
      .summary = "sum of products by an equation: \"bij,bjk->bik\"; a letter twice in a term is a diagonal, "
                 "\"...\" stands for any axes, which broadcast; without \"->\" the letters that occur once, "
@@ -265,4 +265,4 @@ constexpr Card cards[] = {
 
 }  // namespace
 
-std::span<const Card> tessera::op::einsum_cards() { return cards; }
+std::span<const Card> tessera::op::einsum_cards() { return einsum_family; }

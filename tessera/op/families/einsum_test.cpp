@@ -8,8 +8,6 @@ using namespace tessera::fixture;
 
 namespace {
 
-const Dim N = Dim(ir::size_symbol("N")), M = Dim(ir::size_symbol("M"));
-
 std::string type_of(std::string equation, std::vector<Shape> shapes) {
   ValueTypes types;
   for (Shape& shape : shapes) types.push_back({Dtype::f32, std::move(shape)});
@@ -24,6 +22,7 @@ std::vector<double> einsum(std::string equation, const std::vector<HostTensor>& 
 }
 
 TEST(Einsum, InfersShapes) {
+  const Dim N = Dim(ir::size_symbol("N")), M = Dim(ir::size_symbol("M"));
   EXPECT_EQ(type_of("ij,jk->ik", {{N, 3}, {3, M}}), "f32[N, M]");
   EXPECT_EQ(type_of("ji,kj", {{2, 3}, {4, 2}}), "f32[3, 4]") << "sorted";
   EXPECT_EQ(type_of("bA", {{2, 3}}), "f32[3, 2]") << "capitals come first";

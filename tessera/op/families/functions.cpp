@@ -127,7 +127,7 @@ namespace {
 
 using namespace tessera::op::formula;
 
-constexpr Card cards[] = {
+constexpr Card function_family[] = {
     float_unary<Acos>({.name = "acos", .summary = "arc cosine", .onnx = {"Acos"}, .oracle = "torch:acos"}),
     float_unary<Acosh>({.name = "acosh",
                         .summary = "inverse hyperbolic cosine",
@@ -171,4 +171,4 @@ constexpr Card cards[] = {
 
 }  // namespace
 
-std::span<const Card> tessera::op::function_cards() { return cards; }
+std::span<const Card> tessera::op::function_cards() { return function_family; }

@@ -251,7 +251,7 @@ constexpr AttributeSpec one_hot_attributes[] = {{"depth", AttributeKind::size, t
                                                 {"axis", AttributeKind::integer, false, -1}};
 constexpr std::string_view nonzero_results[] = {"indices", "count"};
 
-constexpr Card cards[] = {
+constexpr Card indexing_family[] = {
     {.name = "gather",
      .summary = "the parts along an axis that `indices` name; the axis becomes the axes of `indices`",
      .inputs = gather_inputs,
@@ -306,4 +306,4 @@ constexpr Card cards[] = {
 
 }  // namespace
 
-std::span<const Card> tessera::op::indexing_cards() { return cards; }
+std::span<const Card> tessera::op::indexing_cards() { return indexing_family; }

@@ -12,9 +12,6 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
-constexpr std::int64_t highest = std::numeric_limits<std::int64_t>::max();
-
 HostTensor indices(Extents shape, const std::vector<std::int64_t>& values) {
   return HostTensor::of<std::int64_t>(Dtype::i64, std::move(shape), values);
 }
@@ -48,9 +45,9 @@ TEST(Gather, NeverReadsOutside) {
             "gather: index 3 is outside [-3, 3) for axis 0 of size 3");
   EXPECT_EQ(refused("gather", {x, indices({2}, {0, -3})}, {{"axis", 1}}),
             "gather: index -3 is outside [-2, 2) for axis 1 of size 2");
-  EXPECT_EQ(refused("gather", {x, indices({1}, {lowest})}),
+  EXPECT_EQ(refused("gather", {x, indices({1}, {lowest_integer})}),
             "gather: index -9223372036854775808 is outside [-3, 3) for axis 0 of size 3");
-  EXPECT_EQ(refused("gather", {x, indices({1}, {highest})}),
+  EXPECT_EQ(refused("gather", {x, indices({1}, {highest_integer})}),
             "gather: index 9223372036854775807 is outside [-3, 3) for axis 0 of size 3");
   EXPECT_EQ(refused("gather", {tensor({0}, {}), indices({1}, {0})}),
             "gather: index 0 is outside [0, 0) for axis 0 of size 0");
@@ -172,10 +169,10 @@ TEST(ScatterElements, RoundsOnceAndWraps) {
   EXPECT_EQ(
       doubles(call("scatter_elements", {x, indices({2}, {0, 0}), ones}, {{"reduction", std::string("add")}})),
       Numbers{2050});
-  const HostTensor most = indices({1}, {highest}), one = indices({1}, {1});
+  const HostTensor most = indices({1}, {highest_integer}), one = indices({1}, {1});
   EXPECT_EQ(call("scatter_elements", {most, indices({1}, {0}), one}, {{"reduction", std::string("add")}})
                 .values<std::int64_t>()[0],
-            lowest);
+            lowest_integer);
 }
 
 TEST(ScatterElements, WithoutUpdatesIsX) {

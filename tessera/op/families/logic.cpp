@@ -134,7 +134,7 @@ constexpr AttributeSpec cast_attributes[] = {{"dtype", AttributeKind::dtype, tru
 
 std::optional<Layout> view_same(const CallInfo&, const Layout& layout) { return layout; }
 
-constexpr Card cards[] = {
+constexpr Card logic_family[] = {
     bits<BitAnd>({.name = "bit_and",
                   .summary = "bitwise and",
                   .traits = {.commutative = true, .associative = true},
@@ -232,4 +232,4 @@ constexpr Card cards[] = {
 
 }  // namespace
 
-std::span<const Card> tessera::op::logic_cards() { return cards; }
+std::span<const Card> tessera::op::logic_cards() { return logic_family; }

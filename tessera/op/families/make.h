@@ -13,6 +13,9 @@ inline constexpr Input inputs_ab[] = {{"a"}, {"b"}};
 inline constexpr AttributeSpec reduction_attributes[] = {{"axes", AttributeKind::integers},
                                                          {"keepdims", AttributeKind::boolean}};
 
+/// Of matrices: the axes before the last two.
+inline Shape batch_of(const Shape& matrices) { return Shape(matrices.begin(), matrices.end() - 2); }
+
 /// The gradients of an element-wise op, summed over what was broadcast. F::gradient gives them at the shape
 /// of the result.
 template <class F>

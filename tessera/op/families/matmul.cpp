@@ -17,8 +17,6 @@ Shape matrix_shape(const Shape& shape, bool left) {
   return left ? Shape{1, shape[0]} : Shape{shape[0], 1};
 }
 
-Shape batch_of(const Shape& matrix) { return Shape(matrix.begin(), matrix.end() - 2); }
-
 /// The shape of the product with both operands as matrices.
 Result<Shape> product_shape(const CallInfo& call) {
   const ValueType &a = call.input(0), &b = call.input(1);
@@ -104,7 +102,7 @@ Values gradient_matmul(GradientCall& g) {
   return {reshape(da, g.x(0).shape()), reshape(db, g.x(1).shape())};
 }
 
-constexpr Card cards[] = {
+constexpr Card matmul_family[] = {
     {.name = "matmul",
      .summary = "product of matrices by NumPy's rules: batches broadcast, operands of rank 1 are vectors",
      .inputs = inputs_ab,
@@ -120,4 +118,4 @@ constexpr Card cards[] = {
 
 }  // namespace
 
-std::span<const Card> tessera::op::matmul_cards() { return cards; }
+std::span<const Card> tessera::op::matmul_cards() { return matmul_family; }

@@ -8,11 +8,10 @@ using namespace tessera::fixture;
 
 namespace {
 
-const ir::Dim N = Dim(ir::size_symbol("N")), M = Dim(ir::size_symbol("M"));
-
 std::string product(Shape a, Shape b) { return inferred("matmul", {{Dtype::f32, a}, {Dtype::f32, b}}); }
 
 TEST(Matmul, FollowsTheRulesOfNumPy) {
+  const Dim N = Dim(ir::size_symbol("N")), M = Dim(ir::size_symbol("M"));
   EXPECT_EQ(product({2, 3}, {3, 4}), "f32[2, 4]");
   EXPECT_EQ(product({4, 5}, {3, 5, 6}), "f32[3, 4, 6]");
   EXPECT_EQ(product({2, 1, 4, 5}, {3, 5, 6}), "f32[2, 3, 4, 6]");
@@ -23,6 +22,7 @@ TEST(Matmul, FollowsTheRulesOfNumPy) {
 }
 
 TEST(Matmul, SaysWhichSizesDisagree) {
+  const Dim N = Dim(ir::size_symbol("N"));
   EXPECT_EQ(product({2, 3}, {5, 4}),
             "matmul: axis 1 of 'a' (f32[2, 3]) and axis 0 of 'b' (f32[5, 4]): 3 and 5 do not agree");
   EXPECT_EQ(product({2, 3}, {5}),

@@ -284,7 +284,7 @@ constexpr Input batch_norm_inputs[] = {{"x"}, {"weight"}, {"bias"}, {"mean"}, {"
 constexpr Input training_inputs[] = {{"x"}, {"weight"}, {"bias"}};
 constexpr std::string_view training_results[] = {"y", "mean", "variance"};
 
-constexpr Card cards[] = {
+constexpr Card norm_family[] = {
     {.name = "batch_norm",
      .summary = "(x - mean) / sqrt(variance + epsilon) * weight + bias, each one number per channel (axis 1)",
      .inputs = batch_norm_inputs,
@@ -349,4 +349,4 @@ constexpr Card cards[] = {
 
 }  // namespace
 
-std::span<const Card> tessera::op::norm_cards() { return cards; }
+std::span<const Card> tessera::op::norm_cards() { return norm_family; }

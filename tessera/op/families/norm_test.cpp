@@ -10,17 +10,8 @@ using namespace tessera::fixture;
 
 namespace {
 
-const Dim N = Dim(ir::size_symbol("N")), C = Dim(ir::size_symbol("C"));
-
-void expect_near(const HostTensor& actual, const std::vector<double>& expected) {
-  const auto values = doubles(actual);
-  ASSERT_EQ(values.size(), expected.size());
-  for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], expected[i], 1e-14) << i;
-}
-
-ValueType f32(Shape shape) { return {Dtype::f32, std::move(shape)}; }
-
 TEST(Norm, InfersShapes) {
+  const Dim N = Dim(ir::size_symbol("N")), C = Dim(ir::size_symbol("C"));
   EXPECT_EQ(inferred("layer_norm", {f32({N, 4, 8}), f32({4, 8})}, {{"axis", 1}}), "f32[N, 4, 8]");
   EXPECT_EQ(inferred("batch_norm_training", {f32({N, C, 5}), f32({C}), f32({C})}),
             "f32[N, C, 5] f32[C] f32[C]");

@@ -189,7 +189,7 @@ constexpr AttributeSpec pad_attributes[] = {
     {"after", AttributeKind::shape},
     {.name = "mode", .kind = AttributeKind::text, .text = "constant"}};
 
-constexpr Card cards[] = {
+constexpr Card pad_family[] = {
     {.name = "pad",
      .summary = "more elements before and after each axis, or fewer where negative; mode constant, edge, "
                 "reflect or wrap",
@@ -206,4 +206,4 @@ constexpr Card cards[] = {
 
 }  // namespace
 
-std::span<const Card> tessera::op::pad_cards() { return cards; }
+std::span<const Card> tessera::op::pad_cards() { return pad_family; }

@@ -12,9 +12,6 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
-constexpr std::int64_t highest = std::numeric_limits<std::int64_t>::max();
-
 /// 1, 2, 3 with this many elements before and after.
 Numbers padded(std::int64_t before, std::int64_t after, const std::string& mode = "constant") {
   const std::vector<HostTensor> inputs{counting({3}, 1), tensor({}, {9})};
@@ -78,15 +75,15 @@ TEST(Pad, SizesThatOverflowAreRefused) {
     return inferred("pad", {{Dtype::f32, {3}}, {Dtype::f32, {}}},
                     {{"before", Shape{before}}, {"after", Shape{after}}});
   };
-  EXPECT_EQ(pad(highest, 0),
+  EXPECT_EQ(pad(highest_integer, 0),
             "pad: a result of shape [3 + 9223372036854775807] has a size that does not fit 64 bits");
   EXPECT_EQ(
-      pad(highest, highest),
+      pad(highest_integer, highest_integer),
       "pad: a result of shape [3 + 9223372036854775807 + 9223372036854775807] has a size that does not fit "
       "64 bits");
-  EXPECT_EQ(pad(lowest, 0), "pad: the result would have shape [-9223372036854775805]");
+  EXPECT_EQ(pad(lowest_integer, 0), "pad: the result would have shape [-9223372036854775805]");
   EXPECT_EQ(
-      pad(lowest, lowest),
+      pad(lowest_integer, lowest_integer),
       "pad: a result of shape [-9223372036854775808 + -9223372036854775805] has a size that does not fit 64 "
       "bits");
 }

@@ -316,7 +316,7 @@ constexpr AttributeSpec split_attributes[] = {{"sizes", AttributeKind::shape, tr
                                               {"axis", AttributeKind::integer}};
 constexpr std::string_view split_results[] = {"parts[]"};
 
-constexpr Card cards[] = {
+constexpr Card part_family[] = {
     {.name = "concat",
      .summary = "joined along an axis",
      .inputs = concat_inputs,
@@ -364,7 +364,7 @@ constexpr Card cards[] = {
 
 }  // namespace
 
-std::span<const Card> tessera::op::part_cards() { return cards; }
+std::span<const Card> tessera::op::part_cards() { return part_family; }
 
 Result<Layout> tessera::op::updated_part(const CallInfo& call, Layout x) {
   for (const AxisPart& part : TESSERA_TRY(update_parts(call)))

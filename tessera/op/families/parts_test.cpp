@@ -13,9 +13,6 @@ namespace {
 using Integers = std::vector<std::int64_t>;
 using Numbers = std::vector<double>;
 
-constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
-constexpr std::int64_t highest = std::numeric_limits<std::int64_t>::max();
-
 /// x[start:stop:step] of 0, 1, 2, 3, 4.
 Numbers sliced(std::int64_t start, std::int64_t stop, std::int64_t step = 1) {
   return doubles(call("slice", {counting({5})},
@@ -43,17 +40,18 @@ TEST(Slice, GoesDownWithNegativeSteps) {
 }
 
 TEST(Slice, TakesTheEndsOf64BitsForTheEndsOfTheAxis) {
-  EXPECT_EQ(sliced(lowest, highest), (Numbers{0, 1, 2, 3, 4}));
-  EXPECT_EQ(sliced(highest, lowest, -1), (Numbers{4, 3, 2, 1, 0}));
-  EXPECT_EQ(sliced(highest, highest), Numbers{});
-  EXPECT_EQ(sliced(lowest, lowest), Numbers{});
-  EXPECT_EQ(sliced(2, highest, highest), Numbers{2});
-  EXPECT_EQ(sliced(2, lowest, lowest), Numbers{2});
+  EXPECT_EQ(sliced(lowest_integer, highest_integer), (Numbers{0, 1, 2, 3, 4}));
+  EXPECT_EQ(sliced(highest_integer, lowest_integer, -1), (Numbers{4, 3, 2, 1, 0}));
+  EXPECT_EQ(sliced(highest_integer, highest_integer), Numbers{});
+  EXPECT_EQ(sliced(lowest_integer, lowest_integer), Numbers{});
+  EXPECT_EQ(sliced(2, highest_integer, highest_integer), Numbers{2});
+  EXPECT_EQ(sliced(2, lowest_integer, lowest_integer), Numbers{2});
 }
 
 TEST(Slice, OfNothingIsNothing) {
-  EXPECT_EQ(call("slice", {tensor({0, 3}, {})}, {{"starts", Shape{0}}, {"stops", Shape{highest}}}).shape(),
-            (Extents{0, 3}));
+  EXPECT_EQ(
+      call("slice", {tensor({0, 3}, {})}, {{"starts", Shape{0}}, {"stops", Shape{highest_integer}}}).shape(),
+      (Extents{0, 3}));
   EXPECT_EQ(doubles(call("slice", {tensor({}, {7})}, {{"starts", Shape{}}, {"stops", Shape{}}})), Numbers{7});
 }
 
@@ -64,8 +62,8 @@ TEST(Slice, InfersSizesOfSymbols) {
                     {{"starts", starts}, {"stops", stops}, {"steps", steps}});
   };
   EXPECT_EQ(slice({0}, {N}), "f32[N, 4]");
-  EXPECT_EQ(slice({0, 1}, {highest, 3}), "f32[N, 2]");
-  EXPECT_EQ(slice({highest}, {lowest}, {-1}), "f32[N, 4]");
+  EXPECT_EQ(slice({0, 1}, {highest_integer, 3}), "f32[N, 2]");
+  EXPECT_EQ(slice({highest_integer}, {lowest_integer}, {-1}), "f32[N, 4]");
 }
 
 TEST(Slice, SaysWhatDisagrees) {
@@ -100,9 +98,9 @@ TEST(UpdateSlice, ReplacesWhatItNames) {
   EXPECT_EQ(updated(-2, {7, 8}), (Numbers{0, 1, 2, 7, 8}));
   EXPECT_EQ(updated(0, {7, 8, 9}, 2), (Numbers{7, 1, 8, 3, 9}));
   EXPECT_EQ(updated(4, {7, 8, 9}, -2), (Numbers{9, 1, 8, 3, 7}));
-  EXPECT_EQ(updated(2, {7}, highest), (Numbers{0, 1, 7, 3, 4}));
-  EXPECT_EQ(updated(2, {7}, lowest), (Numbers{0, 1, 7, 3, 4}));
-  EXPECT_EQ(updated(highest, {}), (Numbers{0, 1, 2, 3, 4}));
+  EXPECT_EQ(updated(2, {7}, highest_integer), (Numbers{0, 1, 7, 3, 4}));
+  EXPECT_EQ(updated(2, {7}, lowest_integer), (Numbers{0, 1, 7, 3, 4}));
+  EXPECT_EQ(updated(highest_integer, {}), (Numbers{0, 1, 2, 3, 4}));
 }
 
 TEST(UpdateSlice, IsInsideOrRefused) {
@@ -120,7 +118,7 @@ TEST(UpdateSlice, IsInsideOrRefused) {
       update({5}, {3}, {{"starts", Shape{1}}, {"steps", Integers{-1}}}),
       "update_slice: 'update' of size 3 from 1 in steps of -1 is not inside axis 0 of 'x', which has size "
       "5");
-  EXPECT_EQ(update({5}, {3}, {{"starts", Shape{0}}, {"steps", Integers{highest}}}),
+  EXPECT_EQ(update({5}, {3}, {{"starts", Shape{0}}, {"steps", Integers{highest_integer}}}),
             "update_slice: 'update' of size 3 from 0 in steps of 9223372036854775807 is not inside axis 0 of "
             "'x', which has size 5");
   EXPECT_EQ(update({5, 2}, {2}, {{"starts", Shape{0}}}), "update_slice: 'x' has rank 2, 'update' has rank 1");
@@ -153,7 +151,7 @@ TEST(Concat, SaysWhatDisagrees) {
   EXPECT_EQ(inferred("concat", {{Dtype::f32, {2}}, {Dtype::f64, {2}}}),
             "concat: inputs 'inputs[0]' and 'inputs[1]' have different dtypes: f32 and f64");
   EXPECT_EQ(
-      concat({{highest}, {highest}}, 0),
+      concat({{highest_integer}, {highest_integer}}, 0),
       "concat: a result of shape [9223372036854775807 + 9223372036854775807] has a size that does not fit "
       "64 bits");
 }

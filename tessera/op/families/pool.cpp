@@ -310,7 +310,7 @@ double work_of_pool(const CallInfo& call, const ValueTypes& results) {
   return out;
 }
 
-constexpr Card cards[] = {
+constexpr Card pool_family[] = {
     {.name = "avg_pool",
      .summary = "mean of what a window sees; strides are 1 if not given, padding counts only if asked to",
      .inputs = input_x,
@@ -369,4 +369,4 @@ constexpr Card cards[] = {
 
 }  // namespace
 
-std::span<const Card> tessera::op::pool_cards() { return cards; }
+std::span<const Card> tessera::op::pool_cards() { return pool_family; }

@@ -77,7 +77,7 @@ constexpr AttributeSpec random_attributes[] = {
     {"shape", AttributeKind::shape, true},
     {"dtype", AttributeKind::dtype, false, static_cast<std::int64_t>(Dtype::f32)}};
 
-constexpr Card cards[] = {
+constexpr Card random_family[] = {
     {.name = "random_normal",
      .summary = "numbers of the normal distribution; element i depends on `seed` and `offset` + i alone, the "
                 "same bits everywhere",
@@ -104,4 +104,4 @@ constexpr Card cards[] = {
 
 }  // namespace
 
-std::span<const Card> tessera::op::random_cards() { return cards; }
+std::span<const Card> tessera::op::random_cards() { return random_family; }

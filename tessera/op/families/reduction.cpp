@@ -294,7 +294,7 @@ constexpr Card reduction(Card card) {
   return card;
 }
 
-constexpr Card cards[] = {
+constexpr Card reduction_family[] = {
     reduction<All, Domain::integers>({.name = "all",
                                       .summary = "whether every element is true",
                                       .T = bool_dtypes,
@@ -380,4 +380,4 @@ constexpr Card cards[] = {
 
 }  // namespace
 
-std::span<const Card> tessera::op::reduction_cards() { return cards; }
+std::span<const Card> tessera::op::reduction_cards() { return reduction_family; }

@@ -94,7 +94,7 @@ constexpr AttributeSpec scan_attributes[] = {
     {.name = "reverse", .kind = AttributeKind::boolean},
 };
 
-constexpr Card cards[] = {
+constexpr Card scan_family[] = {
     {.name = "cumprod",
      .summary = "running product along an axis",
      .inputs = input_x,
@@ -118,4 +118,4 @@ constexpr Card cards[] = {
 
 }  // namespace
 
-std::span<const Card> tessera::op::scan_cards() { return cards; }
+std::span<const Card> tessera::op::scan_cards() { return scan_family; }

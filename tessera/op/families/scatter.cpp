@@ -218,7 +218,7 @@ constexpr AttributeSpec reduction_attribute[] = {
 constexpr AttributeSpec element_attributes[] = {
     {"axis", AttributeKind::integer}, {.name = "reduction", .kind = AttributeKind::text, .text = "none"}};
 
-constexpr Card cards[] = {
+constexpr Card scatter_family[] = {
     {.name = "scatter_elements",
      .summary =
          "x with each element that `indices` name along an axis replaced by, or combined with, its update",
@@ -246,4 +246,4 @@ constexpr Card cards[] = {
 
 }  // namespace
 
-std::span<const Card> tessera::op::scatter_cards() { return cards; }
+std::span<const Card> tessera::op::scatter_cards() { return scatter_family; }

@@ -334,7 +334,7 @@ constexpr AttributeSpec tile_attributes[] = {{"repeats", AttributeKind::shape, t
 constexpr AttributeSpec shape_attribute[] = {{"shape", AttributeKind::shape, true}};
 constexpr AttributeSpec transpose_attributes[] = {{"permutation", AttributeKind::integers}};
 
-constexpr Card cards[] = {
+constexpr Card shape_family[] = {
     {.name = "broadcast_to",
      .summary = "repeated along axes of size 1 and new leading axes",
      .inputs = input_x,
@@ -412,4 +412,4 @@ constexpr Card cards[] = {
 
 }  // namespace
 
-std::span<const Card> tessera::op::shape_cards() { return cards; }
+std::span<const Card> tessera::op::shape_cards() { return shape_family; }

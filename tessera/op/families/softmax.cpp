@@ -192,7 +192,7 @@ constexpr AttributeSpec cross_entropy_attributes[] = {
     {.name = "ignore_index", .integer = -100},
 };
 
-constexpr Card cards[] = {
+constexpr Card softmax_family[] = {
     {.name = "cross_entropy",
      .summary = "-log of the softmax of `logits` along axis 1 (0 if it is the only one) at the classes "
                 "`targets`, times the weight of the class; the mean divides by the weights; a target "
@@ -232,4 +232,4 @@ constexpr Card cards[] = {
 
 }  // namespace
 
-std::span<const Card> tessera::op::softmax_cards() { return cards; }
+std::span<const Card> tessera::op::softmax_cards() { return softmax_family; }

@@ -24,7 +24,7 @@ bool is_less(const W& a, const W& b) {
 /// Calls `f(order, from, to)` for every row of x along `axis`: the indices of its elements in order, and the
 /// offsets of its begin in the inputs and in the result.
 template <class F>
-void for_each_row(const Array& x, const Layout& result, std::size_t axis, Order order, F&& f) {
+void for_each_sorted_row(const Array& x, const Layout& result, std::size_t axis, Order order, F&& f) {
   Layout from = x.layout, to = result;
   const auto length = static_cast<std::size_t>(from.shape[axis]);
   const std::int64_t stride = from.strides[axis];
@@ -71,10 +71,10 @@ Result<ValueTypes> infer_sort(const CallInfo& call) {
 Result<void> run_sort(const CallInfo& call, std::span<const Array> inputs, std::span<const Array> results) {
   const std::size_t axis = TESSERA_TRY(call.axis(call.integer("axis"), inputs[0].rank()));
   const Order order = call.flag("descending") ? Order::descending : Order::ascending;
-  for_each_row(inputs[0], results[0].layout, axis, order,
-               [&](std::span<const std::int64_t> indices, std::int64_t from, std::int64_t to) {
-                 write_row(indices, inputs[0], from, results, to, axis);
-               });
+  for_each_sorted_row(inputs[0], results[0].layout, axis, order,
+                      [&](std::span<const std::int64_t> indices, std::int64_t from, std::int64_t to) {
+                        write_row(indices, inputs[0], from, results, to, axis);
+                      });
   return {};
 }
 
@@ -95,12 +95,12 @@ Result<void> run_topk(const CallInfo& call, std::span<const Array> inputs, std::
   const std::size_t axis = TESSERA_TRY(call.axis(call.integer("axis"), inputs[0].rank()));
   const Order order = call.flag("largest") ? Order::descending : Order::ascending;
   const auto k = static_cast<std::size_t>(results[0].shape()[axis]);
-  for_each_row(inputs[0], results[0].layout, axis, order,
-               [&](std::span<std::int64_t> indices, std::int64_t from, std::int64_t to) {
-                 const auto first = indices.first(k);
-                 if (!call.flag("sorted")) std::sort(first.begin(), first.end());
-                 write_row(first, inputs[0], from, results, to, axis);
-               });
+  for_each_sorted_row(inputs[0], results[0].layout, axis, order,
+                      [&](std::span<std::int64_t> indices, std::int64_t from, std::int64_t to) {
+                        const auto first = indices.first(k);
+                        if (!call.flag("sorted")) std::sort(first.begin(), first.end());
+                        write_row(first, inputs[0], from, results, to, axis);
+                      });
   return {};
 }
 
@@ -125,7 +125,7 @@ constexpr AttributeSpec topk_attributes[] = {{"k", AttributeKind::size, true},
                                              {"sorted", AttributeKind::boolean, false, 1}};
 constexpr std::string_view order_results[] = {"values", "indices"};
 
-constexpr Card cards[] = {
+constexpr Card sort_family[] = {
     {.name = "sort",
      .summary =
          "the elements along an axis in order, and where each was; equal ones keep their order, NaN is "
@@ -158,4 +158,4 @@ constexpr Card cards[] = {
 
 }  // namespace
 
-std::span<const Card> tessera::op::sort_cards() { return cards; }
+std::span<const Card> tessera::op::sort_cards() { return sort_family; }

@@ -45,9 +45,8 @@ TEST(Sort, ZerosOfBothSignsAreEqualAndKeepTheirSigns) {
 }
 
 TEST(Sort, ReadsTheWholeRangeOfIntegers) {
-  constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
-  constexpr std::int64_t highest = std::numeric_limits<std::int64_t>::max();
-  const std::vector<std::int64_t> values{highest, 0, lowest, highest - 1, lowest + 1};
+  const std::vector<std::int64_t> values{highest_integer, 0, lowest_integer, highest_integer - 1,
+                                         lowest_integer + 1};
   EXPECT_EQ(indices_of(call_all("sort", {HostTensor::of<std::int64_t>(Dtype::i64, {5}, values)})),
             (Integers{2, 4, 1, 3, 0}));
   // As unsigned numbers the negative ones are the greatest.

@@ -12,15 +12,26 @@ constexpr std::int64_t depth_block = 192;
 /// Products of few rows wait for b, which is read along its rows then, so many at once, if those are long.
 constexpr std::int64_t few_rows = 2, rows_at_once = 8, long_row = 256;
 
-GemmKernel best_kernel() {
+struct Kernels {
+  GemmKernel gemm;
+  WideGemm wide;
+};
+
+Kernels best_kernels() {
 #ifdef TESSERA_X86_GEMM
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    return gemm_v4::kernel();
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return gemm_v3::kernel();
+    return {gemm_v4::kernel(), gemm_v4::wide_gemm()};
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    return {gemm_v3::kernel(), gemm_v3::wide_gemm()};
 #endif
-  return gemm_baseline::kernel();
+  return {gemm_baseline::kernel(), gemm_baseline::wide_gemm()};
+}
+
+const Kernels& kernels() {
+  static const Kernels best = best_kernels();
+  return best;
 }
 
 /// The part of a matrix that begins at a row and a column.
@@ -124,14 +135,17 @@ class BlockedProduct {
 
 }  // namespace
 
-const GemmKernel& tessera::runtime::cpu::gemm_kernel() {
-  static const GemmKernel kernel = best_kernel();
-  return kernel;
-}
+const GemmKernel& tessera::runtime::cpu::gemm_kernel() { return kernels().gemm; }
+const WideGemm& tessera::runtime::cpu::wide_gemm() { return kernels().wide; }
 
 std::int64_t tessera::runtime::cpu::padded_columns(std::int64_t columns) {
   const std::int64_t width = gemm_kernel().columns;
   return (columns + width - 1) / width * width;
+}
+
+std::size_t tessera::runtime::cpu::whole_lines_of_floats(std::size_t count) {
+  constexpr std::size_t line = 64 / sizeof(float);
+  return (count + line - 1) / line * line;
 }
 
 void tessera::runtime::cpu::pack_panels(const MatrixView& b, std::int64_t depth, std::int64_t columns,

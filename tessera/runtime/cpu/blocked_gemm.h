@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tessera/runtime/cpu/wide_gemm.h"
+
 namespace tessera::runtime::cpu {
 
 /// A matrix in memory; strides count elements and may be any number.
@@ -63,19 +65,26 @@ struct GemmKernel {
 
 /// The kernel for this processor.
 [[nodiscard]] const GemmKernel& gemm_kernel();
+[[nodiscard]] const WideGemm& wide_gemm();
 
 namespace gemm_baseline {
 [[nodiscard]] GemmKernel kernel();
-}
+[[nodiscard]] WideGemm wide_gemm();
+}  // namespace gemm_baseline
 namespace gemm_v3 {
 [[nodiscard]] GemmKernel kernel();
-}
+[[nodiscard]] WideGemm wide_gemm();
+}  // namespace gemm_v3
 namespace gemm_v4 {
 [[nodiscard]] GemmKernel kernel();
-}
+[[nodiscard]] WideGemm wide_gemm();
+}  // namespace gemm_v4
 
 /// `columns` rounded up to whole panels.
 [[nodiscard]] std::int64_t padded_columns(std::int64_t columns);
+
+/// So many floats, rounded up to whole lines of the cache.
+[[nodiscard]] std::size_t whole_lines_of_floats(std::size_t count);
 
 /// Copies a matrix into panels of columns, [panel][depth][columns of a panel], with zeros behind the last
 /// column. `out` has depth * padded_columns(columns) numbers.

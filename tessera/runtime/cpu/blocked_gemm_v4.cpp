@@ -1,2 +1,3 @@
 #define TESSERA_GEMM gemm_v4
 #include "tessera/runtime/cpu/blocked_gemm_impl.h"
+#include "tessera/runtime/cpu/wide_gemm_impl.h"

@@ -9,15 +9,15 @@ using namespace tessera::runtime::cpu;
 
 namespace {
 
-constexpr std::int64_t block_rows = 128;
+constexpr std::int64_t rows_of_block = 128;
 /// Every product of a panel packs the left operand anew: narrower ones do not pay.
-constexpr std::int64_t least_panel = 128, most_panels = 16, panel_step = 16;
+constexpr std::int64_t least_panel = 128, most_byte_panels = 16, panel_step = 16;
 
 }  // namespace
 
 ByteMatmul::ByteMatmul(const OneDnn& onednn, const ByteMatmulSizes& sizes) : onednn_(onednn), sizes_(sizes) {
-  row_blocks_ = (sizes.rows + block_rows - 1) / block_rows;
-  panels_ = std::clamp<std::int64_t>(sizes.columns / least_panel, 1, most_panels);
+  row_blocks_ = (sizes.rows + rows_of_block - 1) / rows_of_block;
+  panels_ = std::clamp<std::int64_t>(sizes.columns / least_panel, 1, most_byte_panels);
   panel_columns_ = ((sizes.columns + panels_ - 1) / panels_ + panel_step - 1) / panel_step * panel_step;
   panels_ = panel_columns_ == 0 ? 0 : (sizes.columns + panel_columns_ - 1) / panel_columns_;
 }
@@ -38,8 +38,8 @@ Result<void> ByteMatmul::run(std::int32_t* result, kernel::ItemRange range) cons
   for (std::int64_t item = range.begin; item < range.end; ++item) {
     const std::int64_t panel = item % panels_, block = item / panels_ % row_blocks_,
                        matrix = item / panels_ / row_blocks_;
-    const std::int64_t row = matrix * sizes_.rows + block * block_rows, column = panel * panel_columns_;
-    TESSERA_TRY(onednn_.multiply({.rows = std::min(block_rows, sizes_.rows - block * block_rows),
+    const std::int64_t row = matrix * sizes_.rows + block * rows_of_block, column = panel * panel_columns_;
+    TESSERA_TRY(onednn_.multiply({.rows = std::min(rows_of_block, sizes_.rows - block * rows_of_block),
                                   .columns = std::min(panel_columns_, sizes_.columns - column),
                                   .depth = sizes_.depth,
                                   .a = left_.data() + row * sizes_.depth,

@@ -19,8 +19,8 @@ using kernel::Lanes;
 
 namespace {
 
-constexpr std::size_t line = 64;
-std::size_t rounded_up(std::size_t bytes) { return (bytes + line - 1) / line * line; }
+constexpr std::size_t line_bytes = 64;
+std::size_t whole_lines(std::size_t bytes) { return (bytes + line_bytes - 1) / line_bytes * line_bytes; }
 
 /// Numbers of f32 in the widest vectors of this processor.
 unsigned vector_width() {
@@ -53,7 +53,7 @@ std::string store_key(const std::string& text) {
   return cat("code ", code_version, " for ", processor_name(), "\n", text);
 }
 
-RowFunction function_of(const ObjectCode& code) {
+RowFunction row_function(const ObjectCode& code) {
   return reinterpret_cast<RowFunction>(reinterpret_cast<std::uintptr_t>(code.entry()));
 }
 
@@ -122,13 +122,17 @@ class Run {
       : kernel_(interpreter.kernel()), job_(job.job), bind_(job.job.binding), code_(job.code) {
     const kernel::Passes& passes = interpreter.passes();
     const auto lanes = static_cast<std::size_t>(job_.lanes == Lanes::reduced ? bind_.reduced.back().size : 0);
-    std::size_t bytes = rounded_up(kernel_.operands.size() * 8) + rounded_up(kernel_.body.size() * 8) +
-                        rounded_up(passes.kept.size() * 8) + rounded_up(kernel_.axis_count() * 8) + line;
+    std::size_t bytes = 2 * whole_lines(kernel_.operands.size() * 8) + whole_lines(kernel_.body.size() * 8) +
+                        whole_lines(passes.kept.size() * 8) + whole_lines(kernel_.axis_count() * 8) +
+                        line_bytes;
     for (kernel::ValueId value : passes.kept)
-      bytes += rounded_up(lanes * kernel::register_size(kernel_.body[value].dtype));
+      bytes += whole_lines(lanes * kernel::register_size(kernel_.body[value].dtype));
     std::byte* at = scratch.reserve(bytes);
-    const auto take = [&](std::size_t size) { return std::exchange(at, at + rounded_up(size)); };
+    const auto take = [&](std::size_t size) { return std::exchange(at, at + whole_lines(size)); };
     data_ = reinterpret_cast<std::byte**>(take(kernel_.operands.size() * 8));
+    steps_ = reinterpret_cast<std::int64_t*>(take(kernel_.operands.size() * 8));
+    for (std::size_t i = 0; i < kernel_.operands.size() && !bind_.outer.empty(); ++i)
+      steps_[i] = bind_.stride(i, bind_.outer.size() - 1) * size_of(kernel_.operands[i]);
     auto* scalars = reinterpret_cast<std::uint64_t*>(take(kernel_.body.size() * 8));
     auto** kept = reinterpret_cast<std::byte**>(take(passes.kept.size() * 8));
     places_ = reinterpret_cast<std::int64_t*>(take(kernel_.axis_count() * 8));
@@ -188,8 +192,20 @@ class Run {
     return item + last - first;
   }
 
-  std::int64_t run_row(std::int64_t item) {
+  /// Rows mostly come one behind the other.
+  void go_to_row(std::int64_t item) {
+    if (left_in_line_ > 0) {
+      --left_in_line_;
+      ++places_[bind_.outer.back().number];
+      for (std::size_t i = 0; i < kernel_.operands.size(); ++i) data_[i] += steps_[i];
+      return;
+    }
     go_to(item, bind_.outer.size());
+    if (!bind_.outer.empty()) left_in_line_ = bind_.outer.back().size - 1 - item % bind_.outer.back().size;
+  }
+
+  std::int64_t run_row(std::int64_t item) {
+    go_to_row(item);
     frame_.count = bind_.reduced.back().size;
     code_(&frame_);
     return item + 1;
@@ -202,7 +218,9 @@ class Run {
   Frame frame_;
   std::uint8_t failed_ = 0;
   std::byte** data_ = nullptr;
+  std::int64_t* steps_ = nullptr;  ///< bytes from row to row, by operand
   std::int64_t* places_ = nullptr;
+  std::int64_t left_in_line_ = 0;  ///< rows along the last outer axis that follow
 };
 
 bool has_scalars(const kernel::Interpreter& interpreter) {
@@ -278,7 +296,7 @@ RowFunction CompiledKernel::code_for(const Job& job, bool can_repeat) {
 }
 
 RowFunction CompiledKernel::Variant::entry() const {
-  return function_of(better != nullptr ? *better : *code);
+  return row_function(better != nullptr ? *better : *code);
 }
 
 bool CompiledKernel::can_improve() const {
@@ -306,7 +324,7 @@ bool CompiledKernel::improve() {
 RowFunction CompiledKernel::best(RowFunction code) const {
   const std::lock_guard lock(mutex_);
   for (const Variant& variant : variants_)
-    if (variant.code != nullptr && function_of(*variant.code) == code) return variant.entry();
+    if (variant.code != nullptr && row_function(*variant.code) == code) return variant.entry();
   return code;
 }
 

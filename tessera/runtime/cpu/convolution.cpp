@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/base/rounding.h"
 #include "tessera/base/text.h"
 #include "tessera/runtime/cpu/windows.h"
 
@@ -10,21 +11,18 @@ using namespace tessera::runtime::cpu;
 
 namespace {
 
-constexpr std::int64_t most_blocks = 16, least_rows = 8, least_items = 4;
+constexpr std::int64_t most_blocks = 16, least_output_rows = 8, least_items = 4;
 /// Tiles of Winograd's method have four rows.
-constexpr std::int64_t row_step = 4;
+constexpr std::int64_t tile_row_step = 4;
 /// Of an item, as if it were not computed by Winograd's method: about the least there, and the most. Images
 /// of few flops are halved all the same, if the halves are worth a second thread.
 constexpr double item_flops = 12e6, winograd_flops = 100e6, most_flops = 500e6;
 constexpr double halved_flops = 8e6, halved_winograd_flops = 24e6;
 /// More weights than this are shared out by filters: they do not fit the cache of one core.
 constexpr std::int64_t most_weights = 1 << 19;
-constexpr std::int64_t most_panels = 4;
+constexpr std::int64_t most_filter_panels = 4;
 /// The library computes so many filters at once; fewer take longer.
 constexpr std::int64_t filter_step = 64, least_filter_step = 16;
-
-std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-std::int64_t rounded_up(std::int64_t a, std::int64_t step) { return divided_up(a, step) * step; }
 
 Result<void> check_axis(const ConvolutionSpec& spec, std::size_t axis) {
   constexpr std::int64_t most = 1 << 30;
@@ -130,8 +128,9 @@ std::int64_t parts_of_image(const ConvolutionSpec& spec, double flops) {
 std::int64_t filters_of_panel(const ConvolutionSpec& spec, std::int64_t rows, double flops) {
   if (spec.groups > 1) return spec.filters;
   const std::int64_t weights = spec.filters * spec.channels * spec.window[0] * spec.window[1];
-  std::int64_t panels = weights > most_weights ? most_panels : 1;
-  if (rows < 2 * least_rows) panels = std::max(panels, std::min(parts_of_image(spec, flops), most_panels));
+  std::int64_t panels = weights > most_weights ? most_filter_panels : 1;
+  if (rows < 2 * least_output_rows)
+    panels = std::max(panels, std::min(parts_of_image(spec, flops), most_filter_panels));
   if (panels == 1) return spec.filters;
   const std::int64_t even = divided_up(spec.filters, panels), wide = rounded_up(even, filter_step);
   const bool is_balanced = divided_up(spec.filters, wide) % 2 == 0;
@@ -161,9 +160,9 @@ void Convolution::cut() {
   panel_filters_ = filters_of_panel(spec_, output_[0], flops_of(spec_.filters));
   panels_ = divided_up(spec_.filters, panel_filters_);
   const double flops = flops_of(panel_filters_);
-  const std::int64_t blocks = std::clamp<std::int64_t>(parts_of_image(spec_, flops), 1,
-                                                       std::max<std::int64_t>(output_[0] / least_rows, 1));
-  block_rows_ = std::min(output_[0], rounded_up(divided_up(output_[0], blocks), row_step));
+  const std::int64_t blocks = std::clamp<std::int64_t>(
+      parts_of_image(spec_, flops), 1, std::max<std::int64_t>(output_[0] / least_output_rows, 1));
+  block_rows_ = std::min(output_[0], rounded_up(divided_up(output_[0], blocks), tile_row_step));
   row_blocks_ = divided_up(output_[0], block_rows_);
   if (row_blocks_ == 1 && panels_ == 1) block_images_ = images_at_once(spec_, flops);
   batch_blocks_ = divided_up(spec_.batch, block_images_);

@@ -12,11 +12,6 @@ namespace {
 constexpr std::int64_t most_gathered = 1 << 17;
 constexpr std::int64_t least_positions = 64, most_positions = 1024;
 
-constexpr std::size_t line = 64 / sizeof(float);
-std::size_t rounded_up(std::int64_t numbers) {
-  return (static_cast<std::size_t>(numbers) + line - 1) / line * line;
-}
-
 }  // namespace
 
 void Convolution::prepare_blocked() {
@@ -26,10 +21,10 @@ void Convolution::prepare_blocked() {
   most_positions_ =
       std::clamp(most_gathered / std::max<std::int64_t>(depth(), 1), least_positions, most_positions);
   const std::int64_t filters = spec_.filters / spec_.groups;
-  scratch_bytes_ =
-      (rounded_up(depth() * most_positions_) + rounded_up(filters * padded_columns(most_positions_)) +
-       rounded_up(most_positions_) + gemm_workspace(filters)) *
-      sizeof(float);
+  scratch_bytes_ = (whole_lines_of_floats(depth() * most_positions_) +
+                    whole_lines_of_floats(filters * padded_columns(most_positions_)) +
+                    whole_lines_of_floats(most_positions_) + gemm_workspace(filters)) *
+                   sizeof(float);
 }
 
 void Convolution::run_blocked(const ConvolutionOperands& operands, const Item& item, float* scratch) const {
@@ -46,9 +41,9 @@ void Convolution::multiply_windows(const ConvolutionOperands& operands, const It
   const std::int64_t filters = spec_.groups == 1 ? item.filters : spec_.filters / spec_.groups;
   const std::int64_t filter = spec_.groups == 1 ? item.filter : group * filters;
   float* const windows = scratch;
-  float* const product = windows + rounded_up(depth() * most_positions_);
-  float* const row = product + rounded_up(filters * padded_columns(most_positions_));
-  float* const workspace = row + rounded_up(most_positions_);
+  float* const product = windows + whole_lines_of_floats(depth() * most_positions_);
+  float* const row = product + whole_lines_of_floats(filters * padded_columns(most_positions_));
+  float* const workspace = row + whole_lines_of_floats(most_positions_);
   if (depth() > 0)
     gather_windows(
         spec_,

@@ -63,18 +63,16 @@ class ConvolutionCall final : public LibraryCall {
   }
 
   Result<void> choose_filters(const op::Array& array, const WeightSource& source) {
-    const bool stays = source.is_constant || (source.buffer != nullptr && source.buffer == buffer_ &&
-                                              source.buffer->version() == version_);
-    buffer_ = source.buffer;
-    if (buffer_ != nullptr) version_ = buffer_->version();
-    if (!stays || packed_ == nullptr) TESSERA_TRY(pack_filters(filters_.get(array)));
+    if (!last_filters_.stay(source, array) || packed_ == nullptr)
+      TESSERA_TRY(pack_filters(filters_.get(array), source.buffer));
     operands_.filters = &packed_->filters;
     return {};
   }
 
-  Result<void> pack_filters(const float* filters) {
-    if (buffer_ != nullptr) {
-      auto found = buffer_->find_derived([&](const Derived& derived) {
+  Result<void> pack_filters(const float* filters, const Buffer* buffer) {
+    packed_ = nullptr;
+    if (buffer != nullptr) {
+      auto found = buffer->find_derived([&](const Derived& derived) {
         const auto* packed = dynamic_cast<const PackedConvolution*>(&derived);
         return packed != nullptr && packed->from == filters && packed->by == convolution_;
       });
@@ -87,7 +85,7 @@ class ConvolutionCall final : public LibraryCall {
     packed->from = filters;
     packed_ = packed;
     // A copy of them is at home here.
-    if (buffer_ != nullptr && !filters_.is_copied()) buffer_->keep_derived(packed);
+    if (buffer != nullptr && !filters_.is_copied()) buffer->keep_derived(packed);
     return {};
   }
 
@@ -98,8 +96,7 @@ class ConvolutionCall final : public LibraryCall {
   std::shared_ptr<const Convolution> convolution_;
   ConvolutionOperands operands_;
   std::shared_ptr<const PackedConvolution> packed_;
-  const Buffer* buffer_ = nullptr;  ///< of the weights in the last launch
-  std::uint64_t version_ = 0;
+  LastWeights last_filters_;
 };
 
 /// The spatial sizes; a single axis is a row.

@@ -9,13 +9,13 @@ using namespace tessera::runtime::cpu;
 
 namespace {
 
-using Integers = std::vector<std::int64_t>;
+using AxisNumbers = std::vector<std::int64_t>;
 
 struct Geometry {
   op::Extents small, weights;  ///< of a transposed convolution
-  Integers strides = {}, pads = {}, dilations = {};
+  AxisNumbers strides = {}, pads = {}, dilations = {};
   std::int64_t groups = 1;
-  Integers output_padding = {};
+  AxisNumbers output_padding = {};
 };
 
 const Geometry geometries[] = {

@@ -21,7 +21,7 @@ namespace {
 /// computed lies in its cache: it is faster to go on there, too.
 constexpr std::int64_t points_for_threads = 16'384;
 /// Pieces per thread: some threads are late.
-constexpr std::int64_t pieces_per_thread = 4;
+constexpr std::int64_t step_pieces_per_thread = 4;
 /// Memory that may be used at the same time cannot be shared, and finding out which takes the square of it.
 constexpr std::size_t most_scheduled_steps = 4096;
 
@@ -268,7 +268,7 @@ Result<void> CpuExecutable::run_kernel(CompiledKernel& kernel, StepRun& run, con
                                                                plain_frame(run.job, plain_failed_)};
     return {};
   }
-  const std::int64_t piece = std::max<std::int64_t>(1, job.items / (threads * pieces_per_thread));
+  const std::int64_t piece = std::max<std::int64_t>(1, job.items / (threads * step_pieces_per_thread));
   device_->threads().run(job.items, piece, [&](std::int64_t begin, std::int64_t end, unsigned thread) {
     kernel.run(run.job, run.parameters, {begin, end}, scratch_[thread]);
   });

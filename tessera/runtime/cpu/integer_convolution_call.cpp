@@ -3,6 +3,7 @@
 // filters in a group, go over the images once per element of a window.
 #include <cstring>
 
+#include "tessera/base/rounding.h"
 #include "tessera/op/families/window.h"
 #include "tessera/runtime/cpu/dense_operand.h"
 #include "tessera/runtime/cpu/integer_bytes.h"
@@ -15,12 +16,10 @@ using namespace tessera::runtime::cpu;
 namespace {
 
 /// Bytes of windows that are gathered at once: they stay in the second cache.
-constexpr std::int64_t most_gathered = 1 << 18;
-constexpr std::int64_t least_positions = 64, most_positions = 1024;
+constexpr std::int64_t most_gathered_bytes = 1 << 18;
+constexpr std::int64_t least_block = 64, most_block = 1024;
 /// With fewer filters a window is not read often enough to pay for being gathered.
 constexpr std::int64_t least_filters = 4;
-
-std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 class IntegerConvolutionCall final : public LibraryCall {
  public:
@@ -42,7 +41,7 @@ class IntegerConvolutionCall final : public LibraryCall {
     if (inputs[form_.left].size() * inputs[form_.right].size() != 0)
       sliding_ = op::Sliding::of(window, x, result.shape());
     positions_ = result.size() / (batch_ * w[0]);
-    block_ = std::clamp(most_gathered / std::max<std::int64_t>(depth(), 1), least_positions, most_positions);
+    block_ = std::clamp(most_gathered_bytes / std::max<std::int64_t>(depth(), 1), least_block, most_block);
     const auto onednn = OneDnn::open();
     if (onednn && OneDnn::multiplies_bytes_exactly() && filters_ >= least_filters && depth() > 0)
       onednn_ = *onednn;
@@ -87,13 +86,7 @@ class IntegerConvolutionCall final : public LibraryCall {
   [[nodiscard]] std::int64_t depth() const { return channels_ * sliding_.taps; }
 
   void read_weights(const op::Array& array, const WeightSource& source) {
-    const bool is_same = source.is_constant || (source.buffer != nullptr && source.buffer == buffer_ &&
-                                                source.buffer->version() == version_);
-    const bool stays = is_same && read_from_ == array.data;
-    buffer_ = source.buffer;
-    if (buffer_ != nullptr) version_ = buffer_->version();
-    if (stays) return;
-    read_from_ = array.data;
+    if (last_weights_.stay(source, array)) return;
     plain_ = weights_.get(array);
     weight_zero_.reset();
     if (onednn_ != nullptr)
@@ -175,10 +168,7 @@ class IntegerConvolutionCall final : public LibraryCall {
   std::optional<std::uint8_t> weight_zero_;  ///< what stands for 0, if the weights are bytes
   std::int8_t source_zero_ = 0;
   bool uses_bytes_ = false;
-  // Of the weights in the last launch:
-  const std::byte* read_from_ = nullptr;
-  const Buffer* buffer_ = nullptr;
-  std::uint64_t version_ = 0;
+  LastWeights last_weights_;
 };
 
 }  // namespace

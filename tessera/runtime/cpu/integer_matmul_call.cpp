@@ -99,18 +99,12 @@ class IntegerMatmulCall final : public LibraryCall {
   Result<void> begin(const LibraryLaunch& launch) override {
     out_ = reinterpret_cast<std::int32_t*>(launch.results[0].at(launch.results[0].layout.offset));
     a_.read(launch.inputs[form_.left]);
-    const bool stays =
-        has_weights_ && (launch.weights.is_constant ||
-                         (launch.weights.buffer != nullptr && launch.weights.buffer == buffer_ &&
-                          launch.weights.buffer->version() == version_));
+    const bool stays = last_weights_.stay(launch.weights, launch.inputs[form_.right]);
     if (!stays) {
       b_.read(launch.inputs[form_.right]);
       packed_.clear();
       has_right_bytes_ = bytes_ && bytes_->read_right(b_.all());
     }
-    buffer_ = launch.weights.buffer;
-    if (buffer_ != nullptr) version_ = buffer_->version();
-    has_weights_ = true;
     uses_bytes_ = has_right_bytes_ && bytes_->read_left(a_.all());
     if (uses_bytes_) return {};
     TESSERA_TRY(a_.make_floats());
@@ -240,9 +234,7 @@ class IntegerMatmulCall final : public LibraryCall {
   std::shared_ptr<const Matmul> product_, last_;  ///< of all parts but the last, and of the last
   std::vector<PackedMatrix> packed_;              ///< by part
   op::HostTensor sums_;                           ///< by part
-  bool has_weights_ = false;
-  const Buffer* buffer_ = nullptr;  ///< of the weights in the last launch
-  std::uint64_t version_ = 0;
+  LastWeights last_weights_;
 };
 
 }  // namespace

@@ -29,10 +29,30 @@ struct Libraries {
   ConstantCopies constants;  ///< weights that were packed
 };
 
-/// Whether the weights of a call are what they were before.
+/// Where the weights of a launch come from.
 struct WeightSource {
   bool is_constant = false;
   const Buffer* buffer = nullptr;  ///< that holds them, if its version tells
+};
+
+/// Tells whether the weights of a launch are those of the launch before.
+class LastWeights {
+ public:
+  /// Whether they are, and from now on these are the last. The version of contents does not say which part of
+  /// them: a view of the same buffer begins elsewhere.
+  [[nodiscard]] bool stay(const WeightSource& source, const op::Array& weights) {
+    const std::uint64_t version = source.buffer == nullptr ? no_version : source.buffer->version();
+    const bool are_same = source.is_constant || (version != no_version && version == version_);
+    const bool stay = are_same && weights.data == data_;
+    version_ = version;
+    data_ = weights.data;
+    return stay;
+  }
+
+ private:
+  static constexpr std::uint64_t no_version = 0;
+  std::uint64_t version_ = no_version;
+  const std::byte* data_ = nullptr;
 };
 
 struct LibraryLaunch {

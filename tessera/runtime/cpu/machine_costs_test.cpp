@@ -28,7 +28,7 @@ class CostStoreTest : public ::testing::Test {
 
 TEST(MachineCosts, AreReadAsTheyWereWritten) {
   EXPECT_EQ(*parse_costs(to_text(measured)), measured);
-  EXPECT_EQ(*parse_costs(to_text({})), MachineCosts());
+  EXPECT_EQ(*parse_costs(to_text(MachineCosts())), MachineCosts());
 }
 
 TEST(MachineCosts, TextThatIsNoneIsAnErrorWithItsLine) {

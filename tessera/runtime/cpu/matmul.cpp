@@ -11,10 +11,8 @@ using namespace tessera::runtime::cpu;
 
 namespace {
 
-constexpr std::size_t line = 64 / sizeof(float);
 /// Multiplications of a product: about a millisecond of one thread, and what stays in its caches.
 constexpr double most_own_work = 64e6, little_work = 1e6;
-std::size_t rounded_up(std::size_t numbers) { return (numbers + line - 1) / line * line; }
 
 void add_form(Hasher& hasher, const MatrixForm& form) {
   hasher.add(static_cast<std::uint64_t>(form.batch_stride))
@@ -86,7 +84,8 @@ Result<std::shared_ptr<const Matmul>> Matmul::create(const MatmulSpec& spec, Pro
   const auto tile = static_cast<std::size_t>(out->split_.rows * padded_columns(out->split_.columns));
   const auto row = static_cast<std::size_t>(out->split_.columns);
   out->scratch_bytes_ =
-      (rounded_up(tile) + rounded_up(row) + gemm_workspace(out->split_.rows)) * sizeof(float);
+      (whole_lines_of_floats(tile) + whole_lines_of_floats(row) + gemm_workspace(out->split_.rows)) *
+      sizeof(float);
   return out;
 }
 
@@ -203,7 +202,8 @@ Result<void> Matmul::use_onednn() {
   TESSERA_TRY(make_primitives(onednn));
   if (uses_tile_)
     tile_bytes_ =
-        rounded_up(static_cast<std::size_t>(split_.batch * split_.rows * split_.columns)) * sizeof(float);
+        whole_lines_of_floats(static_cast<std::size_t>(split_.batch * split_.rows * split_.columns)) *
+        sizeof(float);
   scratch_bytes_ += tile_bytes_;
   return {};
 }
@@ -285,8 +285,8 @@ void Matmul::copy_out(const MatmulOperands& operands, const Item& item, const fl
 void Matmul::run_blocked(const MatmulOperands& operands, const Item& item, float* scratch) const {
   const auto tile = static_cast<std::size_t>(item.rows * padded_columns(item.columns));
   float* const product = scratch;
-  float* const row = product + rounded_up(tile);
-  float* const workspace = row + rounded_up(static_cast<std::size_t>(item.columns));
+  float* const row = product + whole_lines_of_floats(tile);
+  float* const workspace = row + whole_lines_of_floats(static_cast<std::size_t>(item.columns));
   const bool is_direct = spec_.epilogue == Epilogue{} && item.columns % gemm_kernel().vector == 0;
   for (std::int64_t batch = item.batch; batch < item.batch + item.batch_count; ++batch) {
     GemmBlock block{item.rows, item.columns, spec_.depth, {}, {}, nullptr};

@@ -10,6 +10,10 @@ using namespace tessera::runtime::cpu;
 
 namespace {
 
+constexpr std::int64_t few_rows = 2;
+/// Numbers that no cache holds.
+constexpr std::int64_t large_weights = std::int64_t{1} << 22;
+
 /// The distance between neighbours when all axes before the last two are counted as one; nothing if it is not
 /// the same everywhere.
 std::optional<std::int64_t> batch_stride(const op::Layout& layout) {
@@ -94,7 +98,7 @@ class MatmulCall final : public LibraryCall {
       spec_.residual = spec_.c;
       TESSERA_TRY(residual_.prepare(inputs[form_.residual].layout));
     }
-    can_pack_ = spec_.batch == 1 || spec_.b.batch_stride == 0;
+    can_pack_ = (spec_.batch == 1 || spec_.b.batch_stride == 0) && !is_read_in_place();
     return {};
   }
 
@@ -109,7 +113,7 @@ class MatmulCall final : public LibraryCall {
       const auto number = static_cast<float>(launch.numbers[form_.scale_slot]);
       operands_.scale = form_.divides ? 1.0f / number : number;
     }
-    return choose_weights(launch.weights);
+    return choose_weights(launch.inputs[form_.right], launch.weights);
   }
 
   [[nodiscard]] std::int64_t items() const override { return product_->items(); }
@@ -119,6 +123,13 @@ class MatmulCall final : public LibraryCall {
   [[nodiscard]] std::string implementation() const override { return product_->implementation(); }
 
  private:
+  /// Large weights that few rows multiply: waiting for memory takes as long either way, and a copy of them
+  /// takes as much memory again.
+  [[nodiscard]] bool is_read_in_place() const {
+    return spec_.batch * spec_.rows <= few_rows && spec_.b.column_stride == 1 &&
+           spec_.depth * spec_.columns >= large_weights;
+  }
+
   Result<void> use(WeightForm weights) {
     if (product_ != nullptr && spec_.weights == weights) return {};
     spec_.weights = weights;
@@ -128,31 +139,29 @@ class MatmulCall final : public LibraryCall {
 
   /// Packing takes about as long as one product with few rows: worth it for weights that were there in the
   /// launch before.
-  Result<void> choose_weights(const WeightSource& source) {
-    const bool stays = source.is_constant || (source.buffer != nullptr && source.buffer == buffer_ &&
-                                              source.buffer->version() == version_);
-    if (!stays) weights_ = nullptr;
-    buffer_ = source.buffer;
-    if (buffer_ != nullptr) version_ = buffer_->version();
-    if (can_pack_ && weights_ == nullptr && (buffer_ != nullptr || source.is_constant))
-      weights_ = known_weights(source.is_constant);
-    if (can_pack_ && weights_ == nullptr && stays) TESSERA_TRY(pack_weights(source.is_constant));
+  Result<void> choose_weights(const op::Array& array, const WeightSource& source) {
+    const bool stay = last_weights_.stay(source, array) || source.is_constant;
+    if (!stay) weights_ = nullptr;
+    if (can_pack_ && weights_ == nullptr && (source.buffer != nullptr || source.is_constant))
+      weights_ = known_weights(source);
+    if (can_pack_ && weights_ == nullptr && stay) TESSERA_TRY(pack_weights(source));
     operands_.packed = weights_ == nullptr ? nullptr : &weights_->matrix;
     return use(weights_ == nullptr ? WeightForm::plain : WeightForm::packed);
   }
 
-  std::shared_ptr<const PackedProduct> known_weights(bool is_constant) {
+  std::shared_ptr<const PackedProduct> known_weights(const WeightSource& source) {
     const auto serves = [&](const Derived& derived) {
       const auto* packed = dynamic_cast<const PackedProduct*>(&derived);
       return packed != nullptr && packed->is_of(operands_.b, spec_);
     };
-    auto found = is_constant ? libraries_.constants.find(operands_.b, serves) : buffer_->find_derived(serves);
+    auto found = source.is_constant ? libraries_.constants.find(operands_.b, serves)
+                                    : source.buffer->find_derived(serves);
     if (found == nullptr || !use(WeightForm::packed)) return nullptr;
     auto packed = std::static_pointer_cast<const PackedProduct>(std::move(found));
     return product_->accepts(packed->matrix) ? packed : nullptr;
   }
 
-  Result<void> pack_weights(bool is_constant) {
+  Result<void> pack_weights(const WeightSource& source) {
     TESSERA_TRY(use(WeightForm::packed));
     auto packed = std::make_shared<PackedProduct>();
     packed->matrix = TESSERA_TRY(product_->pack(operands_.b));
@@ -161,10 +170,10 @@ class MatmulCall final : public LibraryCall {
     packed->depth = spec_.depth;
     packed->columns = spec_.columns;
     weights_ = packed;
-    if (is_constant)
+    if (source.is_constant)
       libraries_.constants.keep(operands_.b, packed);
-    else if (buffer_ != nullptr)
-      buffer_->keep_derived(packed);
+    else if (source.buffer != nullptr)
+      source.buffer->keep_derived(packed);
     return {};
   }
 
@@ -177,8 +186,7 @@ class MatmulCall final : public LibraryCall {
   std::shared_ptr<const Matmul> product_;
   MatmulOperands operands_;
   std::shared_ptr<const PackedProduct> weights_;
-  const Buffer* buffer_ = nullptr;  ///< of the weights in the last launch
-  std::uint64_t version_ = 0;
+  LastWeights last_weights_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tessera/base/rounding.h"
 #include "tessera/base/text.h"
 
 using namespace tessera;
@@ -13,7 +14,7 @@ namespace {
 constexpr std::int64_t column_step = 64, row_step = 16;
 /// Of products of few rows, which wait for their weights: long lines of these are read faster.
 constexpr std::int64_t wide_step = 256;
-constexpr std::int64_t most_panels = 8, most_items = 64;
+constexpr std::int64_t most_column_panels = 8, most_items = 64;
 /// Of a block. Long ones run faster; they are shorter only where there would be few items.
 constexpr std::int64_t good_rows = 64, least_rows = 16, few_items = 4;
 /// Weights of a panel: reading fewer takes no longer than starting a call.
@@ -26,8 +27,6 @@ constexpr std::int64_t most_rows_in_cache = 512;
 constexpr std::int64_t most_tile_size = 65536;
 constexpr double good_seconds = 50e-6, least_seconds = 20e-6, call_seconds = 10e-6;
 
-std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-std::int64_t rounded_up(std::int64_t a, std::int64_t step) { return divided_up(a, step) * step; }
 /// Threads mostly come in even numbers: with an odd number of parts one would be idle at the end.
 std::int64_t evened(std::int64_t parts) { return parts > 1 ? rounded_up(parts, 2) : parts; }
 
@@ -97,7 +96,8 @@ Result<MatmulSpec> tessera::runtime::cpu::normalised(const MatmulSpec& spec) {
 
 std::int64_t tessera::runtime::cpu::panel_width(std::int64_t columns, std::int64_t depth) {
   if (depth < least_panel_depth) return columns;
-  const std::int64_t panels = std::min(evened(divided_up(columns * depth, least_panel_size)), most_panels);
+  const std::int64_t panels =
+      std::min(evened(divided_up(columns * depth, least_panel_size)), most_column_panels);
   std::int64_t width = rounded_up(divided_up(columns, panels), column_step);
   // A library lays narrow panels out in another order.
   while (width < columns && columns % width != 0 && columns % width < column_step) width += column_step;

@@ -10,7 +10,7 @@ namespace {
 /// Elements that one thread copies in the time that it takes to wake another.
 constexpr std::int64_t least_elements = 16'384;
 /// Pieces per thread: some threads are late.
-constexpr std::int64_t pieces_per_thread = 2;
+constexpr std::int64_t copy_pieces_per_thread = 2;
 
 /// Part of an array along one axis.
 op::Array part_of(op::Array array, std::size_t axis, std::int64_t begin, std::int64_t end) {
@@ -27,8 +27,8 @@ void runtime::cpu::copy_shared(const op::Array& from, const op::Array& to, Threa
   if (threads.size() == 1 || first == shape.end() || to.size() < least_elements)
     return op::copy_elements(from, to);
   const auto axis = static_cast<std::size_t>(first - shape.begin());
-  const std::int64_t piece =
-      std::max<std::int64_t>(1, *first / (static_cast<std::int64_t>(threads.size()) * pieces_per_thread));
+  const std::int64_t piece = std::max<std::int64_t>(
+      1, *first / (static_cast<std::int64_t>(threads.size()) * copy_pieces_per_thread));
   threads.run(*first, piece, [&](std::int64_t begin, std::int64_t end, unsigned) {
     op::copy_elements(part_of(from, axis, begin, end), part_of(to, axis, begin, end));
   });

@@ -6,9 +6,12 @@
 #include "tessera/op/catalogue.h"
 #include "tessera/op/work.h"
 #include "tessera/runtime/call_function.h"
+#include "tessera/runtime/cpu/call_parts.h"
 #include "tessera/runtime/cpu/convolution_gradient.h"
 #include "tessera/runtime/cpu/element_moves.h"
+#include "tessera/runtime/cpu/row_orders.h"
 #include "tessera/runtime/cpu/shared_copy.h"
+#include "tessera/runtime/cpu/wide_matmul.h"
 
 using namespace tessera;
 using namespace tessera::runtime;
@@ -18,6 +21,8 @@ namespace {
 
 /// What the reference does in the time that it takes to prepare another way.
 constexpr double least_work = 8192;
+/// The same for writing out the parts of a call.
+constexpr double least_work_of_parts = 131'072;
 /// Items of a kernel that one thread takes at once, per thread.
 constexpr std::int64_t pieces_per_thread = 4;
 
@@ -66,7 +71,9 @@ Result<bool> runtime::cpu::run_single_call(const op::CallInfo& call, std::span<c
   op::ValueTypes types;
   for (const op::Array& result : results) types.push_back(type_of(result));
   // A card of the caller's own may have the name of another.
-  if (!op::is_in_catalogue(call.card()) || op::work_of(call, types) < least_work) return false;
+  if (!op::is_in_catalogue(call.card())) return false;
+  const double work = op::work_of(call, types);
+  if (work < least_work) return false;
   if (const auto to = copied_in_order(call, inputs, results)) {
     copy_shared(inputs[0], *to, context.threads);
     return true;
@@ -74,5 +81,8 @@ Result<bool> runtime::cpu::run_single_call(const op::CallInfo& call, std::span<c
   if (TESSERA_TRY(run_moves(call, inputs, results, context.threads))) return true;
   if (TESSERA_TRY(run_by_library(call, inputs, results, context))) return true;
   if (TESSERA_TRY(run_convolution_gradient(call, inputs, results, context))) return true;
-  return run_interpreted(call, inputs, results, context);
+  if (TESSERA_TRY(run_wide_matmul(call, inputs, results, context.threads))) return true;
+  if (TESSERA_TRY(run_row_orders(call, inputs, results, context.threads))) return true;
+  if (TESSERA_TRY(run_interpreted(call, inputs, results, context))) return true;
+  return work >= least_work_of_parts ? run_by_parts(call, inputs, results, context) : false;
 }

@@ -57,8 +57,8 @@ unsigned tessera::runtime::cpu::thread_count(unsigned asked) {
   return std::min(from_environment, most_threads);
 }
 
-ThreadPool::ThreadPool(unsigned threads) : shares_(thread_count(threads)) {
-  const auto count = static_cast<unsigned>(shares_.size());
+ThreadPool::ThreadPool(unsigned threads) : slots_(thread_count(threads)) {
+  const auto count = static_cast<unsigned>(slots_.size());
   workers_.reserve(count);
   try {
     for (unsigned i = 1; i < count; ++i) workers_.emplace_back([this, i] { work(i); });
@@ -94,45 +94,50 @@ void ThreadPool::run_pieces(std::int64_t items, std::int64_t piece, Function fun
 
 void ThreadPool::publish(std::int64_t items, std::int64_t piece, std::int64_t pieces, Function function,
                          void* context) {
-  function_.store(function, std::memory_order_relaxed);
-  context_.store(context, std::memory_order_relaxed);
-  items_.store(items, std::memory_order_relaxed);
-  piece_.store(piece, std::memory_order_relaxed);
   done_.store(0, std::memory_order_relaxed);
   const std::uint32_t job = wake_.load(std::memory_order_relaxed) + 1;
   const std::int64_t threads = size();
-  for (std::int64_t t = 0; t < threads; ++t)
-    shares_[static_cast<std::size_t>(t)].store(
-        share_of(job, pieces * t / threads, pieces * (t + 1) / threads), std::memory_order_release);
+  for (std::int64_t t = 0; t < threads; ++t) {
+    Slot& slot = slots_[static_cast<std::size_t>(t)];
+    slot.function.store(function, std::memory_order_relaxed);
+    slot.context.store(context, std::memory_order_relaxed);
+    slot.items.store(items, std::memory_order_relaxed);
+    slot.piece.store(piece, std::memory_order_relaxed);
+    slot.share.store(share_of(job, pieces * t / threads, pieces * (t + 1) / threads),
+                     std::memory_order_release);
+  }
   wake_.store(job, std::memory_order_seq_cst);
   if (sleeping_.load(std::memory_order_seq_cst) > 0) wake_.notify_all();
 }
 
+/// Pieces are counted where they are run: a count that all write to goes from cache to cache. The job is not
+/// done, and no other can be there, before they are added.
 void ThreadPool::take_pieces(unsigned thread) {
-  const auto threads = static_cast<unsigned>(shares_.size());
-  for (unsigned i = 0; i < threads; ++i)
-    while (take_piece((thread + i) % threads, thread)) {
-    }
+  const auto threads = static_cast<unsigned>(slots_.size());
+  for (unsigned i = 0; i < threads; ++i) {
+    std::uint32_t taken = 0;
+    while (take_piece((thread + i) % threads, thread)) ++taken;
+    if (taken > 0) done_.fetch_add(taken, std::memory_order_release);
+  }
 }
 
 bool ThreadPool::take_piece(unsigned owner, unsigned thread) {
-  std::atomic<Share>& from = shares_[owner];
-  Share share = from.load(std::memory_order_acquire);
+  Slot& from = slots_[owner];
+  Share share = from.share.load(std::memory_order_acquire);
   for (;;) {
-    const Function function = function_.load(std::memory_order_relaxed);
-    void* context = context_.load(std::memory_order_relaxed);
-    const std::int64_t items = items_.load(std::memory_order_relaxed);
-    const std::int64_t piece = piece_.load(std::memory_order_relaxed);
+    const Function function = from.function.load(std::memory_order_relaxed);
+    void* context = from.context.load(std::memory_order_relaxed);
+    const std::int64_t items = from.items.load(std::memory_order_relaxed);
+    const std::int64_t piece = from.piece.load(std::memory_order_relaxed);
     const std::uint32_t first = first_of(share), end = end_of(share);
     if (first >= end) return false;
     const bool is_own = owner == thread;
     const Share rest =
         is_own ? share_of(job_of(share), first + 1, end) : share_of(job_of(share), first, end - 1);
-    if (!from.compare_exchange_weak(share, rest, std::memory_order_acq_rel, std::memory_order_acquire))
+    if (!from.share.compare_exchange_weak(share, rest, std::memory_order_acq_rel, std::memory_order_acquire))
       continue;
     const std::int64_t begin = (is_own ? first : end - 1) * piece;
     function(context, begin, std::min(begin + piece, items), thread);
-    done_.fetch_add(1, std::memory_order_release);
     return true;
   }
 }
@@ -146,6 +151,7 @@ void ThreadPool::work(unsigned thread) {
       sleeping_.fetch_sub(1, std::memory_order_seq_cst);
     }
     seen = wake_.load(std::memory_order_acquire);
+    __builtin_prefetch(&slots_[thread], 1);  // it is written to next
     take_pieces(thread);
   }
 }

@@ -58,19 +58,24 @@ class ThreadPool {
   void take_pieces(unsigned thread);
   bool take_piece(unsigned owner, unsigned thread);
 
+  /// What a thread needs to know of the job at hand, in one cache line, which nobody else writes to but who
+  /// takes its pieces. The job is written while no piece of it can be taken, and read before one is taken:
+  /// taking succeeds only if it is still the same.
+  struct alignas(64) Slot {
+    std::atomic<Share> share{0};
+    std::atomic<Function> function{nullptr};
+    std::atomic<void*> context{nullptr};
+    std::atomic<std::int64_t> items{0};
+    std::atomic<std::int64_t> piece{1};
+  };
+
   std::mutex busy_;
-  // The job at hand. It is written while no piece of it can be taken, and read before one is taken: taking
-  // succeeds only if the job is still the same.
   // What threads look at all the time has a cache line of its own.
   alignas(64) std::atomic<std::uint32_t> wake_{0};  ///< the number of the job
   alignas(64) std::atomic<std::uint32_t> sleeping_{0};
-  std::atomic<Function> function_{nullptr};
-  std::atomic<void*> context_{nullptr};
-  std::atomic<std::int64_t> items_{0};
-  std::atomic<std::int64_t> piece_{1};
   std::atomic<bool> stopped_{false};
-  alignas(64) std::atomic<std::uint32_t> done_{0};
-  std::vector<std::atomic<Share>> shares_;  ///< by thread
+  alignas(64) std::atomic<std::uint32_t> done_{0};  ///< pieces of the job
+  alignas(64) std::vector<Slot> slots_;             ///< by thread
   std::vector<std::thread> workers_;
   ProcessorPlace place_;  ///< guarded by busy_
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 using namespace tessera;
-using namespace tessera::kernel;
 using namespace tessera::runtime::cuda;
 
 namespace {

@@ -112,6 +112,8 @@ Result<void> tessera::runtime::cuda::queue(const Context& context, const BoundLa
       return queue_product(launch, stream);
     case BoundLaunch::Kind::captured:
       return queue_captured(context, *launch.captured, launch.values, stream);
+    case BoundLaunch::Kind::conditional:
+      return Error(ErrorCode::internal, "a conditional is a node of a graph alone");
     case BoundLaunch::Kind::join:
       break;
   }
@@ -150,11 +152,32 @@ Result<CUgraphNode> tessera::runtime::cuda::add_node(const Context& context, con
                    child.handle());
       break;
     }
+    case BoundLaunch::Kind::conditional:
+      return Error(ErrorCode::internal, "a conditional is added with its bodies");
     case BoundLaunch::Kind::join:
       TESSERA_CUDA(driver, cuGraphAddEmptyNode, &node, graph, after.data(), after.size());
       break;
   }
   return node;
+}
+
+Result<AddedConditional> tessera::runtime::cuda::add_conditional(const Context& context, CUgraph graph,
+                                                                 std::span<const CUgraphNode> after,
+                                                                 const Conditional& conditional,
+                                                                 CUgraphConditionalHandle condition) {
+  CUgraphNodeParams params = {};
+  params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  params.conditional.handle = condition;
+  params.conditional.type =
+      conditional.kind == Conditional::Kind::loop ? CU_GRAPH_COND_TYPE_WHILE : CU_GRAPH_COND_TYPE_SWITCH;
+  params.conditional.size = conditional.body_count;
+  params.conditional.ctx = context.handle();
+  AddedConditional out;
+  TESSERA_CUDA(context.driver(), add_any_node, &out.node, graph, after.data(), nullptr, after.size(),
+               &params);
+  const CUgraph* bodies = params.conditional.phGraph_out;
+  out.bodies.assign(bodies, bodies + conditional.body_count);
+  return out;
 }
 
 Result<void> tessera::runtime::cuda::set_node(const Context& context, const Stream& capturing,
@@ -185,6 +208,7 @@ Result<void> tessera::runtime::cuda::set_node(const Context& context, const Stre
       TESSERA_CUDA(driver, cuGraphExecChildGraphNodeSetParams, executable, node, child.handle());
       break;
     }
+    case BoundLaunch::Kind::conditional:  // its bodies have nodes of their own
     case BoundLaunch::Kind::join:
       break;
   }

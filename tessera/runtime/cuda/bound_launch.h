@@ -10,12 +10,13 @@
 #include "tessera/runtime/cuda/context.h"
 #include "tessera/runtime/cuda/launch.h"
 #include "tessera/runtime/cuda/module_cache.h"
+#include "tessera/runtime/cuda/plan_program.h"
 
 namespace tessera::runtime::cuda {
 
 struct BoundLaunch {
-  /// `join` does nothing: it waits for several and others wait for it.
-  enum class Kind : std::uint8_t { kernel, clear, copy, product, captured, join };
+  /// `join` does nothing: it waits for several and others wait for it. `conditional` runs its bodies.
+  enum class Kind : std::uint8_t { kernel, clear, copy, product, captured, join, conditional };
 
   Kind kind = Kind::join;
   FunctionRef function = {};
@@ -31,6 +32,9 @@ struct BoundLaunch {
   /// arguments.
   std::vector<std::uint64_t> values = {};
   std::size_t bytes = 0;  ///< of a clear or a copy
+  Conditional conditional = {};
+  std::uint32_t condition = 0;  ///< that it depends on; of a kernel: that it sets, by its first argument
+  std::uint32_t graph = 0;      ///< that it is a node of: 0, or the number of a body
 
   bool operator==(const BoundLaunch&) const = default;
 };
@@ -45,6 +49,16 @@ struct BoundLaunch {
 /// else uses, and becomes a child graph.
 [[nodiscard]] Result<CUgraphNode> add_node(const Context& context, const Stream& capturing, CUgraph graph,
                                            std::span<const CUgraphNode> after, const BoundLaunch& launch);
+
+/// Adds a conditional node to a graph, which its condition is of, and gives the graphs of its bodies.
+struct AddedConditional {
+  CUgraphNode node = nullptr;
+  std::vector<CUgraph> bodies;
+};
+[[nodiscard]] Result<AddedConditional> add_conditional(const Context& context, CUgraph graph,
+                                                       std::span<const CUgraphNode> after,
+                                                       const Conditional& conditional,
+                                                       CUgraphConditionalHandle condition);
 
 /// Makes a node of the graph that `executable` was made from do this from the next launch on; it is of the
 /// same kind. Launches that are under way are not touched. The driver may refuse: nothing has changed then.

@@ -10,8 +10,6 @@ using namespace tessera::runtime::cuda;
 namespace {
 
 constexpr std::size_t most_kept = 4096;
-/// Wider accesses than this are not made.
-constexpr std::uintptr_t widest_access = 16;
 
 /// Every list begins with its length, so that no two calls have the same words.
 class KeyWriter {

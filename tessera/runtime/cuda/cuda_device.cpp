@@ -107,6 +107,7 @@ CudaDevice::CudaDevice(ContextRef context, std::shared_ptr<const Stream> stream,
       context_(std::move(context)),
       stream_(std::move(stream)),
       memory_(std::make_shared<DeviceMemory>(context_, stream_)),
+      plan_body_(std::move(options.plan_body)),
       open_blas_(options.libraries == LibraryUse::none ? OpenBlas() : std::move(open_blas)),
       own_store_(options.store == nullptr ? CodeStore::default_folder() : std::string()),
       store_(options.store == nullptr ? &own_store_ : options.store),
@@ -247,4 +248,15 @@ Blas* CudaDevice::blas() {
     if (auto opened = open_blas_({context_, stream_, memory_, store_})) blas_ = *std::move(opened);
   });
   return blas_.get();
+}
+
+void CudaDevice::open_products() {
+  const auto current = context_->enter();
+  Blas* const library = current ? blas() : nullptr;
+  if (library == nullptr) return;
+  constexpr std::int64_t size = 32;
+  Product any{.rows = size, .columns = size, .depth = size};
+  any.a.leading = any.b.leading = any.c.leading = size;
+  // What is wrong with the library shows when a product is asked for.
+  static_cast<void>(library->get(any).ok());
 }

@@ -44,9 +44,13 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   [[nodiscard]] DeviceMemory& memory() { return *memory_; }
   [[nodiscard]] ModuleCache& modules() { return modules_; }
   [[nodiscard]] const CallCache& calls() const { return calls_; }
+  /// May be empty.
+  [[nodiscard]] const PlanBody& plan_body() const { return plan_body_; }
   /// What computes matrix products; null if there is no library for it. Opened when it is first asked for,
   /// which takes a while.
   [[nodiscard]] Blas* blas();
+  /// Makes the first product, so that others need not wait for what a library does only once.
+  void open_products();
 
  private:
   [[nodiscard]] Result<void> run_on_host(const op::CallInfo& call, std::span<const op::Array> inputs,
@@ -67,6 +71,7 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   ContextRef context_;
   std::shared_ptr<const Stream> stream_;
   std::shared_ptr<DeviceMemory> memory_;
+  PlanBody plan_body_;
   OpenBlas open_blas_;  ///< empty: none is wanted
   std::once_flag blas_once_;
   std::unique_ptr<Blas> blas_;

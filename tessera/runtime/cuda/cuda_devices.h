@@ -7,6 +7,7 @@
 
 #include "tessera/pattern/target.h"
 #include "tessera/runtime/code_store.h"
+#include "tessera/runtime/cuda/body_plans.h"
 #include "tessera/runtime/device.h"
 
 namespace tessera::runtime::cuda {
@@ -20,13 +21,16 @@ struct CudaOptions {
   /// What the compiler may choose from, beside the libraries.
   pattern::Target target = {.name = "cuda"};
   LibraryUse libraries = LibraryUse::where_found;
+  /// Makes plans of the bodies of regions; without it the host drives those that are no single kernel.
+  PlanBody plan_body = {};
 };
 
 /// How many GPUs the driver has. The error says why there is none: no driver, or no headers when this was
 /// built. Asked once.
 [[nodiscard]] Result<int> device_count();
 
-/// The GPU that the driver counts as `number`. It needs NVRTC; the error says what is missing.
+/// The GPU that the driver counts as `number`. It needs NVRTC; the error says what is missing. Libraries are
+/// opened on a thread beside the program.
 [[nodiscard]] Result<std::shared_ptr<Device>> open_device(int number, CudaOptions options = {});
 
 }  // namespace tessera::runtime::cuda

@@ -20,14 +20,13 @@ namespace {
 
 /// Memory that may be used at the same time cannot be shared, and finding out which takes the square of it.
 constexpr std::size_t most_steps_side_by_side = 4096;
-/// Wider accesses than this are not made.
-constexpr std::uintptr_t widest_access = 16;
 
 std::uint8_t alignment_of(const std::byte* at) {
   return static_cast<std::uint8_t>(reinterpret_cast<std::uintptr_t>(at) % widest_access);
 }
 
 BoundLaunch::Kind kind_of(const PlanNode& node) {
+  if (node.conditional.kind != Conditional::Kind::none) return BoundLaunch::Kind::conditional;
   return node.is_join ? BoundLaunch::Kind::join : bound_kind(node.kind);
 }
 
@@ -46,7 +45,9 @@ CudaExecutable::CudaExecutable(std::shared_ptr<CudaDevice> device, plan::PlanRef
     : device_(std::move(device)),
       plan_(std::move(plan)),
       pool_(std::move(pool)),
-      capturing_(std::move(capturing)) {
+      capturing_(std::move(capturing)),
+      bodies_(device_->plan_body(), device_->target()),
+      has_conditionals_(device_->plan_body() && device_->context()->driver().has_conditionals()) {
   // Those who have memory of the host alone give no limits for this one.
   if (pool_ == nullptr || pool_->space() != &device_->memory())
     pool_ = MemoryPool::create({}, device_->memory_space());
@@ -73,8 +74,8 @@ void CudaExecutable::take_over(Prepared next) {
   replicas_.reset(std::move(prepared_.launches), plan_->inputs.size(), prepared_.binding.buffers.size());
 }
 
-Products CudaExecutable::products() const {
-  const bool has_products = std::any_of(plan_->steps.begin(), plan_->steps.end(), [](const plan::Step& step) {
+Products CudaExecutable::products(const plan::Plan& plan) const {
+  const bool has_products = std::any_of(plan.steps.begin(), plan.steps.end(), [](const plan::Step& step) {
     return step.kind == plan::StepKind::library ||
            (step.kind == plan::StepKind::call && may_be_product(*step.card));
   });
@@ -82,16 +83,26 @@ Products CudaExecutable::products() const {
   return library_has_ends_ ? Products::by_library_with_ends : Products::by_library;
 }
 
+/// The library may have the products, but not with what follows them; the driver may have no nodes for
+/// regions, or not link what they need.
 Result<void> CudaExecutable::make_program(Prepared& to, std::span<const std::uint8_t> alignments) {
   auto done = try_program(to, alignments);
-  if (done || !library_has_ends_ || done.error().code() == ErrorCode::memory) return done;
-  // The library may have the products, but not with what follows them.
-  library_has_ends_ = false;
-  return try_program(to, alignments);
+  if (!done && library_has_ends_ && done.error().code() != ErrorCode::memory) {
+    library_has_ends_ = false;
+    done = try_program(to, alignments);
+  }
+  if (!done && has_conditionals_ && to.program.bodies > 0) {
+    has_conditionals_ = false;
+    done = try_program(to, alignments);
+  }
+  return done;
 }
 
 Result<void> CudaExecutable::try_program(Prepared& to, std::span<const std::uint8_t> alignments) {
-  to.program = TESSERA_TRY(plan_program(*plan_, to.binding, to.running, alignments, products()));
+  ProgramOptions options{.running = to.running};
+  options.products = [this](const plan::Plan& plan) { return products(plan); };
+  if (has_conditionals_) options.bodies = &bodies_;
+  to.program = TESSERA_TRY(plan_program(*plan_, to.binding, alignments, options));
   TESSERA_TRY(check_memory(to));
   TESSERA_TRY(take_memory(to));
   return bind_launches(to);
@@ -103,6 +114,8 @@ Result<void> CudaExecutable::check_memory(const Prepared& prepared) const {
     needed = saturating_sum(needed, static_cast<std::uint64_t>(buffer.bytes));
   for (const op::HostTensor& constant : plan_->constants)
     needed = saturating_sum(needed, constant.byte_size());
+  for (const op::HostTensor& constant : prepared.program.constants)
+    needed = saturating_sum(needed, constant.byte_size());
   const std::uint64_t there = device_->context()->memory_bytes();
   if (needed <= there) return {};
   return Error(ErrorCode::memory,
@@ -110,7 +123,10 @@ Result<void> CudaExecutable::check_memory(const Prepared& prepared) const {
 }
 
 Result<void> CudaExecutable::take_memory(Prepared& to) {
-  TESSERA_TRY(upload_constants());
+  TESSERA_TRY(upload_constants(to.program));
+  to.body_constants.clear();
+  for (const op::HostTensor& constant : to.program.constants)
+    to.body_constants.push_back(body_constants_.at(constant.array().data));
   const auto take = [this](Ref<Buffer>& buffer, const Ref<Buffer>& had, std::uint64_t bytes) -> Result<void> {
     // Work that still uses what there was is before the work that will.
     if (had != nullptr && had->size() >= bytes && had->size() / 2 <= bytes)
@@ -127,8 +143,7 @@ Result<void> CudaExecutable::take_memory(Prepared& to) {
     to.found =
         TESSERA_TRY(PinnedMemory::create(device_->context(), to.program.checks.size() * sizeof(Status)));
   to.cell_values.assign(plan_->parameters.size(), 0);
-  for (const std::int64_t size : to.binding.size_cells)
-    to.cell_values.push_back(static_cast<std::uint64_t>(size));
+  for (const std::int64_t size : to.program.sizes) to.cell_values.push_back(static_cast<std::uint64_t>(size));
   const std::size_t own = to.cell_values.size();
   to.cell_values.resize(own + to.program.number_cells.size(), 0);
   list_cell_uses(to, own);
@@ -149,13 +164,19 @@ void CudaExecutable::list_cell_uses(Prepared& to, std::size_t first_place) const
     to.cell_uses[next[cells[i].slot]++] = {first_place + i, cells[i].dtype};
 }
 
-Result<void> CudaExecutable::upload_constants() {
+Result<void> CudaExecutable::upload_constants(const PlanProgram& program) {
+  const auto upload = [this](const op::HostTensor& constant) -> Result<Ref<Buffer>> {
+    Ref<Buffer> out = TESSERA_TRY(pool_->allocate(constant.byte_size()));
+    TESSERA_TRY(runtime::write_bytes(*out, {constant.array().data, constant.byte_size()}));
+    return out;
+  };
+  // Those of bodies are held by their functions, which the plan holds.
+  for (const op::HostTensor& constant : program.constants)
+    if (auto& made = body_constants_[constant.array().data]; made == nullptr)
+      made = TESSERA_TRY(upload(constant));
   if (constants_.size() == plan_->constants.size()) return {};
   std::vector<Ref<Buffer>> made;
-  for (const op::HostTensor& constant : plan_->constants) {
-    made.push_back(TESSERA_TRY(pool_->allocate(constant.byte_size())));
-    TESSERA_TRY(runtime::write_bytes(*made.back(), {constant.array().data, constant.byte_size()}));
-  }
+  for (const op::HostTensor& constant : plan_->constants) made.push_back(TESSERA_TRY(upload(constant)));
   constants_ = std::move(made);
   return {};
 }
@@ -189,6 +210,9 @@ Result<void> CudaExecutable::bind_launches(Prepared& to) {
       launch.product = TESSERA_TRY(device_->blas()->get(*node.product));
     launch.shared_bytes = node.shared_bytes;
     launch.bytes = static_cast<std::size_t>(node.bytes);
+    launch.conditional = node.conditional;
+    launch.condition = node.condition;
+    launch.graph = node.graph;
     for (const PlanArgument& argument : node.arguments) {
       note_use(
           to, argument,
@@ -221,6 +245,7 @@ void CudaExecutable::note_use(Prepared& to, const PlanArgument& argument, Use us
 std::uint64_t CudaExecutable::fixed_value(const Prepared& of, const PlanArgument& argument) const {
   if (argument.kind != PlanArgument::Kind::address) return argument.bits;
   const Buffer* buffer = nullptr;
+  std::size_t cells = 0;  // before those that it counts from
   switch (argument.address.base) {
     case Address::Base::input:
     case Address::Base::output:
@@ -232,8 +257,16 @@ std::uint64_t CudaExecutable::fixed_value(const Prepared& of, const PlanArgument
       buffer = of.scratch.get();
       break;
     case Address::Base::constant:
-      buffer = constants_[argument.address.index].get();
+      buffer = argument.address.index < constants_.size()
+                   ? constants_[argument.address.index].get()
+                   : of.body_constants[argument.address.index - constants_.size()].get();
       break;
+    case Address::Base::number:
+      cells += of.program.sizes.size();
+      [[fallthrough]];
+    case Address::Base::size:
+      cells += plan_->parameters.size();
+      [[fallthrough]];
     case Address::Base::cell:
       buffer = of.cells.get();
       break;
@@ -241,7 +274,7 @@ std::uint64_t CudaExecutable::fixed_value(const Prepared& of, const PlanArgument
       buffer = of.status.get();
       break;
   }
-  return device_address(buffer->data() + argument.address.byte);
+  return device_address(buffer->data() + cells * sizeof(std::uint64_t) + argument.address.byte);
 }
 
 void CudaExecutable::set_value(GraphReplica& replica, Use use, std::uint64_t value) {
@@ -263,6 +296,11 @@ Result<void> CudaExecutable::follow_alignments(const runtime::Launch& launch) {
   if (!is_other) return {};
   std::vector<std::uint8_t> alignments;
   for (std::size_t i = 0; i < assumed.size(); ++i) alignments.push_back(at(i));
+  return rebuild(alignments);
+}
+
+/// The program for the same sizes.
+Result<void> CudaExecutable::rebuild(std::span<const std::uint8_t> alignments) {
   Prepared next{.binding = prepared_.binding, .running = prepared_.running};
   TESSERA_TRY(make_program(next, alignments));
   take_over(std::move(next));
@@ -368,34 +406,52 @@ Result<void> CudaExecutable::run(const runtime::Launch& launch) {
   const Current current = TESSERA_TRY(device_->context()->enter());
   last_update_ = {};
   update_time_ = {};
+  TESSERA_TRY(follow(launch));
+  if (launch.times != nullptr) {
+    TESSERA_TRY(run_timed(*launch.times));
+  } else {
+    auto updated = update_graphs();
+    if (!updated && prepared_.program.bodies > 0) {  // the driver does not take the nodes of regions
+      has_conditionals_ = false;
+      const std::vector<std::uint8_t> alignments = prepared_.program.alignments;
+      TESSERA_TRY(rebuild(alignments));
+      TESSERA_TRY(follow(launch));
+      updated = update_graphs();
+    }
+    TESSERA_TRY(std::move(updated));
+    TESSERA_TRY(run_parts());
+  }
+  return prepared_.program.checks.empty() ? Result<void>() : read_statuses();
+}
+
+/// The launches of the replica that is current do what is asked.
+Result<void> CudaExecutable::follow(const runtime::Launch& launch) {
   if (!replicas_.current().holds({launch.inputs, launch.outputs})) {
     TESSERA_TRY(follow_alignments(launch));
     follow_addresses(launch);
   }
   follow_numbers(launch);
   TESSERA_TRY(follow_cells(launch));
-  TESSERA_TRY(follow_code());
-  if (launch.times != nullptr) {
-    TESSERA_TRY(run_timed(*launch.times));
-  } else {
-    TESSERA_TRY(run_parts());
-  }
-  return prepared_.program.checks.empty() ? Result<void>() : read_statuses();
+  return follow_code();
+}
+
+Result<void> CudaExecutable::update_graphs() {
+  GraphReplica& replica = replicas_.current();
+  if (!replica.is_stale && replica.changed.empty()) return {};
+  const std::size_t parts = prepared_.part_ends.size();
+  const auto began = TimedStep::Clock::now();
+  while (replica.graphs.size() < parts)
+    replica.graphs.push_back(std::make_unique<ResidentGraph>(device_->context(), capturing_));
+  for (std::size_t part = 0; part < parts; ++part) TESSERA_TRY(update_graph(replica, part));
+  replica.is_stale = false;
+  replica.changed.clear();
+  update_time_ = TimedStep::Clock::now() - began;
+  return {};
 }
 
 Result<void> CudaExecutable::run_parts() {
   GraphReplica& replica = replicas_.current();
-  const std::size_t parts = prepared_.part_ends.size();
-  if (replica.is_stale || !replica.changed.empty()) {
-    const auto began = TimedStep::Clock::now();
-    while (replica.graphs.size() < parts)
-      replica.graphs.push_back(std::make_unique<ResidentGraph>(device_->context(), capturing_));
-    for (std::size_t part = 0; part < parts; ++part) TESSERA_TRY(update_graph(replica, part));
-    replica.is_stale = false;
-    replica.changed.clear();
-    update_time_ = TimedStep::Clock::now() - began;
-  }
-  for (std::size_t part = 0; part < parts; ++part) {
+  for (std::size_t part = 0; part < prepared_.part_ends.size(); ++part) {
     if (part > 0) TESSERA_TRY(run_driven(prepared_.program.driven[part - 1].step));
     if (prepared_.part_ends[part] > part_begin(part))
       TESSERA_TRY(replica.graphs[part]->launch(device_->stream()));
@@ -434,7 +490,7 @@ Result<void> CudaExecutable::update_graph(GraphReplica& replica, std::size_t par
 }
 
 std::byte* CudaExecutable::address_now(plan::ValueId value) const {
-  const Address at = address_of(prepared_.binding, value);
+  const Address at = address_of(*plan_, prepared_.binding, value);
   if (at.base == Address::Base::input) return replicas_.current().inputs[at.index];
   if (at.base == Address::Base::output) return replicas_.current().outputs[at.index];
   const std::uint64_t fixed = fixed_value(prepared_, {.kind = PlanArgument::Kind::address, .address = at});
@@ -492,7 +548,12 @@ Result<void> CudaExecutable::run_timed(std::vector<TimedStep>& times) {
   for (std::size_t i = 0; i < launches.size(); ++i) {
     TESSERA_TRY(drive_before(i));
     const plan::StepId step = prepared_.program.nodes[i].step;
-    TESSERA_TRY(queue(*device_->context(), launches[i], device_->stream()));
+    if (const std::size_t end = end_of_region(i); end > i) {
+      TESSERA_TRY(run_alone(i, end));
+      i = end - 1;
+    } else {
+      TESSERA_TRY(queue(*device_->context(), launches[i], device_->stream()));
+    }
     if (i + 1 < launches.size() && prepared_.program.nodes[i + 1].step == step) continue;
     steps.push_back(step);
     TESSERA_TRY(mark());
@@ -509,6 +570,29 @@ Result<void> CudaExecutable::run_timed(std::vector<TimedStep>& times) {
   return {};
 }
 
+/// Of a step that begins at this node and is a region: where its nodes end. Else the node.
+std::size_t CudaExecutable::end_of_region(std::size_t begin) const {
+  const std::vector<PlanNode>& nodes = prepared_.program.nodes;
+  std::size_t end = begin;
+  bool is_region = false;
+  for (; end < nodes.size() && nodes[end].step == nodes[begin].step; ++end)
+    is_region = is_region || nodes[end].conditional.kind != Conditional::Kind::none;
+  return is_region ? end : begin;
+}
+
+/// These nodes as a graph of their own.
+Result<void> CudaExecutable::run_alone(std::size_t begin, std::size_t end) {
+  std::vector<std::vector<std::uint32_t>> after;
+  for (std::size_t i = begin; i < end; ++i) {
+    after.emplace_back();
+    for (const std::uint32_t before : prepared_.program.nodes[i].after)
+      if (before >= begin) after.back().push_back(before - static_cast<std::uint32_t>(begin));
+  }
+  ResidentGraph graph(device_->context(), capturing_);
+  TESSERA_TRY(graph.set(std::span(replicas_.current().launches).subspan(begin, end - begin), after));
+  return graph.launch(device_->stream());
+}
+
 Result<void> CudaExecutable::read_statuses() {
   const std::span<const Status> found(static_cast<const Status*>(prepared_.found->data()),
                                       prepared_.program.checks.size());
@@ -520,7 +604,7 @@ Result<void> CudaExecutable::read_statuses() {
     auto error = error_of(check.check, found[i]);
     if (!error) continue;
     TESSERA_TRY(runtime::clear(*prepared_.status));
-    return std::move(*error).at(plan_->steps[check.step].span.resolve());
+    return std::move(*error).at(check.span.resolve());
   }
   return {};
 }

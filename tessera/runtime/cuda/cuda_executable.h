@@ -1,9 +1,10 @@
 // A plan on a GPU: a resident graph. A launch compares addresses and numbers with what the nodes hold, and
-// patches those that hold something else; sets of addresses that come back have graphs of their own. A region
-// that the host drives stands between two graphs.
+// patches those that hold something else; sets of addresses that come back have graphs of their own. Regions
+// are nodes with bodies; one that the host has to drive stands between two graphs.
 #pragma once
 
 #include <limits>
+#include <unordered_map>
 #include <vector>
 
 #include "tessera/runtime/cuda/cuda_device.h"
@@ -58,20 +59,22 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
     std::vector<std::vector<Use>> of_input, of_output, of_slot;
     Ref<Buffer> block, scratch, status, cells;
     std::shared_ptr<const PinnedMemory> found;  ///< what the statuses said
-    std::vector<std::uint64_t> cell_values;     ///< parameters first, then sizes, then numbers of kernels
-    std::vector<CellUse> cell_uses;             ///< numbers of kernels, ordered by slot
-    std::vector<std::size_t> cells_of_slot;     ///< where those of each slot begin, and the end
-    bool holds_numbers = false;                 ///< nodes do
-    std::vector<std::uint64_t> parameters;      ///< that the cells hold
-    bool are_cells_there = false;               ///< on the device
+    std::vector<Ref<Buffer>> body_constants;
+    std::vector<std::uint64_t> cell_values;  ///< parameters first, then sizes, then numbers of kernels
+    std::vector<CellUse> cell_uses;          ///< numbers of kernels, ordered by slot
+    std::vector<std::size_t> cells_of_slot;  ///< where those of each slot begin, and the end
+    bool holds_numbers = false;              ///< nodes do
+    std::vector<std::uint64_t> parameters;   ///< that the cells hold
+    bool are_cells_there = false;            ///< on the device
   };
 
-  [[nodiscard]] Products products() const;
+  [[nodiscard]] Products products(const plan::Plan& plan) const;
   [[nodiscard]] Result<void> make_program(Prepared& to, std::span<const std::uint8_t> alignments);
   [[nodiscard]] Result<void> try_program(Prepared& to, std::span<const std::uint8_t> alignments);
   [[nodiscard]] Result<void> check_memory(const Prepared& prepared) const;
   [[nodiscard]] Result<void> take_memory(Prepared& to);
-  [[nodiscard]] Result<void> upload_constants();
+  [[nodiscard]] Result<void> upload_constants(const PlanProgram& program);
+  [[nodiscard]] Result<void> rebuild(std::span<const std::uint8_t> alignments);
   [[nodiscard]] Result<void> bind_launches(Prepared& to);
   [[nodiscard]] std::uint64_t fixed_value(const Prepared& of, const PlanArgument& argument) const;
   void note_use(Prepared& to, const PlanArgument& argument, Use use) const;
@@ -86,6 +89,8 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
   [[nodiscard]] Result<void> upload_cells(CellRange changed);
   void list_cell_uses(Prepared& to, std::size_t first_place) const;
   [[nodiscard]] bool has_driven() const { return !prepared_.program.driven.empty(); }
+  [[nodiscard]] Result<void> follow(const runtime::Launch& launch);
+  [[nodiscard]] Result<void> update_graphs();
   [[nodiscard]] Result<void> run_parts();
   [[nodiscard]] Result<void> update_graph(GraphReplica& replica, std::size_t part);
   [[nodiscard]] Result<void> run_driven(plan::StepId step);
@@ -94,16 +99,21 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
     return part == 0 ? 0 : prepared_.part_ends[part - 1];
   }
   [[nodiscard]] Result<void> run_timed(std::vector<TimedStep>& times);
+  [[nodiscard]] std::size_t end_of_region(std::size_t begin) const;
+  [[nodiscard]] Result<void> run_alone(std::size_t begin, std::size_t end);
   [[nodiscard]] Result<void> read_statuses();
 
   std::shared_ptr<CudaDevice> device_;
   plan::PlanRef plan_;
   std::shared_ptr<MemoryPool> pool_;
-  std::vector<Ref<Buffer>> constants_;  ///< on the device; made with the first sizes
+  std::vector<Ref<Buffer>> constants_;  ///< of the plan, on the device; made with the first sizes
+  std::unordered_map<const std::byte*, Ref<Buffer>> body_constants_;  ///< by where they lie on the host
   Prepared prepared_;
   std::shared_ptr<const Stream> capturing_;
   GraphReplicas replicas_;
+  BodyPlans bodies_;
   bool library_has_ends_ = true;  ///< as far as is known
+  bool has_conditionals_;         ///< the same of the driver
   GraphUpdate last_update_;
   std::chrono::nanoseconds update_time_{};  ///< of the last run
 };

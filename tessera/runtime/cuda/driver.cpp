@@ -22,6 +22,8 @@ Result<const Driver*> try_open() {
   library.find(out->event_elapsed_time, "cuEventElapsedTime", missing);
   std::string not_needed;
   library.find(out->function_parameter, "cuFuncGetParamInfo", not_needed);
+  library.find(out->conditional_handle_create, "cuGraphConditionalHandleCreate", not_needed);
+  library.find(out->add_any_node, "cuGraphAddNode_v2", not_needed);
   if (!missing.empty()) {
     delete out;
     return Error(ErrorCode::unsupported, cat("the CUDA driver is too old: it lacks", missing));
@@ -37,6 +39,13 @@ Result<const Driver*> try_open() {
 Result<const Driver*> Driver::open() {
   static const auto& only = *new Result<const Driver*>(try_open());  // never destroyed
   return only;
+}
+
+bool Driver::has_conditionals() const {
+  constexpr int first_with_choices = 12080;
+  int number = 0;
+  return conditional_handle_create != nullptr && add_any_node != nullptr &&
+         cuDriverGetVersion(&number) == CUDA_SUCCESS && number >= first_with_choices;
 }
 
 std::string Driver::version() const {

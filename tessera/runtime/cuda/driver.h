@@ -79,6 +79,13 @@ struct Driver {
   /// Where a parameter of a function lies and how many bytes it has. Drivers before 12.4 have none: null.
   CUresult (*function_parameter)(CUfunction, std::size_t, std::size_t*, std::size_t*) = nullptr;
 
+  /// For conditional nodes; null, or not for all kinds of them, before 12.8.
+  decltype(&::cuGraphConditionalHandleCreate) conditional_handle_create = nullptr;
+  decltype(&::cuGraphAddNode) add_any_node = nullptr;
+
+  /// Whether graphs can have conditional nodes of all kinds.
+  [[nodiscard]] bool has_conditionals() const;
+
   /// The system's driver, initialised. Tried once; the error says what was looked for and what is missing.
   [[nodiscard]] static Result<const Driver*> open();
 

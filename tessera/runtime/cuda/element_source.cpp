@@ -3,7 +3,6 @@
 #include "tessera/runtime/cuda/kernel_text.h"
 
 using namespace tessera;
-using namespace tessera::kernel;
 using namespace tessera::runtime::cuda;
 
 namespace {

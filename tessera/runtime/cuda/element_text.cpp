@@ -84,8 +84,6 @@ __device__ __noinline__ void report(Status* status, long long number, long long 
 }
 )";
 
-bool is_half(Dtype dtype) { return dtype == Dtype::f16 || dtype == Dtype::bf16; }
-
 std::string typedef_of(std::string_view name, std::string_view type) {
   return cat("typedef ", type, " ", name, ";\n");
 }

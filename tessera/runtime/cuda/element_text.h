@@ -9,6 +9,11 @@
 
 namespace tessera::runtime::cuda {
 
+/// A float of two bytes.
+[[nodiscard]] constexpr bool is_half(ir::Dtype dtype) {
+  return dtype == ir::Dtype::f16 || dtype == ir::Dtype::bf16;
+}
+
 /// The type that holds an element: "float", "unsigned short" for f16, …
 [[nodiscard]] std::string_view stored_type(ir::Dtype dtype);
 

@@ -31,7 +31,7 @@ struct Extreme {
   }
 };
 
-constexpr std::string_view short_body = R"(
+constexpr std::string_view short_row_body = R"(
     const T* const row = x + place_of(at, size, row_step);
     K best = 0;
     long long best_place = -1;
@@ -93,7 +93,7 @@ void write_short_rows(ProgramWriter& program, const Extreme& extreme) {
   kernel.pointer("const T", "x", extreme.x.memory).pointer("long long", "y", extreme.y.memory);
   kernel.walk(rows.walk, std::vector<std::string_view>{"row_step"}).prelude(place_text());
   kernel.integer("length", rows.length).integer("step", rows.step);
-  program.add(std::move(kernel).launch_items(short_body, rows.count()));
+  program.add(std::move(kernel).launch_items(short_row_body, rows.count()));
 }
 
 void write_chunks(ProgramWriter& program, const Extreme& extreme, std::int64_t chunk, std::int64_t chunks) {

@@ -28,7 +28,7 @@ SourceRef number_source(std::string_view stored, std::string_view given) {
   return std::make_shared<const Source>(Source{std::move(text), "set_number"});
 }
 
-std::string_view stored_type(std::size_t bytes) {
+std::string_view word_type(std::size_t bytes) {
   constexpr std::string_view types[] = {"unsigned char", "unsigned short", "", "unsigned int"};
   return bytes == 8 ? "unsigned long long" : types[bytes - 1];
 }
@@ -116,7 +116,7 @@ class FunctionWriter {
                    cat("'", ir::describe(expr), "' is not known before the program runs"));
     const std::size_t width = ir::size_of(value->dtype);
     const ProgramArray out = draft_.scratch(value->dtype, {});
-    add_store(out, number_source(stored_type(width), stored_type(width)),
+    add_store(out, number_source(word_type(width), word_type(width)),
               {.kind = Argument::Kind::plain,
                .bits = element_bits(*value),
                .bytes = static_cast<std::uint8_t>(width)});
@@ -138,7 +138,7 @@ class FunctionWriter {
     const op::Dtype given = ir::is_float(dtype) ? dtype : op::Dtype::i64;
     const std::string_view stored = dtype == op::Dtype::f32   ? "float"
                                     : dtype == op::Dtype::f64 ? "double"
-                                                              : stored_type(ir::size_of(dtype));
+                                                              : word_type(ir::size_of(dtype));
     const std::string_view type = given == op::Dtype::i64 ? "long long" : stored;
     add_store(out, number_source(stored, type),
               {.kind = Argument::Kind::number, .slot = parameter.slot, .dtype = given});

@@ -5,7 +5,6 @@
 #include <cstdint>
 
 using namespace tessera;
-using namespace tessera::kernel;
 using namespace tessera::runtime::cuda;
 
 const std::string_view tessera::runtime::cuda::kernel_prelude = R"(
@@ -73,7 +72,7 @@ BoundKernel tessera::runtime::cuda::bound_kernel(const Kernel& kernel, const Pas
                                                  const Binding& binding, std::span<const op::Array> inputs,
                                                  std::span<const op::Array> results) {
   BoundKernel out{kernel, passes, binding, inputs, results, {}};
-  for (const Operand& operand : kernel.operands)
+  for (const kernel::Operand& operand : kernel.operands)
     out.at_points.push_back(std::any_of(operand.terms.begin(), operand.terms.end(), [&](const Term& term) {
       return !kernel.reduces() || term.axis >= kernel.outer_axes;
     }));

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/rounding.h"
 #include "tessera/base/text.h"
 #include "tessera/kernel/binding.h"
 #include "tessera/kernel/passes.h"
@@ -14,10 +15,17 @@
 
 namespace tessera::runtime::cuda {
 
+using kernel::Binding;
 using kernel::Instruction;
 using kernel::InstructionKind;
+using kernel::Kernel;
 using kernel::Level;
+using kernel::Pass;
+using kernel::Passes;
+using kernel::Store;
+using kernel::Term;
 using kernel::ValueId;
+using kernel::wide_dtype;
 
 /// A kernel with its arrays, as all forms see it.
 struct BoundKernel {
@@ -188,8 +196,6 @@ extern const std::string_view kernel_prelude;
 inline constexpr unsigned usual_threads = 256;
 /// About what fills a large device.
 inline constexpr std::int64_t many_blocks = 512;
-
-[[nodiscard]] constexpr std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // ---- the forms
 

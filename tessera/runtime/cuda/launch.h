@@ -14,6 +14,9 @@
 
 namespace tessera::runtime::cuda {
 
+/// Bytes. Wider accesses than this are not made.
+inline constexpr std::uintptr_t widest_access = 16;
+
 /// Code of the program's own: what it is may change, from launch to launch.
 struct UserCode {
   std::string name;  ///< of the kernel, for messages

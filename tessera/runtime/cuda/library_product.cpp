@@ -16,7 +16,6 @@ namespace {
 /// More calls for one product than this cost more than a kernel of our own.
 constexpr std::int64_t most_calls = 32;
 constexpr std::int64_t largest_size = std::numeric_limits<std::int32_t>::max();
-constexpr std::uintptr_t widest_access = 16;
 
 /// The last two axes of an operand, and those before them seen from the batch of the result.
 struct Matrices {

@@ -81,6 +81,16 @@ Kernel copying_kernel(ir::Dtype dtype, std::size_t rank) {
   return out;
 }
 
+/// Whether point i of a kernel is element i of an operand's array: who computes the point is the only one who
+/// touches the element.
+bool is_in_order(const kernel::Binding& binding, std::size_t operand, const op::Array& array) {
+  if (!array.layout.is_contiguous() || binding.data[operand] != array.at(array.layout.offset)) return false;
+  std::int64_t step = 1;
+  for (std::size_t axis = binding.outer.size(); axis-- > 0; step *= binding.outer[axis].size)
+    if (binding.stride(operand, axis) != step) return false;
+  return step == array.size();
+}
+
 class LoopText {
  public:
   LoopText(const ir::Function& function, std::span<const op::Array> inputs,
@@ -141,9 +151,26 @@ class LoopText {
       return Error(ErrorCode::unsupported,
                    "a loop with more work in an iteration than one block should have");
     most_points_ = std::max({most_points_, binding.outer_points(), binding.reduced_points()});
+    if (!keeps_order(kernel, binding, inputs, results)) keeps_order_ = false;
     text_ +=
         TESSERA_TRY(block_kernel(bound, draft_, cat("k", kernel_count_++, "_"), texts, counter, "iteration"));
     return {};
+  }
+
+  /// Whether each thread reads of what the loop carries only what it wrote itself, at the same points.
+  [[nodiscard]] bool keeps_order(const Kernel& kernel, const kernel::Binding& binding,
+                                 std::span<const op::Array> inputs,
+                                 std::span<const op::Array> results) const {
+    if (kernel.reduces()) return false;
+    for (std::size_t i = 0; i < kernel.operands.size(); ++i) {
+      const std::uint32_t argument = kernel.operands[i].argument;
+      const bool is_result = argument >= inputs.size();
+      const bool is_carried = argument >= first_carried_ && argument - first_carried_ < carried_.size();
+      if (!is_result && !is_carried) continue;
+      const op::Array& array = is_result ? results[argument - inputs.size()] : inputs[argument];
+      if (!is_in_order(binding, i, array)) return false;
+    }
+    return true;
   }
 
   /// A value around the loop: where it is, or where it is computed once.
@@ -229,12 +256,15 @@ class LoopText {
 
   Result<void> write_body(const ir::Function& body, std::span<const Place> seen,
                           std::optional<std::uint32_t> counter) {
+    first_carried_ = counter ? 1 : 0;
+    keeps_order_ = true;
     for (const Group& group : TESSERA_TRY(groups_of(body))) {
       std::vector<Place> to;
       for (const std::size_t result : group.results) to.push_back(next_[result]);
       TESSERA_TRY(add(group.kernel, seen, to, counter.value_or(~std::uint32_t{0})));
     }
-    text_ += cat("__syncthreads();\n", swaps_, "}\n");
+    // A `while` looks at all of what it carries.
+    text_ += cat(keeps_order_ && counter ? "" : "__syncthreads();\n", swaps_, "}\n__syncthreads();\n");
     return {};
   }
 
@@ -276,6 +306,8 @@ class LoopText {
   std::vector<Place> given_, carried_, next_, captures_;
   std::optional<std::int64_t> limit_;
   std::int64_t state_bytes_ = 0, most_points_ = 1;
+  std::uint32_t first_carried_ = 0;  ///< among what a body is given
+  bool keeps_order_ = true;          ///< of the body, as far as it is written
   unsigned place_count_ = 0, kernel_count_ = 0;
 };
 

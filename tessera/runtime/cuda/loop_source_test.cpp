@@ -43,10 +43,6 @@ class LoopSourceTest : public ::testing::Test {
   }
 };
 
-op::HostTensor number(std::int64_t value) {
-  return op::HostTensor::of<std::int64_t>(Dtype::i64, {}, std::vector{value});
-}
-
 constexpr const char* counted = R"(func f(n: i64[], x: f32[100], w: f32[100]) {
   y: f32[100], k: i64[] = for n (x, 0:i64) with (w) (i: i64[], s: f32[100], c: i64[], v: f32[100]) {
     a: f32[100] = mul(s, v)
@@ -82,6 +78,41 @@ TEST_F(LoopSourceTest, WhileWithSumsInItsConditionAndNumbers) {
   return y, k
 })";
   for (const double eps : {0.001, 5.0, 1e9}) expect_same(text, {x}, 1e-5, std::vector{eps});
+}
+
+TEST_F(LoopSourceTest, ThreadsWaitForWhatOthersWrote) {
+  std::mt19937_64 random(4);
+  const auto x = random_tensor(Dtype::f32, {12, 12}, random);
+  expect_same(R"(func f(x: f32[12, 12]) {
+  y: f32[12, 12] = for 5:i64 (x) with () (i: i64[], s: f32[12, 12]) {
+    t: f32[12, 12] = transpose(s) {permutation = [1, 0]}
+    h: f32[12, 12] = mul(t, 0.5:f32)
+    q: f32[12, 12] = add(h, s)
+    return q
+  }
+  return y
+})",
+              {x}, 1e-5);
+}
+
+TEST_F(LoopSourceTest, ThreadsThatReadTheirOwnDoNotWait) {
+  const auto function = parsed(R"(func f(x: f32[40]) {
+  y: f32[40], z: f32[40] = for 7:i64 (x, x) with () (i: i64[], s: f32[40], t: f32[40]) {
+    p: f32[40] = mul(s, 0.5:f32)
+    q: f32[40] = add(p, t)
+    return q, s
+  }
+  return y, z
+})");
+  std::mt19937_64 random(5);
+  const std::vector<op::HostTensor> inputs{random_tensor(Dtype::f32, {40}, random)};
+  const auto arrays = arrays_of(inputs);
+  const std::vector<op::Array> results{arrays[0], arrays[0]};
+  const StepProgram program = value_or_throw(loop_program(*function, arrays, results));
+  const std::string& text = program.launches[0].source->text;
+  const std::size_t loop = text.find("++iteration"), end = text.find("other; }", loop);
+  ASSERT_NE(end, std::string::npos);
+  EXPECT_EQ(text.substr(loop, end - loop).find("__syncthreads"), std::string::npos) << text;
 }
 
 TEST_F(LoopSourceTest, LargeStatesLieInMemory) {

@@ -4,7 +4,6 @@
 #include "tessera/runtime/cuda/kernel_text.h"
 
 using namespace tessera;
-using namespace tessera::kernel;
 using namespace tessera::runtime::cuda;
 
 namespace {

@@ -13,7 +13,7 @@ using namespace tessera::runtime::cuda;
 
 namespace {
 
-constexpr std::size_t most_threads = 16;
+constexpr std::size_t most_compiling_threads = 16;
 
 /// Calls `work(i)` for each i below `count`, several at a time.
 template <class F>
@@ -25,7 +25,8 @@ void for_each_in_threads(std::size_t count, const F& work) {
   const std::size_t machine = std::max(1u, std::thread::hardware_concurrency());
   std::vector<std::thread> helpers;
   try {
-    while (helpers.size() + 1 < std::min({count, machine, most_threads})) helpers.emplace_back(take);
+    while (helpers.size() + 1 < std::min({count, machine, most_compiling_threads}))
+      helpers.emplace_back(take);
   } catch (...) {  // no more threads: those that there are do it
   }
   take();

@@ -30,7 +30,7 @@ constexpr std::string_view look = R"(
   W before = scan_block(mine, warps);
 )";
 
-constexpr std::string_view total_end = R"(
+constexpr std::string_view count_end = R"(
   if (threadIdx.x == 255) totals[blockIdx.x] = before + mine;
 )";
 
@@ -52,11 +52,10 @@ Launch look_kernel(const Operand& x, std::string entry, const Memory& totals, co
                    std::int64_t chunks, std::string_view end) {
   const Walk walk = joined_walk(x.shape, {x.strides});
   // The sign of a zero does not count.
-  const bool is_half = x.dtype == ir::Dtype::f16 || x.dtype == ir::Dtype::bf16;
   KernelWriter kernel(std::move(entry), width_of(walk), std::string(count_text));
   kernel.prelude(cat("typedef ", stored_type(x.dtype), " T;\nenum { RANK = ", x.rank(),
-                     " };\n__device__ inline bool is_hit(T x) { return ", is_half ? "(x & 0x7fff)" : "x",
-                     " != 0; }\n", scan_block_text()));
+                     " };\n__device__ inline bool is_hit(T x) { return ",
+                     is_half(x.dtype) ? "(x & 0x7fff)" : "x", " != 0; }\n", scan_block_text()));
   kernel.pointer("const T", "x", x.memory).pointer("long long", "totals", totals);
   kernel.pointer("long long", "rows", rows);
   kernel.walk(walk, std::vector<std::string_view>{"x_step"}).prelude(place_text());
@@ -74,7 +73,7 @@ Result<void> runtime::cuda::write_nonzero(const op::CallInfo&, ProgramWriter& pr
   }
   const std::int64_t chunks = (x.size() + scan_chunk - 1) / scan_chunk;
   const Memory totals = program.scratch(chunks * 8);
-  program.add(look_kernel(x, "tessera_count_nonzero", totals, rows.memory, chunks, total_end));
+  program.add(look_kernel(x, "tessera_count_nonzero", totals, rows.memory, chunks, count_end));
   write_totals_scan(program, std::string(count_text), totals, count.memory, 1, chunks);
   if (rows.size() == 0) return {};
   program.clear(rows.memory, rows.size() * 8);

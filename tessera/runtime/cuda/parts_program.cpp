@@ -16,8 +16,6 @@ using op::Values;
 
 namespace {
 
-bool is_half(op::Dtype dtype) { return dtype == op::Dtype::f16 || dtype == op::Dtype::bf16; }
-
 /// Writes one number to the first result.
 StepProgram constant_program(double value, op::Dtype dtype) {
   std::int64_t bits = 0;

@@ -1,13 +1,11 @@
 #include "tessera/runtime/cuda/plan_program.h"
 
-#include <algorithm>
-#include <map>
-
 #include "tessera/base/text.h"
 #include "tessera/runtime/cuda/call_program.h"
 #include "tessera/runtime/cuda/loop_source.h"
+#include "tessera/runtime/cuda/plan_nodes.h"
 #include "tessera/runtime/cuda/region_forms.h"
-#include "tessera/runtime/cuda/stored_numbers.h"
+#include "tessera/runtime/cuda/region_program.h"
 #include "tessera/runtime/cuda/user_program.h"
 
 using namespace tessera;
@@ -17,26 +15,22 @@ using plan::Where;
 
 namespace {
 
-/// Stands for an address that is not known yet: far from all others, so that nothing overlaps.
-std::byte* placeholder(Address::Base base, std::uint32_t index, std::int64_t byte) {
-  const std::uint64_t area = (std::uint64_t{static_cast<std::uint8_t>(base)} + 1) << 56;
-  return reinterpret_cast<std::byte*>(area + (std::uint64_t{index} << 42)) + byte;
-}
-
 /// Libraries refuse a workspace that begins elsewhere.
 constexpr std::uint64_t scratch_alignment = 256;
 
-void sort_unique(std::vector<std::uint32_t>& list) {
-  std::sort(list.begin(), list.end());
-  list.erase(std::unique(list.begin(), list.end()), list.end());
-}
-
 class Writer {
  public:
-  Writer(const plan::Plan& plan, const plan::Binding& binding, plan::Running running,
-         std::span<const std::uint8_t> alignments, Products products)
-      : plan_(plan), binding_(binding), running_(running), products_(products), last_of_(plan.steps.size()) {
+  Writer(const plan::Plan& plan, const plan::Binding& binding, std::span<const std::uint8_t> alignments,
+         const ProgramOptions& options)
+      : plan_(plan),
+        binding_(binding),
+        options_(options),
+        products_(options.products(plan)),
+        nodes_(out_, stores_numbers() ? Numbers::stored : Numbers::held),
+        last_of_(plan.steps.size()) {
     out_.alignments.assign(alignments.begin(), alignments.end());
+    out_.plan_constants = static_cast<std::uint32_t>(plan.constants.size());
+    out_.sizes = binding.size_cells;
   }
 
   Result<PlanProgram> run() {
@@ -55,26 +49,34 @@ class Writer {
   }
 
  private:
+  /// Nodes of bodies may not be patched, and patching many takes longer than one copy.
+  [[nodiscard]] bool stores_numbers() const {
+    return options_.depth > 0 || plan_.parameters.size() > most_patched_numbers;
+  }
+
   /// One by one: each waits for the one before it.
   [[nodiscard]] std::vector<std::vector<StepId>> waits_of_steps() const {
-    if (running_ == plan::Running::side_by_side) return plan::dependencies(plan_);
+    if (options_.running == plan::Running::side_by_side) return plan::dependencies(plan_);
     std::vector<std::vector<StepId>> out(plan_.steps.size());
     for (StepId s = 1; s < out.size(); ++s) out[s].push_back(s - 1);
     return out;
   }
 
   [[nodiscard]] Address address_of(plan::ValueId value) const {
-    return runtime::cuda::address_of(binding_, value);
+    return runtime::cuda::address_of(plan_, binding_, value);
+  }
+  [[nodiscard]] std::vector<Address> addresses_of(const std::vector<plan::ValueId>& values) const {
+    std::vector<Address> out;
+    for (const plan::ValueId value : values) out.push_back(address_of(value));
+    return out;
   }
 
   /// The value with an address that has the right alignment and overlaps what the real one does.
   [[nodiscard]] op::Array array_of(plan::ValueId value) const {
-    const Address at = address_of(value);
-    std::int64_t byte = at.byte;
-    if (at.base == Address::Base::input) byte += out_.alignments[at.index];
-    if (at.base == Address::Base::output) byte += out_.alignments[plan_.inputs.size() + at.index];
-    return {plan_.values[value].type.dtype, binding_.places[value].layout,
-            placeholder(at.base, at.index, byte)};
+    Address at = address_of(value);
+    if (at.base == Address::Base::input) at.byte += out_.alignments[at.index];
+    if (at.base == Address::Base::output) at.byte += out_.alignments[plan_.inputs.size() + at.index];
+    return {plan_.values[value].type.dtype, binding_.places[value].layout, placeholder(at)};
   }
 
   [[nodiscard]] std::vector<op::Array> arrays_of(const std::vector<plan::ValueId>& values) const {
@@ -122,17 +124,15 @@ class Writer {
   }
 
   Result<void> add_step(StepId s, const std::vector<StepId>& waits, std::vector<std::int64_t>& scratch) {
-    std::vector<std::uint32_t> before;
+    NodeList before;
     for (const StepId wait : waits) before.insert(before.end(), last_of_[wait].begin(), last_of_[wait].end());
     sort_unique(before);
-    StepProgram program;
     const plan::Step& step = plan_.steps[s];
     if (step.kind == plan::StepKind::call && runs_on_host(*step.card)) return drive(s);
-    if (step.kind == plan::StepKind::function && has_regions(*step.function)) {
-      auto loop = loop_of(s);
-      if (!loop) return drive(s);
-      program = *std::move(loop);
-    } else if (!binding_.is_view[s]) {
+    if (step.kind == plan::StepKind::function && has_regions(*step.function))
+      return add_region(s, std::move(before), scratch);
+    StepProgram program;
+    if (!binding_.is_view[s]) {
       auto made = program_of(s);
       // The host knows the numbers that code of the program is given.
       const bool is_for_host =
@@ -140,19 +140,37 @@ class Writer {
       if (is_for_host) return drive(s);
       program = TESSERA_TRY(std::move(made));
     }
-    for (const Launch& launch : program.launches) {
-      if (is_empty(launch)) continue;
-      add_launch(s, launch, std::move(before));
-      before = {static_cast<std::uint32_t>(out_.nodes.size() - 1)};
-    }
-    // Who does nothing and passes many on to many would make the edges as many as the square of them.
-    if (before.size() > 1) {
-      out_.nodes.push_back({.step = s, .is_join = true, .after = std::move(before)});
-      before = {static_cast<std::uint32_t>(out_.nodes.size() - 1)};
-    }
-    last_of_[s] = std::move(before);
+    add_program(s, std::move(program), std::move(before), scratch);
+    return {};
+  }
+
+  void add_program(StepId s, StepProgram program, NodeList before, std::vector<std::int64_t>& scratch) {
+    const plan::Step& step = plan_.steps[s];
+    StepPlace place{.step = s, .inputs = addresses_of(step.inputs), .results = addresses_of(step.results)};
+    place.span = step.span;
     scratch = std::move(program.scratch_bytes);
-    for (IndexCheck& check : program.checks) out_.checks.push_back({s, std::move(check)});
+    for (std::uint32_t i = 0; i < scratch.size(); ++i)  // where each lies is known when all are
+      place.scratch.push_back({Address::Base::scratch, i, 0});
+    last_of_[s] = nodes_.joined(s, 0, nodes_.add(std::move(program), place, std::move(before)));
+  }
+
+  /// In a kernel if one block can hold it, else as nodes, else by the host.
+  Result<void> add_region(StepId s, NodeList before, std::vector<std::int64_t>& scratch) {
+    const plan::Step& step = plan_.steps[s];
+    if (auto loop = loop_of(s)) {
+      add_program(s, *std::move(loop), std::move(before), scratch);
+      return {};
+    }
+    if (options_.bodies == nullptr) return drive(s);
+    auto made =
+        region_program(step, arrays_of(step.inputs), arrays_of(step.results), binding_.sizes, options_);
+    if (!made) return drive(s);
+    scratch = {static_cast<std::int64_t>(made->scratch_bytes)};
+    const ProgramPlace place{.step = s,
+                             .inputs = addresses_of(step.inputs),
+                             .outputs = addresses_of(step.results),
+                             .scratch = {Address::Base::scratch, 0, 0}};
+    last_of_[s] = nodes_.joined(s, 0, nodes_.add(*std::move(made), place, before));
     return {};
   }
 
@@ -163,81 +181,6 @@ class Writer {
       if (binding_.places[value].where == Where::cell) out_.reads_cells = out_.reads_parameters = true;
     for (auto& last : last_of_) last.clear();
     return {};
-  }
-
-  void add_launch(StepId s, const Launch& launch, std::vector<std::uint32_t> after) {
-    PlanNode node{.step = s, .kind = launch.kind, .source = launch.source};
-    node.product = launch.product;
-    node.captured = launch.captured;
-    node.grid = launch.grid;
-    node.block = launch.block;
-    node.shared_bytes = launch.shared_bytes;
-    node.bytes = launch.bytes;
-    node.after = std::move(after);
-    if (const SourceRef stored = stored_numbers(launch)) {
-      node.source = stored;
-      for (const Argument& argument : launch.arguments)
-        node.arguments.push_back(argument.kind == Argument::Kind::number ? stored_number(argument)
-                                                                         : bound(s, argument));
-    } else {
-      for (const Argument& argument : launch.arguments) node.arguments.push_back(bound(s, argument));
-    }
-    const bool has_target = launch.kind == Launch::Kind::clear || launch.kind == Launch::Kind::copy;
-    if (has_target) node.arguments.push_back(bound(s, launch.to));
-    if (launch.kind == Launch::Kind::copy) node.arguments.push_back(bound(s, launch.from));
-    out_.nodes.push_back(std::move(node));
-  }
-
-  /// The source that reads its numbers from memory, if there are many in the plan and some here.
-  SourceRef stored_numbers(const Launch& launch) {
-    const auto is_number = [](const Argument& argument) { return argument.kind == Argument::Kind::number; };
-    if (launch.kind != Launch::Kind::kernel || launch.source->user != nullptr ||
-        plan_.parameters.size() <= most_patched_numbers ||
-        std::none_of(launch.arguments.begin(), launch.arguments.end(), is_number))
-      return nullptr;
-    return source_with_stored_numbers(launch);
-  }
-
-  PlanArgument stored_number(const Argument& argument) {
-    const NumberCell cell{argument.slot, argument.dtype};
-    std::uint32_t& known = number_cell_of_[{cell.slot, cell.dtype}];
-    if (known == 0) {
-      out_.number_cells.push_back(cell);
-      known = static_cast<std::uint32_t>(out_.number_cells.size());
-    }
-    out_.reads_cells = true;
-    const std::size_t place = plan_.parameters.size() + binding_.size_cells.size() + known - 1;
-    return {.kind = PlanArgument::Kind::address,
-            .address = {Address::Base::cell, 0, static_cast<std::int64_t>(place * 8)}};
-  }
-
-  PlanArgument bound(StepId s, const Argument& argument) {
-    if (argument.kind == Argument::Kind::memory) return bound(s, argument.memory);
-    if (argument.kind == Argument::Kind::plain)
-      return {.kind = PlanArgument::Kind::plain, .bits = argument.bits};
-    return {.kind = PlanArgument::Kind::number, .slot = argument.slot, .dtype = argument.dtype};
-  }
-
-  PlanArgument bound(StepId s, const Memory& memory) {
-    Address at;
-    switch (memory.kind) {
-      case Memory::Kind::input:
-        at = address_of(plan_.steps[s].inputs[memory.index]);
-        break;
-      case Memory::Kind::result:
-        at = address_of(plan_.steps[s].results[memory.index]);
-        break;
-      case Memory::Kind::scratch:  // where each lies is known when all are
-        at = {Address::Base::scratch, memory.index, 0};
-        break;
-      case Memory::Kind::status:
-        at = {Address::Base::status, 0,
-              static_cast<std::int64_t>((out_.checks.size() + memory.index) * sizeof(Status))};
-        break;
-    }
-    at.byte += memory.byte;
-    if (at.base == Address::Base::cell) out_.reads_cells = out_.reads_parameters = true;
-    return {.kind = PlanArgument::Kind::address, .address = at};
   }
 
   /// Two steps share memory only if one waits for the other. What is as long as a multiple of the alignment
@@ -255,7 +198,7 @@ class Writer {
       }
     }
     if (ranges.empty()) return;
-    const MemoryLayout layout = running_ == plan::Running::one_by_one
+    const MemoryLayout layout = options_.running == plan::Running::one_by_one
                                     ? lay_out(ranges, scratch.size())
                                     : lay_out(ranges, scratch.size(), StepOrder(waits));
     out_.scratch_bytes = layout.bytes;
@@ -270,15 +213,16 @@ class Writer {
 
   const plan::Plan& plan_;
   const plan::Binding& binding_;
-  plan::Running running_;
+  const ProgramOptions& options_;
   Products products_;
-  std::map<std::pair<std::uint32_t, ir::Dtype>, std::uint32_t> number_cell_of_;  ///< 1 + its place
-  std::vector<std::vector<std::uint32_t>> last_of_;  ///< by step: what must be done for it to be done
   PlanProgram out_;
+  PlanNodes nodes_;
+  std::vector<NodeList> last_of_;  ///< by step: what must be done for it to be done
 };
 
 std::string text_of(const Address& address) {
-  constexpr std::string_view words[] = {"input", "output", "block", "scratch", "constant", "cell", "status"};
+  constexpr std::string_view words[] = {"input", "output", "block",  "scratch", "constant",
+                                        "cell",  "size",   "number", "status"};
   std::string out = cat(words[static_cast<std::size_t>(address.base)], address.index);
   if (address.byte != 0) out += cat("+", address.byte);
   return out;
@@ -290,6 +234,8 @@ std::string text_of(const PlanArgument& argument) {
       return text_of(argument.address);
     case PlanArgument::Kind::number:
       return cat("number", argument.slot, ":", argument.dtype);
+    case PlanArgument::Kind::handle:
+      return "condition";
     case PlanArgument::Kind::plain:
       break;
   }
@@ -298,6 +244,8 @@ std::string text_of(const PlanArgument& argument) {
 
 std::string_view word_for(const PlanNode& node) {
   if (node.is_join) return "join";
+  if (node.conditional.kind == Conditional::Kind::choice) return "choice";
+  if (node.conditional.kind == Conditional::Kind::loop) return "loop";
   if (node.kind == Launch::Kind::kernel) return node.source->entry;
   if (node.kind == Launch::Kind::product) return "product";
   if (node.kind == Launch::Kind::captured) return node.captured->call->name;
@@ -306,8 +254,10 @@ std::string_view word_for(const PlanNode& node) {
 
 }  // namespace
 
-Address tessera::runtime::cuda::address_of(const plan::Binding& binding, plan::ValueId value) {
+Address tessera::runtime::cuda::address_of(const plan::Plan& plan, const plan::Binding& binding,
+                                           plan::ValueId value) {
   const plan::Place& place = binding.places[value];
+  const std::size_t parameters = plan.parameters.size();
   switch (place.where) {
     case Where::input:
       return {Address::Base::input, place.index, 0};
@@ -316,25 +266,31 @@ Address tessera::runtime::cuda::address_of(const plan::Binding& binding, plan::V
     case Where::constant:
       return {Address::Base::constant, place.index, 0};
     case Where::cell:
-      return {Address::Base::cell, 0, std::int64_t{place.index} * 8};
+      if (place.index < parameters) return {Address::Base::cell, 0, std::int64_t{place.index} * 8};
+      return {Address::Base::size, 0, static_cast<std::int64_t>(place.index - parameters) * 8};
     case Where::scratch:
       break;
   }
   return {Address::Base::block, 0, place.byte};
 }
 
+std::byte* tessera::runtime::cuda::placeholder(const Address& address) {
+  const std::uint64_t area = (std::uint64_t{static_cast<std::uint8_t>(address.base)} + 1) << 56;
+  return reinterpret_cast<std::byte*>(area + (std::uint64_t{address.index} << 42)) + address.byte;
+}
+
 Result<PlanProgram> tessera::runtime::cuda::plan_program(const plan::Plan& plan, const plan::Binding& binding,
-                                                         plan::Running running,
                                                          std::span<const std::uint8_t> alignments,
-                                                         Products products) {
-  return Writer(plan, binding, running, alignments, products).run();
+                                                         const ProgramOptions& options) {
+  return Writer(plan, binding, alignments, options).run();
 }
 
 std::string tessera::runtime::cuda::to_text(const PlanProgram& program) {
   std::string out;
   for (std::size_t i = 0; i < program.nodes.size(); ++i) {
     const PlanNode& node = program.nodes[i];
-    out += cat(i, " step ", node.step, " ", word_for(node), "(");
+    out += cat(i, " step ", node.step, node.graph == 0 ? std::string() : cat(" body ", node.graph), " ",
+               word_for(node), "(");
     for (std::size_t a = 0; a < node.arguments.size(); ++a)
       out += cat(a == 0 ? "" : ", ", text_of(node.arguments[a]));
     out += cat(")", node.after.empty() ? "" : " after ", join(node.after, " "), "\n");

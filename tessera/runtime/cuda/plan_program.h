@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "tessera/plan/binding.h"
+#include "tessera/runtime/cuda/body_plans.h"
 #include "tessera/runtime/cuda/call_program.h"
 #include "tessera/runtime/cuda/launch.h"
 
@@ -20,8 +22,10 @@ struct Address {
     output,    ///< of the launch, `index`
     block,     ///< the plan's memory for what it computes
     scratch,   ///< the memory of its steps
-    constant,  ///< `index`
-    cell,      ///< the numbers that are read from memory
+    constant,  ///< `index`; those of the plan first
+    cell,      ///< the scalar parameters, as arrays
+    size,      ///< numbers that follow from the sizes
+    number,    ///< scalar parameters as kernels read them
     status,    ///< what its steps find wrong
   };
 
@@ -32,9 +36,9 @@ struct Address {
   bool operator==(const Address&) const = default;
 };
 
-/// A value that a launch is given.
+/// A value that a launch is given. A handle is that of the condition that the node sets.
 struct PlanArgument {
-  enum class Kind : std::uint8_t { address, number, plain };
+  enum class Kind : std::uint8_t { address, number, plain, handle };
 
   Kind kind = Kind::plain;
   Address address = {};
@@ -45,9 +49,24 @@ struct PlanArgument {
   bool operator==(const PlanArgument&) const = default;
 };
 
+/// A node with graphs in it, its bodies. A kernel that stands before it says which of them runs, or whether
+/// the only one does; in the latter, the last node says whether it runs again.
+struct Conditional {
+  enum class Kind : std::uint8_t { none, choice, loop };
+
+  Kind kind = Kind::none;
+  std::uint32_t first_body = 0;  ///< bodies are numbered one after another
+  std::uint32_t body_count = 0;
+
+  bool operator==(const Conditional&) const = default;
+};
+
 struct PlanNode {
   plan::StepId step = 0;
   bool is_join = false;  ///< does nothing: stands between many and many
+  Conditional conditional = {};
+  std::uint32_t condition = 0;  ///< the number, from 1, of the condition it depends on or sets
+  std::uint32_t graph = 0;      ///< that it is a node of: 0, or the number of a body, from 1
   Launch::Kind kind = Launch::Kind::kernel;
   SourceRef source = {};
   std::shared_ptr<const Product> product = {};
@@ -56,11 +75,11 @@ struct PlanNode {
   std::uint32_t shared_bytes = 0;
   std::vector<PlanArgument> arguments = {};  ///< of a clear: where; of a copy: to, from
   std::int64_t bytes = 0;
-  std::vector<std::uint32_t> after = {};  ///< nodes before this one, ascending
+  std::vector<std::uint32_t> after = {};  ///< nodes of its graph before this one, ascending
 };
 
 struct PlanCheck {
-  plan::StepId step = 0;
+  ir::Span span;  ///< of the step
   IndexCheck check;
 };
 
@@ -79,29 +98,48 @@ struct DrivenStep {
 };
 
 struct PlanProgram {
-  std::vector<PlanNode> nodes;     ///< in an order in which they can run
-  std::vector<DrivenStep> driven;  ///< regions, in their order
+  std::vector<PlanNode> nodes;               ///< in an order in which they can run
+  std::vector<DrivenStep> driven;            ///< regions, in their order
+  std::uint32_t bodies = 0, conditions = 0;  ///< their numbers go so far
   std::uint64_t scratch_bytes = 0;
-  std::vector<PlanCheck> checks;  ///< one per Status, side by side
+  std::uint32_t plan_constants = 0;
+  std::vector<op::HostTensor> constants;  ///< of bodies, behind those of the plan
+  std::vector<std::int64_t> sizes;        ///< one per cell
+  std::vector<PlanCheck> checks;          ///< one per Status, side by side
   /// The bits below 16 of the addresses of inputs, then outputs, that the sources rely on.
   std::vector<std::uint8_t> alignments;
-  bool reads_cells = false;
-  bool reads_parameters = false;         ///< in the cells of the binding, as arrays
-  std::vector<NumberCell> number_cells;  ///< behind the cells of the binding
+  bool reads_cells = false;              ///< parameters, sizes or numbers
+  bool reads_parameters = false;         ///< as arrays
+  std::vector<NumberCell> number_cells;  ///< one per cell
 };
 
 /// More numbers than this are read from memory: patching the nodes that hold them would take longer than one
 /// copy.
 inline constexpr std::size_t most_patched_numbers = 8;
 
+/// How programs of plans are made.
+struct ProgramOptions {
+  plan::Running running = plan::Running::side_by_side;
+  /// Who computes the products of a plan. Asked only when it is made: a library takes long to open.
+  std::function<Products(const plan::Plan&)> products = [](const plan::Plan&) {
+    return Products::by_kernels;
+  };
+  /// For regions as nodes; without it the host drives them.
+  BodyPlans* bodies = nullptr;
+  unsigned depth = 0;  ///< regions around the plan
+};
+
 /// The program of a plan whose values lie where `binding` says, for inputs and outputs of these alignments.
 /// An error names the op and its line.
 [[nodiscard]] Result<PlanProgram> plan_program(const plan::Plan& plan, const plan::Binding& binding,
-                                               plan::Running running,
-                                               std::span<const std::uint8_t> alignments, Products products);
+                                               std::span<const std::uint8_t> alignments,
+                                               const ProgramOptions& options);
 
 /// Where a value of the plan lies.
-[[nodiscard]] Address address_of(const plan::Binding& binding, plan::ValueId value);
+[[nodiscard]] Address address_of(const plan::Plan& plan, const plan::Binding& binding, plan::ValueId value);
+
+/// Stands for an address that is not known yet: far from all others, so that nothing overlaps.
+[[nodiscard]] std::byte* placeholder(const Address& address);
 
 /// One line per node.
 [[nodiscard]] std::string to_text(const PlanProgram& program);

@@ -1,5 +1,7 @@
 #include "tessera/runtime/cuda/product_chain.h"
 
+#include "tessera/runtime/cuda/element_text.h"
+
 using namespace tessera;
 using namespace tessera::runtime::cuda;
 using pattern::Graph;
@@ -7,8 +9,6 @@ using pattern::NodeId;
 using pattern::ValueId;
 
 namespace {
-
-bool is_half(ir::Dtype dtype) { return dtype == ir::Dtype::f16 || dtype == ir::Dtype::bf16; }
 
 class ChainGrower {
  public:

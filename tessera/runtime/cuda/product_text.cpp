@@ -11,7 +11,7 @@ using namespace tessera::runtime::cuda;
 namespace {
 
 /// A block computes a square tile of the result; narrower results get a thread per element.
-constexpr std::int64_t tile = 64, narrow_side = 16, tile_depth = 16;
+constexpr std::int64_t product_tile = 64, narrow_side = 16, tile_depth = 16;
 
 /// The depth in parts, so that few sums keep a device busy too. Each part is added up alone, then all are.
 struct Parts {
@@ -143,8 +143,8 @@ std::int64_t sum_bytes(ir::Dtype dtype) { return ir::size_of(dtype) == 8 ? 8 : 4
 void runtime::cuda::write_product(ProgramWriter& program, const TiledProduct& product) {
   const std::int64_t sums = product.batches * product.rows * product.columns;
   const bool by_tiles = product.rows >= narrow_side && product.columns >= narrow_side;
-  const std::int64_t row_tiles = (product.rows + tile - 1) / tile,
-                     column_tiles = (product.columns + tile - 1) / tile;
+  const std::int64_t row_tiles = (product.rows + product_tile - 1) / product_tile,
+                     column_tiles = (product.columns + product_tile - 1) / product_tile;
   const std::int64_t tiles = product.batches * row_tiles * column_tiles;
   const Parts parts =
       by_tiles ? parts_of(product.depth, tiles, 256, 512) : parts_of(product.depth, sums, 65536, 128);

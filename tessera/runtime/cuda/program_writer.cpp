@@ -11,7 +11,7 @@ using namespace tessera::runtime::cuda;
 namespace {
 
 // Enough for every device; beyond it each thread takes several items.
-constexpr std::int64_t most_blocks = 65536;
+constexpr std::int64_t most_walking_blocks = 65536;
 
 Operand operand_of(const op::Array& array, Memory::Kind kind, std::uint32_t index) {
   const auto bytes = static_cast<std::int64_t>(ir::size_of(array.dtype));
@@ -127,7 +127,7 @@ Launch KernelWriter::launch_items(std::string_view body, std::int64_t items) && 
   const std::string loop =
       cat("  for (I at = (I)blockIdx.x * ", block_threads,
           " + (I)threadIdx.x; at < items; at += (I)gridDim.x * ", block_threads, ") {", body, "  }\n");
-  const std::int64_t blocks = std::min((items + block_threads - 1) / block_threads, most_blocks);
+  const std::int64_t blocks = std::min((items + block_threads - 1) / block_threads, most_walking_blocks);
   return std::move(*this).launch(loop, blocks);
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/ir/parse.h"
+#include "tessera/kernel/kernel_case.h"
 #include "tessera/op/catalogue.h"
 #include "tessera/op/ir_builder.h"
 #include "tessera/runtime/cuda/cuda_executable.h"
@@ -13,6 +14,7 @@
 using namespace tessera;
 using namespace tessera::runtime;
 using namespace tessera::runtime::cuda;
+using kernel::number;
 using op::Dtype;
 using op::HostTensor;
 
@@ -100,9 +102,6 @@ HostTensor truth(bool value) {
   HostTensor out = value_or_throw(HostTensor::allocate(Dtype::boolean, {}));
   *out.array().data = std::byte{value};
   return out;
-}
-HostTensor number(std::int64_t value) {
-  return HostTensor::of<std::int64_t>(Dtype::i64, {}, std::vector{value});
 }
 
 class CudaRegions : public OnTestDevice {

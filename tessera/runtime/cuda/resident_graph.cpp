@@ -11,9 +11,6 @@ using namespace tessera::runtime::cuda;
 
 namespace {
 
-/// The compute capability from which on kernels can wait for others themselves.
-constexpr int first_with_early_starts = 90;
-
 /// A graph that is given back unless it is taken.
 class HeldGraph {
  public:
@@ -50,48 +47,26 @@ void ResidentGraph::drop() {
 bool ResidentGraph::fits(std::span<const BoundLaunch> launches,
                          std::span<const std::vector<std::uint32_t>> after) const {
   const auto same_kind = [](const BoundLaunch& a, const BoundLaunch& b) {
-    return a.kind == b.kind && a.waits_itself == b.waits_itself;
+    return a.kind == b.kind && a.waits_itself == b.waits_itself && a.graph == b.graph &&
+           a.condition == b.condition && a.conditional == b.conditional;
   };
   return executable_ != nullptr &&
          std::equal(launches.begin(), launches.end(), held_.begin(), held_.end(), same_kind) &&
          std::equal(after.begin(), after.end(), after_.begin(), after_.end());
 }
 
-/// Between two kernels of which the second waits itself: it is started as soon as all of the first has begun.
-bool ResidentGraph::starts_early(std::span<const BoundLaunch> launches, std::size_t i) const {
-  return context_->sm() >= first_with_early_starts && launches[i].waits_itself && after_[i].size() == 1 &&
-         launches[after_[i][0]].kind == BoundLaunch::Kind::kernel;
-}
-
-Result<void> ResidentGraph::add_early_edge(CUgraph graph, CUgraphNode from, CUgraphNode to) const {
-  CUgraphEdgeData edge = {};
-  edge.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
-  edge.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
-  TESSERA_CUDA(context_->driver(), cuGraphAddDependencies, graph, &from, &to, &edge, 1);
-  return {};
-}
-
 Result<void> ResidentGraph::instantiate(std::span<const BoundLaunch> launches) {
   const Driver& driver = context_->driver();
   HeldGraph graph(driver);
   TESSERA_CUDA(driver, cuGraphCreate, &graph.handle, 0);
-  std::vector<CUgraphNode> nodes, before;
-  for (std::size_t i = 0; i < launches.size(); ++i) {
-    before.clear();
-    const bool is_early = starts_early(launches, i);
-    if (!is_early)
-      for (const std::uint32_t node : after_[i]) before.push_back(nodes[node]);
-    auto node = add_node(*context_, *capturing_, graph.handle, before, launches[i]);
-    if (!node) return std::move(node).error().note(cat("adding node ", i, " of the graph"));
-    if (is_early) TESSERA_TRY(add_early_edge(graph.handle, nodes[after_[i][0]], *node));
-    nodes.push_back(*node);
-  }
+  WrittenGraph written = TESSERA_TRY(write_graph(*context_, *capturing_, graph.handle, launches, after_));
   CUgraphExec executable = nullptr;
   TESSERA_CUDA(driver, cuGraphInstantiate, &executable, graph.handle, 0);
   drop();
   graph_ = std::exchange(graph.handle, nullptr);
   executable_ = executable;
-  nodes_ = std::move(nodes);
+  nodes_ = std::move(written.nodes);
+  conditions_ = std::move(written.conditions);
   held_.assign(launches.begin(), launches.end());
   return {};
 }
@@ -111,12 +86,17 @@ Result<GraphUpdate> ResidentGraph::set(std::span<const BoundLaunch> launches,
   return GraphUpdate{.is_instantiated = true};
 }
 
+Result<void> ResidentGraph::set_one(std::size_t i, const BoundLaunch& launch) const {
+  if (launch.condition == 0) return set_node(*context_, *capturing_, executable_, nodes_[i], launch);
+  return set_node(*context_, *capturing_, executable_, nodes_[i], with_handle(launch, conditions_));
+}
+
 Result<GraphUpdate> ResidentGraph::patch(std::span<const BoundLaunch> launches,
                                          std::span<const std::uint32_t> changed) {
   GraphUpdate out;
   for (const std::uint32_t i : changed) {
     if (launches[i] == held_[i]) continue;
-    if (!set_node(*context_, *capturing_, executable_, nodes_[i], launches[i])) {
+    if (!set_one(i, launches[i])) {
       TESSERA_TRY(instantiate(launches));
       return GraphUpdate{.is_instantiated = true};
     }

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "tessera/runtime/cuda/bound_launch.h"
+#include "tessera/runtime/cuda/graph_writer.h"
 
 namespace tessera::runtime::cuda {
 
@@ -48,9 +48,8 @@ class ResidentGraph {
  private:
   [[nodiscard]] bool fits(std::span<const BoundLaunch> launches,
                           std::span<const std::vector<std::uint32_t>> after) const;
-  [[nodiscard]] bool starts_early(std::span<const BoundLaunch> launches, std::size_t i) const;
-  [[nodiscard]] Result<void> add_early_edge(CUgraph graph, CUgraphNode from, CUgraphNode to) const;
   [[nodiscard]] Result<void> instantiate(std::span<const BoundLaunch> launches);
+  [[nodiscard]] Result<void> set_one(std::size_t i, const BoundLaunch& launch) const;
   void drop();
 
   ContextRef context_;
@@ -58,6 +57,7 @@ class ResidentGraph {
   CUgraph graph_ = nullptr;
   CUgraphExec executable_ = nullptr;
   std::vector<CUgraphNode> nodes_;
+  Conditions conditions_;
   std::vector<BoundLaunch> held_;                  ///< what each node does
   std::vector<std::vector<std::uint32_t>> after_;  ///< by node
 };

@@ -33,7 +33,7 @@ struct Scan {
   }
 };
 
-constexpr std::string_view short_body = R"(
+constexpr std::string_view short_scan_body = R"(
     const T* const from = x + place_of(at, size, from_step);
     T* const to = y + place_of(at, size, to_step);
     W total = identity();
@@ -96,7 +96,7 @@ void write_scan(ProgramWriter& program, const Scan& scan) {
   if (rows.suit_threads()) {
     KernelWriter kernel("tessera_scan_short_rows", rows.width(), scan.prelude());
     scan.describe(kernel);
-    program.add(std::move(kernel).launch_items(short_body, rows.count()));
+    program.add(std::move(kernel).launch_items(short_scan_body, rows.count()));
     return;
   }
   const std::int64_t chunks = (rows.length + scan_chunk - 1) / scan_chunk;

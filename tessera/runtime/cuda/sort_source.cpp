@@ -20,7 +20,7 @@ constexpr std::int64_t largest_tile = 1024, least_tile = 64;
 // Places of a row are counted in 32 bits up to here.
 constexpr std::int64_t narrow_limit = std::int64_t{1} << 31;
 // Blocks take several tiles if there are very many.
-constexpr std::int64_t most_blocks = std::int64_t{1} << 30;
+constexpr std::int64_t most_sorting_blocks = std::int64_t{1} << 30;
 
 constexpr std::string_view pair_text = R"(
 __device__ inline bool stands_before(K a, N a_place, K b, N b_place) {
@@ -121,7 +121,7 @@ void write_tiles(ProgramWriter& program, const Operand& x, const Rows& rows, con
   kernel.integer("length", rows.length).integer("step", rows.step);
   kernel.integer("tile", tile).integer("tiles", tiles).integer("all_tiles", all);
   const std::int64_t pair = key_bytes(x.dtype) + (sorted.is_wide ? 8 : 4);
-  program.add(std::move(kernel).launch(tile_body, std::min(all, most_blocks), tile / 2, tile * pair));
+  program.add(std::move(kernel).launch(tile_body, std::min(all, most_sorting_blocks), tile / 2, tile * pair));
 }
 
 void write_merge(ProgramWriter& program, const Operand& x, const Rows& rows, const SortedRows& from,

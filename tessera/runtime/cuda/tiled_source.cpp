@@ -3,12 +3,11 @@
 #include "tessera/runtime/cuda/kernel_text.h"
 
 using namespace tessera;
-using namespace tessera::kernel;
 using namespace tessera::runtime::cuda;
 
 namespace {
 
-constexpr unsigned tile = 32, rows_at_once = 8;
+constexpr unsigned tile_side = 32, rows_at_once = 8;
 
 /// Tiles over the last two axes. Operands that are contiguous along the one before the last are read along it
 /// into shared memory, and used along the last.
@@ -20,8 +19,8 @@ class TiledText : KernelText {
   Result<StepProgram> generate() {
     const Pass& pass = passes_.passes[0];
     TESSERA_TRY(write_all(passes_.uniforms));
-    const std::int64_t tiles_along = divided_up(bound_.size_of_axis(along_), tile);
-    const std::int64_t tiles_across = divided_up(bound_.size_of_axis(across_), tile);
+    const std::int64_t tiles_along = divided_up(bound_.size_of_axis(along_), tile_side);
+    const std::int64_t tiles_across = divided_up(bound_.size_of_axis(across_), tile_side);
     std::int64_t others = 1;
     for (std::size_t axis = 0; axis < outer_; ++axis) others *= bound_.size_of_axis(axis);
     add_index("size_along", bound_.size_of_axis(along_));
@@ -31,14 +30,14 @@ class TiledText : KernelText {
     line("const unsigned x = threadIdx.x, y = threadIdx.y;");
     line("const index number = (index)blockIdx.x, line_of_tiles = number / tiles_along;");
     line("const index other = line_of_tiles / tiles_across;");
-    line("const index along = (number - line_of_tiles * tiles_along) * ", tile, ";");
-    line("const index across = (line_of_tiles - other * tiles_across) * ", tile, ";");
+    line("const index along = (number - line_of_tiles * tiles_along) * ", tile_side, ";");
+    line("const index across = (line_of_tiles - other * tiles_across) * ", tile_side, ";");
     split_index("other", 0, outer_, 1);
     load_tiles(pass);
     TESSERA_TRY(write_points(pass));
     const auto blocks = static_cast<std::uint32_t>(tiles_along * tiles_across * others);
     return StepProgram{
-        {launch("tiles", {blocks, 1, 1}, {tile, rows_at_once, 1}, tile * rows_at_once)}, {}, {}};
+        {launch("tiles", {blocks, 1, 1}, {tile_side, rows_at_once, 1}, tile_side * rows_at_once)}, {}, {}};
   }
 
  private:
@@ -49,7 +48,7 @@ class TiledText : KernelText {
 
   /// Opens a loop over a fourth of the tile, with the indices along both axes.
   void open_points(std::string_view along_index, std::string_view across_index) {
-    line("#pragma unroll\nfor (int k = 0; k < ", tile, "; k += ", rows_at_once, ") {");
+    line("#pragma unroll\nfor (int k = 0; k < ", tile_side, "; k += ", rows_at_once, ") {");
     line("const index ", coordinate(along_), " = along + (index)(", along_index, ");");
     line("const index ", coordinate(across_), " = across + (index)(", across_index, ");");
     line("if (", coordinate(along_), " < size_along && ", coordinate(across_), " < size_across) {");
@@ -61,11 +60,11 @@ class TiledText : KernelText {
     // So many fit into shared memory; the others are read as they lie.
     std::size_t bytes = 0;
     for (const std::uint32_t i : loaded_operands(pass.elements)) {
-      const std::size_t more = tile * (tile + 1) * ir::size_of(kernel_.operands[i].dtype);
+      const std::size_t more = tile_side * (tile_side + 1) * ir::size_of(kernel_.operands[i].dtype);
       if (!is_across(i) || bytes + more > 40 * 1024) continue;
       bytes += more;
       tiled_.push_back(i);
-      line("__shared__ ", element_type(i), " tile", i, "[", tile, "][", tile + 1, "];");
+      line("__shared__ ", element_type(i), " tile", i, "[", tile_side, "][", tile_side + 1, "];");
     }
     open_points("y + k", "x");
     for (const std::uint32_t i : tiled_)

@@ -24,6 +24,11 @@
 #define __constant__ static const
 #define __align__(n) __attribute__((aligned(n)))
 
+/// A handle is the address of what it sets.
+extern "C" void cudaGraphSetConditional(unsigned long long handle, unsigned value) {
+  *reinterpret_cast<unsigned*>(handle) = value;
+}
+
 // ---- vector types
 
 #define TESSERA_VECTORS(type, name)                                           \

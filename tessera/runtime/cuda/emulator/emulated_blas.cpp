@@ -10,7 +10,7 @@ using namespace tessera::runtime::cuda;
 
 namespace {
 
-std::byte* host(CUdeviceptr at) { return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(at)); }
+std::byte* bytes_at(CUdeviceptr at) { return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(at)); }
 
 std::string what_is_wrong(const Product& p, const ProductMemory& memory) {
   const auto is_aligned = [](CUdeviceptr at, std::uint64_t to) { return at != 0 && at % to == 0; };
@@ -33,11 +33,11 @@ class EmulatedProduct final : public BlasProduct {
       return Error(ErrorCode::device, cat(why, ": ", to_text(product_)));
     const auto work = [product = product_, memory] {
       ++emulated_blas_state().products;
-      compute_product(product, {.a = host(memory.a),
-                                .b = host(memory.b),
-                                .bias = host(memory.bias),
-                                .added = host(memory.added),
-                                .c = host(memory.c)});
+      compute_product(product, {.a = bytes_at(memory.a),
+                                .b = bytes_at(memory.b),
+                                .bias = bytes_at(memory.bias),
+                                .added = bytes_at(memory.added),
+                                .c = bytes_at(memory.c)});
       return std::string();
     };
     return checked(emulated_driver(), emulated_queue(stream.handle(), work), "a product");

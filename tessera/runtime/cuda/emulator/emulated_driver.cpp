@@ -22,8 +22,10 @@ struct EmulatedFunction {
   std::vector<std::size_t> parameters;  ///< their bytes
 };
 
+struct EmulatedGraph;
+
 struct EmulatedNode {
-  enum class Kind : std::uint8_t { kernel, clear, copy, join, work, child };
+  enum class Kind : std::uint8_t { kernel, clear, copy, join, work, child, conditional };
   Kind kind = Kind::join;
   const EmulatedFunction* function = nullptr;
   Extent3 grid = {}, block = {};
@@ -31,16 +33,29 @@ struct EmulatedNode {
   std::size_t bytes = 0;
   std::function<std::string()> work = {};  ///< of a library
   std::vector<EmulatedNode> child = {};
+  const unsigned* condition = nullptr;  ///< of a conditional
+  bool is_loop = false;
+  std::vector<const EmulatedGraph*> bodies = {};
   std::vector<std::size_t> after = {};
+};
+
+/// What a node's handle points to.
+struct EmulatedHandle {
+  EmulatedGraph* graph = nullptr;
+  std::size_t number = 0;
 };
 
 struct EmulatedGraph {
   std::vector<EmulatedNode> nodes;
-  std::vector<std::unique_ptr<std::size_t>> handles;  ///< a node's handle points to its number
+  std::vector<std::unique_ptr<EmulatedHandle>> handles;  ///< by node
+  std::vector<std::unique_ptr<EmulatedGraph>> bodies;    ///< of conditional nodes
+  std::vector<std::unique_ptr<unsigned>> conditions;
+  std::vector<CUgraph> given_bodies;  ///< the driver owns the array that it hands out
 };
 
+/// The nodes of a graph and of the bodies in it.
 struct EmulatedExecutable {
-  std::vector<EmulatedNode> nodes;
+  std::map<const EmulatedGraph*, std::vector<EmulatedNode>> nodes;
   const EmulatedGraph* from = nullptr;
 };
 
@@ -136,9 +151,20 @@ class EmulatedCompiler final : public SourceCompiler {
 
 // ---- running
 
-CUresult run_all(const std::vector<EmulatedNode>& nodes);
+CUresult run_all(const std::vector<EmulatedNode>& nodes, const EmulatedExecutable* of);
 
-CUresult run(const EmulatedNode& node) {
+/// A loop runs as long as its condition holds; a choice runs one body, or none if the number is too large.
+CUresult run_bodies(const EmulatedNode& node, const EmulatedExecutable& of) {
+  if (!node.is_loop)
+    return *node.condition >= node.bodies.size() ? CUDA_SUCCESS
+                                                 : run_all(of.nodes.at(node.bodies[*node.condition]), &of);
+  while (*node.condition != 0)
+    if (const CUresult result = run_all(of.nodes.at(node.bodies[0]), &of); result != CUDA_SUCCESS)
+      return result;
+  return CUDA_SUCCESS;
+}
+
+CUresult run(const EmulatedNode& node, const EmulatedExecutable* of) {
   std::vector<std::uint64_t> values = node.values;
   std::vector<void*> pointers;
   switch (node.kind) {
@@ -163,7 +189,9 @@ CUresult run(const EmulatedNode& node) {
       if (std::string why = node.work(); !why.empty()) return fail(std::move(why));
       break;
     case EmulatedNode::Kind::child:
-      return run_all(node.child);
+      return run_all(node.child, of);
+    case EmulatedNode::Kind::conditional:
+      return run_bodies(node, *of);
     case EmulatedNode::Kind::join:
       break;
   }
@@ -185,7 +213,7 @@ CUresult compile(const std::vector<EmulatedNode>& nodes) {
 }
 
 /// Any node whose predecessors are done may be next.
-CUresult run_all(const std::vector<EmulatedNode>& nodes) {
+CUresult run_all(const std::vector<EmulatedNode>& nodes, const EmulatedExecutable* of) {
   if (!all().state.failure.empty()) return CUDA_ERROR_ILLEGAL_ADDRESS;
   if (const CUresult result = compile(nodes); result != CUDA_SUCCESS) return result;
   std::vector<std::size_t> waits(nodes.size());
@@ -200,7 +228,7 @@ CUresult run_all(const std::vector<EmulatedNode>& nodes) {
     std::swap(ready[all().random() % ready.size()], ready.back());
     const std::size_t next = ready.back();
     ready.pop_back();
-    if (const CUresult result = run(nodes[next]); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = run(nodes[next], of); result != CUDA_SUCCESS) return result;
     for (const std::size_t user : users[next])
       if (--waits[user] == 0) ready.push_back(user);
   }
@@ -210,9 +238,10 @@ CUresult run_all(const std::vector<EmulatedNode>& nodes) {
 /// Runs it now, or notes it behind what the stream has captured.
 CUresult queue(CUstream stream, EmulatedNode node) {
   EmulatedGraph* captured = as<EmulatedStream>(stream)->captured;
-  if (captured == nullptr) return run_all({std::move(node)});
+  if (captured == nullptr) return run_all({std::move(node)}, nullptr);
   if (!captured->nodes.empty()) node.after = {captured->nodes.size() - 1};
-  captured->handles.push_back(std::make_unique<std::size_t>(captured->nodes.size()));
+  captured->handles.push_back(
+      std::make_unique<EmulatedHandle>(EmulatedHandle{captured, captured->nodes.size()}));
   captured->nodes.push_back(std::move(node));
   return CUDA_SUCCESS;
 }
@@ -252,9 +281,8 @@ CUresult add(CUgraphNode* out, CUgraph graph, const CUgraphNode* after, std::siz
              EmulatedNode node) {
   auto& to = *as<EmulatedGraph>(graph);
   for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t before = *as<std::size_t>(after[i]);
-    if (before >= to.nodes.size() || as<std::size_t>(after[i]) != to.handles[before].get())
-      return CUDA_ERROR_INVALID_VALUE;
+    if (as<EmulatedHandle>(after[i])->graph != &to) return CUDA_ERROR_INVALID_VALUE;
+    const std::size_t before = as<EmulatedHandle>(after[i])->number;
     if (std::find(node.after.begin(), node.after.end(), before) != node.after.end())
       return CUDA_ERROR_INVALID_VALUE;
     node.after.push_back(before);
@@ -265,7 +293,7 @@ CUresult add(CUgraphNode* out, CUgraph graph, const CUgraphNode* after, std::siz
           : (node.kind == EmulatedNode::Kind::clear || node.kind == EmulatedNode::Kind::copy) &&
                 node.bytes == 0;
   if (is_empty) return CUDA_ERROR_INVALID_VALUE;
-  to.handles.push_back(std::make_unique<std::size_t>(to.nodes.size()));
+  to.handles.push_back(std::make_unique<EmulatedHandle>(EmulatedHandle{&to, to.nodes.size()}));
   to.nodes.push_back(std::move(node));
   *out = reinterpret_cast<CUgraphNode>(to.handles.back().get());
   return CUDA_SUCCESS;
@@ -273,13 +301,13 @@ CUresult add(CUgraphNode* out, CUgraph graph, const CUgraphNode* after, std::siz
 
 CUresult set(CUgraphExec executable, CUgraphNode node, EmulatedNode by) {
   auto& of = *as<EmulatedExecutable>(executable);
-  const std::size_t number = *as<std::size_t>(node);
-  if (number >= of.nodes.size() || of.from->handles[number].get() != as<std::size_t>(node))
-    return CUDA_ERROR_INVALID_VALUE;
-  const bool is_other = of.nodes[number].kind != by.kind || of.nodes[number].child.size() != by.child.size();
+  const auto found = of.nodes.find(as<EmulatedHandle>(node)->graph);
+  if (found == of.nodes.end()) return CUDA_ERROR_INVALID_VALUE;
+  EmulatedNode& held = found->second[as<EmulatedHandle>(node)->number];
+  const bool is_other = held.kind != by.kind || held.child.size() != by.child.size();
   if (all().state.refuses_updates || is_other) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-  by.after = of.nodes[number].after;
-  of.nodes[number] = std::move(by);
+  by.after = held.after;
+  held = std::move(by);
   ++all().state.patched;
   return CUDA_SUCCESS;
 }
@@ -464,7 +492,10 @@ void add_graph_functions(Driver& d) {
                                 const CUgraphEdgeData* edges, std::size_t count) {
     auto& of = *as<EmulatedGraph>(graph);
     for (std::size_t i = 0; i < count; ++i) {
-      const std::size_t first = *as<std::size_t>(from[i]), second = *as<std::size_t>(to[i]);
+      if (as<EmulatedHandle>(from[i])->graph != &of || as<EmulatedHandle>(to[i])->graph != &of)
+        return CUDA_ERROR_INVALID_VALUE;
+      const std::size_t first = as<EmulatedHandle>(from[i])->number,
+                        second = as<EmulatedHandle>(to[i])->number;
       const bool are_kernels = of.nodes[first].kind == EmulatedNode::Kind::kernel &&
                                of.nodes[second].kind == EmulatedNode::Kind::kernel;
       if (edges[i].type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC && !are_kernels)
@@ -481,12 +512,52 @@ void add_graph_functions(Driver& d) {
   };
 }
 
+/// A handle is the address of the condition, which kernels set.
+CUresult create_condition(CUgraphConditionalHandle* out, CUgraph graph, CUcontext, unsigned value, unsigned) {
+  auto& conditions = as<EmulatedGraph>(graph)->conditions;
+  conditions.push_back(std::make_unique<unsigned>(value));
+  return *out = reinterpret_cast<std::uintptr_t>(conditions.back().get()), CUDA_SUCCESS;
+}
+
+/// As the driver: a condition is of the graph that its node is in.
+CUresult add_conditional(CUgraphNode* out, CUgraph graph, const CUgraphNode* after, const CUgraphEdgeData*,
+                         std::size_t count, CUgraphNodeParams* params) {
+  auto& of = *as<EmulatedGraph>(graph);
+  const CUDA_CONDITIONAL_NODE_PARAMS& asked = params->conditional;
+  const auto is_condition = [&](const auto& own) {
+    return reinterpret_cast<std::uintptr_t>(own.get()) == asked.handle;
+  };
+  const bool is_own = std::any_of(of.conditions.begin(), of.conditions.end(), is_condition);
+  if (all().state.refuses_conditionals || params->type != CU_GRAPH_NODE_TYPE_CONDITIONAL || !is_own ||
+      asked.size == 0 || (asked.type == CU_GRAPH_COND_TYPE_WHILE && asked.size != 1))
+    return CUDA_ERROR_INVALID_VALUE;
+  EmulatedNode node{.kind = EmulatedNode::Kind::conditional};
+  node.condition = reinterpret_cast<const unsigned*>(static_cast<std::uintptr_t>(asked.handle));
+  node.is_loop = asked.type == CU_GRAPH_COND_TYPE_WHILE;
+  of.given_bodies.clear();
+  for (unsigned i = 0; i < asked.size; ++i) {
+    of.bodies.push_back(std::make_unique<EmulatedGraph>());
+    node.bodies.push_back(of.bodies.back().get());
+    of.given_bodies.push_back(reinterpret_cast<CUgraph>(of.bodies.back().get()));
+  }
+  params->conditional.phGraph_out = of.given_bodies.data();
+  return add(out, graph, after, count, std::move(node));
+}
+
+void add_nodes(EmulatedExecutable& to, const EmulatedGraph& of) {
+  to.nodes[&of] = of.nodes;
+  for (const auto& body : of.bodies) add_nodes(to, *body);
+}
+
 void add_executable_functions(Driver& d) {
+  d.conditional_handle_create = &create_condition;
+  d.add_any_node = &add_conditional;
   d.cuGraphInstantiate = [](CUgraphExec* out, CUgraph graph, unsigned long long) {
-    const auto* from = as<EmulatedGraph>(graph);
+    auto* made = new EmulatedExecutable{.from = as<EmulatedGraph>(graph)};
+    add_nodes(*made, *made->from);
     ++all().state.instantiated;
     ++all().state.live_graphs;
-    return *out = reinterpret_cast<CUgraphExec>(new EmulatedExecutable{from->nodes, from}), CUDA_SUCCESS;
+    return *out = reinterpret_cast<CUgraphExec>(made), CUDA_SUCCESS;
   };
   d.cuGraphExecDestroy = [](CUgraphExec executable) {
     --all().state.live_graphs;
@@ -506,7 +577,8 @@ void add_executable_functions(Driver& d) {
   };
   d.cuGraphLaunch = [](CUgraphExec executable, CUstream) {
     ++all().state.launched;
-    return run_all(as<EmulatedExecutable>(executable)->nodes);
+    const auto& of = *as<EmulatedExecutable>(executable);
+    return run_all(of.nodes.at(of.from), &of);
   };
 }
 

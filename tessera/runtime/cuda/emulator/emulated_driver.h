@@ -30,6 +30,7 @@ struct EmulatedState {
   std::uint64_t captured = 0;      ///< streams
   std::uint64_t live_graphs = 0;   ///< and executables
   bool refuses_updates = false;
+  bool refuses_conditionals = false;
   std::string failure;  ///< what a kernel or a copy did wrong; launches fail from then on
 };
 [[nodiscard]] EmulatedState& emulated_state();

@@ -17,9 +17,9 @@ namespace tessera::runtime::cuda {
 enum class TestDevice : std::uint8_t { emulated, gpu };
 
 /// Kernels are not kept in files: each test sees its own.
-inline Result<std::shared_ptr<CudaDevice>> open_test_device(TestDevice which) {
+inline Result<std::shared_ptr<CudaDevice>> open_test_device(TestDevice which, CudaOptions options = {}) {
   static const CodeStore nowhere("");
-  CudaOptions options{.store = &nowhere};
+  options.store = &nowhere;
   if (which == TestDevice::gpu) {
     const Driver* driver = TESSERA_TRY(Driver::open());
     auto compiler = TESSERA_TRY(Nvrtc::open());

@@ -1,0 +1,360 @@
+// Regions as conditional nodes, with bodies that the compiler made plans of: on the emulated device, and on a
+// GPU where there is one.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tessera/compile/plan_function.h"
+#include "tessera/engine/devices.h"
+#include "tessera/ir/parse.h"
+#include "tessera/runtime/cuda/cuda_executable.h"
+#include "tessera/runtime/cuda/emulator/test_devices.h"
+#include "tessera/runtime/host_access.h"
+#include "tessera/runtime/reference/reference_device.h"
+
+using namespace tessera;
+using namespace tessera::runtime;
+using op::Dtype;
+using op::HostTensor;
+using runtime::cuda::CudaExecutable;
+using runtime::cuda::TestDevice;
+
+namespace {
+
+using Floats = std::vector<float>;
+
+HostTensor floats(const op::Extents& shape, float first) {
+  HostTensor out = value_or_throw(HostTensor::allocate(Dtype::f32, shape));
+  for (float& value : out.values<float>()) value = std::exchange(first, first + 0.125f);
+  return out;
+}
+HostTensor truth(bool value) {
+  HostTensor out = value_or_throw(HostTensor::allocate(Dtype::boolean, {}));
+  *out.array().data = std::byte{value};
+  return out;
+}
+HostTensor number(std::int64_t value) {
+  return HostTensor::of<std::int64_t>(Dtype::i64, {}, std::vector{value});
+}
+std::uint64_t bits(double value) { return std::bit_cast<std::uint64_t>(value); }
+
+/// A plan on a device with its inputs and outputs, which stay where they are unless they are moved.
+class Loaded {
+ public:
+  Loaded(Device& device, const plan::PlanRef& plan)
+      : pool_(MemoryPool::create({}, device.memory_space())),
+        executable_(value_or_throw(device.load(plan, pool_))) {}
+
+  Result<std::vector<Floats>> run(const std::vector<HostTensor>& inputs,
+                                  const std::vector<std::uint64_t>& parameters,
+                                  std::vector<TimedStep>* times = nullptr) {
+    if (inputs_.empty()) TESSERA_TRY(prepare(inputs));
+    std::vector<std::byte*> from, to;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      TESSERA_TRY(runtime::write_bytes(*inputs_[i], {inputs[i].array().data, inputs[i].byte_size()}));
+      from.push_back(inputs_[i]->data());
+    }
+    for (const auto& output : outputs_) to.push_back(output->data());
+    TESSERA_TRY(executable_->run({.inputs = from, .parameters = parameters, .outputs = to, .times = times}));
+    std::vector<Floats> out;
+    for (std::size_t i = 0; i < to.size(); ++i) out.push_back(TESSERA_TRY(read(i)));
+    return out;
+  }
+  /// Other memory for everything.
+  Result<void> move(const std::vector<HostTensor>& inputs) {
+    const auto old_inputs = std::move(inputs_), old_outputs = std::move(outputs_);
+    return take(inputs);
+  }
+  [[nodiscard]] CudaExecutable& on_gpu() { return static_cast<CudaExecutable&>(*executable_); }
+
+ private:
+  Result<void> prepare(const std::vector<HostTensor>& inputs) {
+    std::vector<op::Layout> layouts;
+    for (const HostTensor& input : inputs) layouts.push_back(input.array().layout);
+    TESSERA_TRY(executable_->prepare({}, layouts));
+    return take(inputs);
+  }
+  Result<void> take(const std::vector<HostTensor>& inputs) {
+    inputs_.clear();
+    outputs_.clear();
+    for (const HostTensor& input : inputs) inputs_.push_back(TESSERA_TRY(pool_->allocate(input.byte_size())));
+    for (const plan::OutputBuffer& buffer : executable_->binding().buffers)
+      outputs_.push_back(TESSERA_TRY(pool_->allocate(static_cast<std::size_t>(buffer.bytes))));
+    return {};
+  }
+  Result<Floats> read(std::size_t i) {
+    Floats out(static_cast<std::size_t>(executable_->binding().buffers[i].bytes) / sizeof(float));
+    const auto bytes = std::as_writable_bytes(std::span(out));
+    if (outputs_[i]->space() != nullptr)
+      TESSERA_TRY(outputs_[i]->space()->copy_out(outputs_[i]->data(), bytes));
+    else
+      std::copy_n(outputs_[i]->data(), bytes.size(), bytes.begin());
+    return out;
+  }
+
+  std::shared_ptr<MemoryPool> pool_;
+  std::unique_ptr<Executable> executable_;
+  std::vector<Ref<Buffer>> inputs_, outputs_;
+};
+
+/// Inputs and numbers of one launch.
+struct Turn {
+  std::vector<HostTensor> inputs;
+  std::vector<std::uint64_t> parameters = {};
+};
+
+class RegionsOnDevice : public ::testing::TestWithParam<TestDevice> {
+ protected:
+  void SetUp() override {
+    auto opened = cuda::open_test_device(GetParam(),
+                                         {.target = {.name = "cuda", .sources = {compiler::fused_regions()}},
+                                          .plan_body = &engine::plan_body});
+    if (!opened) GTEST_SKIP() << opened.error().to_text();
+    device_ = *std::move(opened);
+  }
+  void TearDown() override { cuda::emulated_state().refuses_conditionals = false; }
+  [[nodiscard]] bool is_emulated() const { return GetParam() == TestDevice::emulated; }
+
+  [[nodiscard]] plan::PlanRef plan_of(const std::string& text) const {
+    return value_or_throw(
+               compiler::plan_function(value_or_throw(ir::parse_function(text)), device_->target()))
+        .plan;
+  }
+
+  /// Runs it with the inputs and numbers of each turn, on the device and on the reference.
+  void expect_same(const std::string& text, const std::vector<Turn>& turns) {
+    const auto plan = plan_of(text);
+    ReferenceDevice reference;
+    Loaded here(*device_, plan), there(reference, plan);
+    for (const Turn& turn : turns) {
+      const auto got = here.run(turn.inputs, turn.parameters),
+                 wanted = there.run(turn.inputs, turn.parameters);
+      ASSERT_TRUE(got && wanted) << (got ? wanted : got).error().to_text();
+      ASSERT_EQ(got->size(), wanted->size());
+      for (std::size_t i = 0; i < got->size(); ++i) expect_near((*got)[i], (*wanted)[i]);
+    }
+    EXPECT_TRUE(here.on_gpu().program().driven.empty());
+    EXPECT_GT(here.on_gpu().program().bodies, 0u);
+  }
+  static void expect_near(const Floats& got, const Floats& wanted) {
+    ASSERT_EQ(got.size(), wanted.size());
+    for (std::size_t i = 0; i < got.size(); ++i)
+      EXPECT_NEAR(got[i], wanted[i], 1e-4 * (1 + std::abs(wanted[i]))) << i;
+  }
+
+  std::shared_ptr<cuda::CudaDevice> device_;
+};
+
+constexpr const char* branches = R"(func f(c: bool[], x: f32[3, 3]) {
+  w: f32[3, 3] = exp(x)
+  y: f32[3, 3] = if c with (x, w) (a: f32[3, 3], b: f32[3, 3]) {
+    p: f32[3, 3] = matmul(a, b)
+    r: f32[3, 3] = relu(p)
+    return r
+  } else (a: f32[3, 3], b: f32[3, 3]) {
+    z: f32[3, 3] = sub(a, a)
+    return z
+  }
+  n: f32[3, 3] = neg(y)
+  return y, n
+})";
+
+/// Too much for one block.
+constexpr const char* counted = R"(func f(n: i64[], x: f32[600, 600]) {
+  y: f32[600, 600] = for n (x) with (x) (i: i64[], s: f32[600, 600], w: f32[600, 600]) {
+    k: f32[] = cast(i) {dtype = f32}
+    p: f32[600, 600] = mul(s, 0.5:f32)
+    q: f32[600, 600] = add(p, k)
+    odd: i64[] = mod(i, 2:i64)
+    c: bool[] = eq(odd, 1:i64)
+    r: f32[600, 600] = if c with (q, w) (a: f32[600, 600], b: f32[600, 600]) {
+      t: f32[600, 600] = sub(a, b)
+      return t
+    } else (a: f32[600, 600], b: f32[600, 600]) {
+      return a
+    }
+    return r
+  }
+  return y
+})";
+
+constexpr const char* until_small = R"(func f(e: f32[], x: f32[4, 4]) {
+  y: f32[4, 4], m: f32[4, 4] = while (x, x) with (e) limit 50 (s: f32[4, 4], t: f32[4, 4], e: f32[]) {
+    a: f32[] = sum(s)
+    more: bool[] = gt(a, e)
+    return more
+  } do (s: f32[4, 4], t: f32[4, 4], e: f32[]) {
+    p: f32[4, 4] = matmul(s, s)
+    q: f32[4, 4] = mul(p, 0.125:f32)
+    r: f32[4, 4] = minimum(q, s)
+    u: f32[4, 4] = sub(r, 0.25:f32)
+    return u, s
+  }
+  return y, m
+})";
+
+}  // namespace
+
+TEST_P(RegionsOnDevice, Trap_G4_AnIfIsANodeWithTwoBodies) {
+  expect_same(branches, {{{truth(true), floats({3, 3}, 1)}},
+                         {{truth(false), floats({3, 3}, 1)}},
+                         {{truth(true), floats({3, 3}, -1)}}});
+}
+
+TEST_P(RegionsOnDevice, ASwitchTakesTheLastBodyForWhatIsOutside) {
+  const char* text = R"(func f(k: i32[1], x: f32[2, 2]) {
+  y: f32[2, 2] = switch k with (x) [(a: f32[2, 2]) {
+    p: f32[2, 2] = matmul(a, a)
+    return p
+  }, (a: f32[2, 2]) {
+    return a
+  }, (a: f32[2, 2]) {
+    t: f32[2, 2] = transpose(a) {permutation = [1, 0]}
+    return t
+  }]
+  return y
+})";
+  std::vector<Turn> turns;
+  for (const std::int32_t index : {0, 1, 2, 7, -1, 0})
+    turns.push_back({{HostTensor::of<std::int32_t>(Dtype::i32, {1}, std::vector{index}), floats({2, 2}, 1)}});
+  expect_same(text, turns);
+}
+
+TEST_P(RegionsOnDevice, Trap_G19_AForCountsOnTheDeviceWithAnIfInside) {
+  const HostTensor x = floats({600, 600}, -20);
+  expect_same(counted, {{{number(3), x}}, {{number(0), x}}, {{number(-2), x}}, {{number(6), x}}});
+}
+
+TEST_P(RegionsOnDevice, WhatALoopCarriesIsComputedInItsPlace) {
+  const char* text = R"(func f(n: i64[], x: f32[600, 600], w: f32[600, 600]) {
+  y: f32[600, 600], z: f32[600, 600], k: f32[600, 600] = for n (x, w, w) with (w) (i: i64[], s: f32[600, 600], t: f32[600, 600], u: f32[600, 600], w: f32[600, 600]) {
+    p: f32[600, 600] = mul(s, 0.5:f32)
+    q: f32[600, 600] = add(p, w)
+    r: f32[600, 600] = transpose(t) {permutation = [1, 0]}
+    v: f32[600, 600] = add(r, 1.0:f32)
+    return q, v, u
+  }
+  return y, z, k
+})";
+  const HostTensor x = floats({600, 600}, -20), w = floats({600, 600}, 3);
+  expect_same(text, {{{number(3), x, w}}, {{number(4), w, x}}, {{number(0), x, w}}});
+  Loaded here(*device_, plan_of(text));
+  ASSERT_TRUE(here.run({number(1), x, w}, {}));
+  const auto& nodes = here.on_gpu().program().nodes;
+  const auto is_copy_in_body = [](const cuda::PlanNode& node) {
+    return node.graph != 0 && !node.is_join && node.kind == cuda::Launch::Kind::copy;
+  };
+  EXPECT_EQ(std::count_if(nodes.begin(), nodes.end(), is_copy_in_body), 1)
+      << to_text(here.on_gpu().program());
+}
+
+TEST_P(RegionsOnDevice, Trap_G19_AWhileCarriesSeveralValues) {
+  expect_same(until_small, {{{HostTensor::of<float>(Dtype::f32, {}, Floats{1}), floats({4, 4}, 1)}},
+                            {{HostTensor::of<float>(Dtype::f32, {}, Floats{1e9f}), floats({4, 4}, 1)}},
+                            {{HostTensor::of<float>(Dtype::f32, {}, Floats{-9}), floats({4, 4}, 0)}}});
+}
+
+TEST_P(RegionsOnDevice, Trap_G12_AWhileThatNeverEndsSaysSoAndWorksAgain) {
+  const auto plan = plan_of(R"(func f(c: bool[], x: f32[2, 2]) {
+  y: f32[2, 2] = while (x) with (c) limit 10 (s: f32[2, 2], c: bool[]) {
+    return c
+  } do (s: f32[2, 2], c: bool[]) {
+    p: f32[2, 2] = matmul(s, s)
+    return p
+  }
+  return y
+})");
+  Loaded here(*device_, plan);
+  const auto endless = here.run({truth(true), floats({2, 2}, 0)}, {});
+  ASSERT_FALSE(endless);
+  EXPECT_EQ(endless.error().code(), ErrorCode::limit);
+  EXPECT_NE(endless.error().message().find("limit of 10"), std::string::npos) << endless.error().message();
+  const auto done = here.run({truth(false), floats({2, 2}, 3)}, {});
+  ASSERT_TRUE(done) << done.error().to_text();
+  EXPECT_EQ((*done)[0], (Floats{3, 3.125f, 3.25f, 3.375f}));
+}
+
+TEST_P(RegionsOnDevice, NumbersInBodiesChangeWithoutANewGraph) {
+  const auto plan = plan_of(R"(func f(c: bool[], x: f32[3, 3]) {
+  y: f32[3, 3] = if c with (x) (a: f32[3, 3]) {
+    p: f32[3, 3] = matmul(a, a)
+    r: f32[3, 3] = mul(p, $0:f32)
+    return r
+  } else (a: f32[3, 3]) {
+    z: f32[3, 3] = add(a, $1:f32)
+    return z
+  }
+  return y
+})");
+  ReferenceDevice reference;
+  Loaded here(*device_, plan), there(reference, plan);
+  bool is_first = true;
+  for (const double value : {2.0, 3.0, 5.5})
+    for (const bool way : {true, false}) {
+      const std::vector<HostTensor> inputs{truth(way), floats({3, 3}, 1)};
+      const auto got = here.run(inputs, {bits(value), bits(-value)});
+      const auto wanted = there.run(inputs, {bits(value), bits(-value)});
+      ASSERT_TRUE(got && wanted) << (got ? wanted : got).error().to_text();
+      expect_near((*got)[0], (*wanted)[0]);
+      EXPECT_EQ(here.on_gpu().last_update().is_instantiated, std::exchange(is_first, false));
+    }
+}
+
+TEST_P(RegionsOnDevice, Trap_G14_BodiesFollowBuffersThatMove) {
+  const auto plan = plan_of(branches);
+  Loaded here(*device_, plan);
+  const std::vector<HostTensor> inputs{truth(true), floats({3, 3}, 1)};
+  const auto first = here.run(inputs, {});
+  ASSERT_TRUE(first) << first.error().to_text();
+  for (int turn = 0; turn < 3; ++turn) {
+    value_or_throw(here.move(inputs));
+    const auto again = here.run(inputs, {});
+    ASSERT_TRUE(again) << again.error().to_text();
+    EXPECT_EQ(*again, *first);
+  }
+}
+
+TEST_P(RegionsOnDevice, StepsAreMeasuredAroundThem) {
+  const auto plan = plan_of(branches);
+  Loaded here(*device_, plan);
+  const std::vector<HostTensor> inputs{truth(true), floats({3, 3}, 1)};
+  const auto plain = here.run(inputs, {});
+  ASSERT_TRUE(plain) << plain.error().to_text();
+  std::vector<TimedStep> times;
+  const auto timed = here.run(inputs, {}, &times);
+  ASSERT_TRUE(timed) << timed.error().to_text();
+  EXPECT_EQ(*timed, *plain);
+  for (plan::StepId step = 0; step < plan->steps.size(); ++step)
+    EXPECT_EQ(std::count_if(times.begin(), times.end(), [&](const TimedStep& t) { return t.step == step; }),
+              1)
+        << plan->steps[step].name();
+  EXPECT_EQ(*value_or_throw(here.run(inputs, {})).data(), *plain->data());
+}
+
+TEST_P(RegionsOnDevice, ALaunchIsOneGraph) {
+  if (!is_emulated()) GTEST_SKIP() << "the emulated driver counts launches";
+  const auto plan = plan_of(until_small);
+  Loaded here(*device_, plan);
+  const std::vector<HostTensor> inputs{HostTensor::of<float>(Dtype::f32, {}, Floats{1}), floats({4, 4}, 1)};
+  ASSERT_TRUE(here.run(inputs, {}));
+  const std::uint64_t before = cuda::emulated_state().launched;
+  ASSERT_TRUE(here.run(inputs, {}));
+  EXPECT_EQ(cuda::emulated_state().launched, before + 1);
+}
+
+TEST_P(RegionsOnDevice, TheHostDrivesThemIfTheDriverRefusesTheNodes) {
+  if (!is_emulated()) GTEST_SKIP() << "the emulated driver refuses when it is told to";
+  cuda::emulated_state().refuses_conditionals = true;
+  const auto plan = plan_of(branches);
+  ReferenceDevice reference;
+  Loaded here(*device_, plan), there(reference, plan);
+  for (const bool way : {true, false}) {
+    const std::vector<HostTensor> inputs{truth(way), floats({3, 3}, 1)};
+    const auto got = here.run(inputs, {}), wanted = there.run(inputs, {});
+    ASSERT_TRUE(got && wanted) << (got ? wanted : got).error().to_text();
+    for (std::size_t i = 0; i < got->size(); ++i) expect_near((*got)[i], (*wanted)[i]);
+  }
+  EXPECT_EQ(here.on_gpu().program().driven.size(), 1u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, RegionsOnDevice, cuda::all_test_devices(), cuda::test_device_name);

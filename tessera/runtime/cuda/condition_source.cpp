@@ -1,0 +1,181 @@
+#include "tessera/runtime/cuda/condition_source.h"
+
+#include <algorithm>
+
+#include "tessera/base/text.h"
+#include "tessera/kernel/build.h"
+#include "tessera/runtime/cuda/block_kernel.h"
+
+using namespace tessera;
+using namespace tessera::runtime::cuda;
+
+namespace {
+
+/// More points than this are looked at faster by many blocks.
+constexpr std::int64_t most_points = 16 << 10;
+
+/// The driver has the function; it is linked when the code is loaded.
+constexpr std::string_view declaration =
+    "extern \"C\" __device__ void cudaGraphSetConditional(unsigned long long, unsigned int);\n";
+constexpr std::string_view begin_function = R"(static __device__ __forceinline__ void begin_kernel() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+)";
+
+std::string_view integer_type(ir::Dtype dtype) {
+  const bool is_signed = dtype == ir::Dtype::i8 || dtype == ir::Dtype::i16 || dtype == ir::Dtype::i32;
+  switch (ir::size_of(dtype)) {
+    case 1:
+      return is_signed ? "signed char" : "unsigned char";
+    case 2:
+      return is_signed ? "short" : "unsigned short";
+    case 4:
+      return is_signed ? "int" : "unsigned int";
+    default:
+      return "long long";
+  }
+}
+
+std::string_view access_type(std::uint32_t width) {
+  return width == 16 ? "uint4" : width == 4 ? "unsigned int" : "unsigned char";
+}
+
+SourceRef source_of(std::string entry, std::string_view parameters, std::string_view body) {
+  Source out;
+  out.text = cat(declaration, begin_function, "extern \"C\" __global__ void ", entry,
+                 "(unsigned long long condition, ", parameters, ") {\n  begin_kernel();\n", body, "}\n");
+  out.entry = std::move(entry);
+  out.waits = true;
+  return std::make_shared<const Source>(std::move(out));
+}
+
+std::string carried_parameters(std::span<const CarriedBytes> carried) {
+  std::string out;
+  for (std::size_t i = 0; i < carried.size(); ++i)
+    out += cat(", ", access_type(carried[i].width), "* to", i, ", const ", access_type(carried[i].width),
+               "* from", i);
+  return out;
+}
+
+/// Sizes are part of the text: a loop has few, and they tell the compiler what to unroll.
+std::string copies(std::span<const CarriedBytes> carried) {
+  std::string out;
+  for (std::size_t i = 0; i < carried.size(); ++i)
+    out += cat("  for (unsigned int i = threadIdx.x; i < ", carried[i].bytes / carried[i].width,
+               "u; i += blockDim.x) to", i, "[i] = from", i, "[i];\n");
+  return out;
+}
+
+constexpr std::string_view count_turns = R"(  if (threadIdx.x != 0) return;
+  const long long over = is_first ? 0 : *turns + 1;
+  *turns = over;
+)";
+
+constexpr std::string_view while_end = R"(  bool again = *at != 0;
+  if (again && over == limit) {
+    status[1] = 1;
+    again = false;
+  }
+  cudaGraphSetConditional(condition, again ? 1 : 0);
+)";
+
+}  // namespace
+
+SourceRef tessera::runtime::cuda::branch_source() {
+  return source_of("choose", "const unsigned char* at",
+                   "  cudaGraphSetConditional(condition, *at != 0 ? 0 : 1);\n");
+}
+
+SourceRef tessera::runtime::cuda::choice_source(ir::Dtype index) {
+  return source_of(
+      "choose", cat("const ", integer_type(index), "* at, unsigned int count"),
+      "  const unsigned long long index = (unsigned long long)(long long)*at;\n"
+      "  cudaGraphSetConditional(condition, index < count ? (unsigned int)index : count - 1);\n");
+}
+
+SourceRef tessera::runtime::cuda::while_source(std::span<const CarriedBytes> carried) {
+  return source_of("turn",
+                   cat("const unsigned char* at, long long* turns, unsigned int is_first, long long limit, "
+                       "unsigned long long* status",
+                       carried_parameters(carried)),
+                   cat(copies(carried), count_turns, while_end));
+}
+
+SourceRef tessera::runtime::cuda::for_source(ir::Dtype count, std::span<const CarriedBytes> carried) {
+  return source_of("turn",
+                   cat("const ", integer_type(count), "* at, long long* turns, unsigned int is_first",
+                       carried_parameters(carried)),
+                   cat(copies(carried), count_turns,
+                       "  cudaGraphSetConditional(condition, over < (long long)*at ? 1 : 0);\n"));
+}
+
+namespace {
+
+Argument memory(Memory::Kind kind, std::size_t index) {
+  return {.kind = Argument::Kind::memory, .memory = {kind, static_cast<std::uint32_t>(index), 0}};
+}
+
+/// The condition on these inputs, for all threads of a block: it is in `flag` behind a barrier.
+Result<std::string> block_condition(const ir::Function& condition, std::span<const op::Array> inputs,
+                                    SourceDraft& draft, std::int64_t& points) {
+  const kernel::Kernel kernel = TESSERA_TRY(kernel::build(condition));
+  const op::Array flag{ir::Dtype::boolean, op::contiguous({}), reinterpret_cast<std::byte*>(16)};
+  kernel::Binding binding;
+  TESSERA_TRY(kernel::bind(kernel, inputs, {&flag, 1}, binding));
+  const kernel::Passes passes = kernel::find_passes(kernel);
+  const BoundKernel bound = bound_kernel(kernel, passes, binding, inputs, {&flag, 1});
+  points = std::max(binding.outer_points(), binding.reduced_points());
+  if (points > most_points || !bound.has_small_indices() || binding.is_empty)
+    return Error(ErrorCode::unsupported, "a condition that is not for one block");
+  std::vector<std::string> arrays;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    arrays.push_back(cat("g", i));
+    draft.add_argument("const unsigned char*", arrays.back(), memory(Memory::Kind::input, i));
+  }
+  arrays.emplace_back("((unsigned char*)&flag)");
+  return block_kernel(bound, draft, "k_", arrays);
+}
+
+}  // namespace
+
+Result<StepProgram> tessera::runtime::cuda::checking_turn(const ir::Function& condition,
+                                                          std::span<const op::Array> inputs,
+                                                          std::int64_t limit,
+                                                          std::span<const CarriedBytes> carried) {
+  SourceDraft draft;
+  draft.add_argument("unsigned long long", "condition", {});
+  draft.add_argument("long long*", "turns", memory(Memory::Kind::result, 0));
+  draft.add_argument("unsigned long long*", "status", memory(Memory::Kind::result, 1));
+  draft.add_argument("long long", "limit", {.bits = static_cast<std::uint64_t>(limit)});
+  for (std::size_t i = 0; i < carried.size(); ++i) {
+    const std::string type(access_type(carried[i].width));
+    draft.add_argument(cat(type, "*"), cat("to", i), memory(Memory::Kind::result, 2 + carried[i].value));
+    draft.add_argument(cat("const ", type, "*"), cat("from", i),
+                       memory(Memory::Kind::input, carried[i].value));
+  }
+  std::int64_t points = 1;
+  const std::string text = TESSERA_TRY(block_condition(condition, inputs, draft, points));
+  StepProgram out;
+  out.launches.push_back(draft.launch(
+      "turn",
+      cat("__shared__ unsigned long long parts[32], flag;\nconst bool is_first = false;\n", text,
+          copies(carried), "__syncthreads();\nconst unsigned char* const at = (const unsigned char*)&flag;\n",
+          count_turns, while_end),
+      true, 1024));
+  Launch& launch = out.launches.back();
+  Source source = *launch.source;
+  source.text = cat(declaration, source.text);
+  launch.source = std::make_shared<const Source>(std::move(source));
+  launch.block.x =
+      std::max(turn_threads(carried),
+               static_cast<std::uint32_t>(std::clamp<std::int64_t>((points + 31) / 32 * 32, 32, 1024)));
+  return out;
+}
+
+std::uint32_t tessera::runtime::cuda::turn_threads(std::span<const CarriedBytes> carried) {
+  std::int64_t most = 1;
+  for (const CarriedBytes& one : carried) most = std::max(most, one.bytes / one.width);
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>((most + 31) / 32 * 32, 32, 1024));
+}

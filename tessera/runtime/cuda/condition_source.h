@@ -1,0 +1,46 @@
+// Kernels that decide: which body of a conditional node runs, and whether a loop goes on.
+#pragma once
+
+#include <span>
+
+#include "tessera/ir/function.h"
+#include "tessera/op/array.h"
+#include "tessera/runtime/cuda/launch.h"
+
+namespace tessera::runtime::cuda {
+
+/// Bytes that a loop carries from one turn to the next, copied by the kernel that decides.
+struct CarriedBytes {
+  std::size_t value = 0;  ///< which of those that are carried
+  std::int64_t bytes = 0;
+  std::uint32_t width = 1;  ///< of one access: 16, 4 or 1; it divides the bytes
+
+  bool operator==(const CarriedBytes&) const = default;
+};
+
+/// `choose(condition, at)`: body 0 if the boolean holds, else body 1.
+[[nodiscard]] SourceRef branch_source();
+
+/// `choose(condition, at, count)`: the body of that number; what is outside is the last one.
+[[nodiscard]] SourceRef choice_source(ir::Dtype index);
+
+/// `turn(condition, at, turns, is_first, limit, status, (to, from)…)` of a `while`, where `at` holds whether
+/// it goes on. `turns` counts those that are over; if it would go on after `limit` of them, that is noted.
+[[nodiscard]] SourceRef while_source(std::span<const CarriedBytes> carried);
+
+/// The same of a `for`, where `at` holds how many turns it has: `turn(condition, at, turns, is_first, (to,
+/// from)…)`.
+[[nodiscard]] SourceRef for_source(ir::Dtype count, std::span<const CarriedBytes> carried);
+
+/// The end of a turn of a `while` that finds out itself whether it goes on, by its condition on these inputs,
+/// the first of which are those that the turn computed. The results of the program are the turns, the status
+/// and what is carried; its first argument is the condition of the node. Fails with code `unsupported` if the
+/// condition is no kernel, or none for one block.
+[[nodiscard]] Result<StepProgram> checking_turn(const ir::Function& condition,
+                                                std::span<const op::Array> inputs, std::int64_t limit,
+                                                std::span<const CarriedBytes> carried);
+
+/// The threads of a block that copies these.
+[[nodiscard]] std::uint32_t turn_threads(std::span<const CarriedBytes> carried);
+
+}  // namespace tessera::runtime::cuda

@@ -1,0 +1,30 @@
+// From launches to the nodes of a graph and of the bodies of its conditional nodes.
+#pragma once
+
+#include <map>
+#include <span>
+#include <vector>
+
+#include "tessera/runtime/cuda/bound_launch.h"
+
+namespace tessera::runtime::cuda {
+
+/// The handles of a graph's conditions, by their numbers.
+using Conditions = std::map<std::uint32_t, CUgraphConditionalHandle>;
+
+/// The launch with the handle of the condition that it sets.
+[[nodiscard]] BoundLaunch with_handle(BoundLaunch launch, const Conditions& conditions);
+
+struct WrittenGraph {
+  std::vector<CUgraphNode> nodes;  ///< by launch
+  Conditions conditions;
+};
+
+/// Adds the launches to an empty graph, each behind those in `after`, which are of the same graph as it. A
+/// conditional is listed before the launches of its bodies. What libraries do is captured from `capturing`.
+/// REQUIRES that the context is current.
+[[nodiscard]] Result<WrittenGraph> write_graph(const Context& context, const Stream& capturing, CUgraph graph,
+                                               std::span<const BoundLaunch> launches,
+                                               std::span<const std::vector<std::uint32_t>> after);
+
+}  // namespace tessera::runtime::cuda
