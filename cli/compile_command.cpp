@@ -17,7 +17,7 @@ using namespace tessera::cli;
 
 namespace {
 
-struct Options : CompileOptions {
+struct CompileCommandOptions : CompileOptions {
   std::vector<std::string> dump_after;
   std::string output;  ///< where the plan goes; empty: no plan is made
   std::string device = default_plan_device;
@@ -37,7 +37,8 @@ void print_dumps(const Dumps& dumps) {
 }
 
 /// What was written, part by part.
-void print_written(const compiler::PlannedProgram& planned, const Options& options, const Dumps& dumps) {
+void print_written(const compiler::PlannedProgram& planned, const CompileCommandOptions& options,
+                   const Dumps& dumps) {
   JsonWriter json(JsonWriter::Style::indented);
   json.begin_object().member("file", options.output).member("device", options.device);
   json.member("data_dependent_sizes", plan::data_dependent_sizes(planned.program)).key("parts").begin_array();
@@ -52,7 +53,7 @@ void print_written(const compiler::PlannedProgram& planned, const Options& optio
 }
 
 Result<compiler::PlannedProgram> write_plan(const NamedProgram& program, compiler::PipelineOptions pipeline,
-                                            const Options& options) {
+                                            const CompileCommandOptions& options) {
   const auto device = TESSERA_TRY(engine::find_device(options.device));
   auto planned = TESSERA_TRY(
       compiler::plan_program(program.function, device->target(), {.pipeline = std::move(pipeline)}));
@@ -62,7 +63,7 @@ Result<compiler::PlannedProgram> write_plan(const NamedProgram& program, compile
   return planned;
 }
 
-Result<Answer> run_compile(const Options& options) {
+Result<Answer> run_compile(const CompileCommandOptions& options) {
   TESSERA_TRY(engine::find_device(options.device));
   if (is_description(options.file) && options.output.empty())
     return compile_description(options, options.device);
@@ -133,7 +134,7 @@ compiler::PipelineOptions tessera::cli::pipeline_options(const CompileOptions& o
 }
 
 void tessera::cli::add_compile(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompileCommandOptions>();
   CLI::App& command = commands.add(
       "compile",
       "run the passes of the compiler over a function and print what they make of it, or write a plan",
