@@ -35,8 +35,8 @@ Tensor tessera::benchmarks::mlp(const nn::Parameters& p, const Tensor& x) {
   return nn::linear(relu(nn::linear(first, p.at("w1"), p.at("b1"))), p.at("w2"), p.at("b2"));
 }
 
-nn::Parameters tessera::benchmarks::mlp_parameters(Inputs& in) {
-  constexpr std::int64_t widths[] = {784, 512, 512, 10};
+nn::Parameters tessera::benchmarks::mlp_parameters(Inputs& in, MlpWidths of) {
+  const std::int64_t widths[] = {of.in, of.hidden, of.hidden, of.out};
   nn::Parameters out;
   for (int i = 0; i < 3; ++i) {
     const std::string number = std::to_string(i);
@@ -79,8 +79,8 @@ Tensor tessera::benchmarks::chain_of_adds(Tensor x, const Tensor& y, std::int64_
   return x;
 }
 
-nn::Loss tessera::benchmarks::mlp_loss(Inputs& in, std::int64_t batch) {
-  const Tensor x = in({batch, 784});
+nn::Loss tessera::benchmarks::mlp_loss(Inputs& in, std::int64_t batch, MlpWidths widths) {
+  const Tensor x = in({batch, widths.in});
   std::vector<std::int64_t> classes;
   for (std::int64_t i = 0; i < batch; ++i) classes.push_back(i % 10);
   const Tensor labels = from_vector(classes, {batch}, {.engine = in.engine()});

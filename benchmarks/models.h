@@ -26,11 +26,14 @@ class Inputs {
   std::uint32_t seed_ = 0;
 };
 
-/// 784-512-512-10 with relu.
-[[nodiscard]] nn::Parameters mlp_parameters(Inputs& in);
+/// Three layers with relu between them; the last has at least as many as there are classes, 10.
+struct MlpWidths {
+  std::int64_t in = 784, hidden = 512, out = 10;
+};
+[[nodiscard]] nn::Parameters mlp_parameters(Inputs& in, MlpWidths widths = {});
 [[nodiscard]] Tensor mlp(const nn::Parameters& p, const Tensor& x);
 /// The loss of a batch whose classes are 0, 1, … 9, 0, …
-[[nodiscard]] nn::Loss mlp_loss(Inputs& in, std::int64_t batch);
+[[nodiscard]] nn::Loss mlp_loss(Inputs& in, std::int64_t batch, MlpWidths widths = {});
 
 /// A transformer block: norm, attention and sum, then norm, two products with a gelu between, and sum.
 [[nodiscard]] nn::Parameters block_parameters(Inputs& in, std::int64_t width);

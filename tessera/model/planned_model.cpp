@@ -1,6 +1,7 @@
 #include "tessera/model/planned_model.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tessera/base/text.h"
 #include "tessera/compile/package.h"
@@ -16,7 +17,9 @@ namespace {
 constexpr std::size_t most_flags = 3;
 
 /// Of one constant that is folded, though it is larger than what it is made of.
-constexpr std::int64_t most_folded_bytes = std::int64_t{1} << 24;
+constexpr std::int64_t most_folded_bytes = std::int64_t{1} << 26;
+/// Bytes that folding reads and writes, in half a second.
+constexpr std::int64_t most_folded_work = std::int64_t{1} << 29;
 
 Result<void> check_steps(const plan::Program& program) {
   for (const plan::Part& part : program.parts)
@@ -26,12 +29,12 @@ Result<void> check_steps(const plan::Program& program) {
   return {};
 }
 
-Result<engine::PlanRunner> planned(const onnx::Model& model, runtime::Device& device,
+Result<engine::PlanRunner> planned(const ir::FunctionRef& function, runtime::Device& device,
                                    const onnx::Limits& limits) {
-  const ir::FunctionRef function = TESSERA_TRY(onnx::import_function(model, limits));
   // What is made of weights of 8 bits is computed once.
   compiler::PlanOptions options;
   options.pipeline.passes.fold_bytes = most_folded_bytes;
+  options.pipeline.passes.fold_work = most_folded_work;
   auto program = TESSERA_TRY(compiler::plan_program(function, device.target(), options)).program;
   TESSERA_TRY(check_steps(program));
   return engine::PlanRunner::create(
@@ -62,29 +65,40 @@ bool bit(std::size_t bits, std::size_t index) { return (bits >> index & 1) != 0;
 
 Result<PlannedModel> PlannedModel::create(const onnx::Model& model, runtime::Device& device,
                                           const onnx::Limits& limits) {
-  PlannedModel out;
+  PlannedModel out(device, limits);
   for (const onnx::ValueInfo* input : onnx::required_inputs(model)) out.inputs_.push_back(*input);
   out.file_ = model.file;
-  auto whole = planned(model, device, limits);
-  if (whole) {
-    out.runners_.push_back(*std::move(whole));
-    return out;
-  }
+  auto whole = out.add_plan(model);
+  if (whole) return out;
   for (std::size_t i = 0; i < out.inputs_.size(); ++i)
     if (is_flag(out.inputs_[i])) out.flags_.push_back(i);
   if (whole.error().code() != ErrorCode::unsupported || out.flags_.empty() || out.flags_.size() > most_flags)
     return std::move(whole).error();
-  TESSERA_TRY(out.plan_by_flags(model, device, limits));
+  TESSERA_TRY(out.plan_by_flags(model));
   return out;
 }
 
-Result<void> PlannedModel::plan_by_flags(const onnx::Model& model, runtime::Device& device,
-                                         const onnx::Limits& limits) {
+Result<void> PlannedModel::add_plan(const onnx::Model& model) {
+  Plan plan;
+  plan.function = TESSERA_TRY(onnx::import_function(model, limits_));
+  if (!plan::has_known_work(*plan.function)) TESSERA_TRY(make(plan));
+  plans_.push_back(std::move(plan));
+  return {};
+}
+
+Result<void> PlannedModel::make(Plan& plan) const {
+  if (plan.runner) return {};
+  plan.runner = TESSERA_TRY(planned(plan.function, *device_, limits_));
+  plan.function = nullptr;
+  return {};
+}
+
+Result<void> PlannedModel::plan_by_flags(const onnx::Model& model) {
   for (std::size_t bits = 0; bits < std::size_t{1} << flags_.size(); ++bits) {
     onnx::Model one = model;  // shares the weights
     for (std::size_t f = 0; f < flags_.size(); ++f)
       TESSERA_TRY(set_flag(one, inputs_[flags_[f]], bit(bits, f)));
-    runners_.push_back(TESSERA_TRY(planned(one, device, limits)));
+    TESSERA_TRY(add_plan(one));
   }
   return {};
 }
@@ -108,8 +122,9 @@ Result<std::vector<onnx::DataValue>> PlannedModel::run(std::span<const onnx::Dat
     }
     bits |= std::size_t{*tensor.array().data != std::byte{0}} << flag++;
   }
+  TESSERA_TRY(make(plans_[bits]));
   std::vector<onnx::DataValue> out;
-  for (HostTensor& result : TESSERA_TRY(runners_[bits].run(tensors)))
+  for (HostTensor& result : TESSERA_TRY(plans_[bits].runner->run(tensors)))
     out.push_back({onnx::DataValue::Kind::tensor, {std::move(result)}});
   return out;
 }

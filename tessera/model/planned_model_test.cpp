@@ -34,7 +34,7 @@ void expect_as_node_by_node(const OnnxFile& file, const std::string& name, std::
     const auto device = value_or_throw(engine::find_device(device_name));
     auto planned = PlannedModel::create(model, *device);
     ASSERT_TRUE(planned) << planned.error().to_text();
-    EXPECT_EQ(planned->program().parts.size(), parts);
+    EXPECT_EQ(value_or_throw(planned->program())->parts.size(), parts);
     for (const std::int64_t size : {4, 1, 9})
       for (const std::int64_t each : {0, 1, 2}) {
         const onnx::DataValue inputs[] = {vector_of(elements_of(size, each))};

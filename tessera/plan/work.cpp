@@ -114,3 +114,8 @@ bool plan::has_known_work(const Plan& plan, const Step& step) {
   const std::vector<std::int64_t> any(plan.dims.size(), 1);
   return work_of_step(plan, step, {plan.dims, any}).ok();
 }
+
+bool plan::has_known_work(const ir::Function& function) {
+  const std::vector<std::int64_t> any(function.dims.size(), 1);
+  return work_of_function(function, {function.dims, any}, 0).ok();
+}

@@ -17,5 +17,7 @@ namespace tessera::plan {
 /// Whether the work of a step follows from the sizes. That of a loop which ends when its data say so does
 /// not.
 [[nodiscard]] bool has_known_work(const Plan& plan, const Step& step);
+/// The same of a function: it has neither such loops nor sizes that only its data tell.
+[[nodiscard]] bool has_known_work(const ir::Function& function);
 
 }  // namespace tessera::plan

@@ -142,6 +142,19 @@ const LibraryCase cases[] = {
      "func f(x: f32[4, 5], y: f32[5, 4], b: f32[4]) { a: f32[4, 4] = matmul(x, y) "
      "c: f32[4, 4] = mul(a, $0:f32) d: f32[4, 4] = add(c, b) return d }",
      "matmul+mul+add"},
+    {"scale_before_the_product",
+     "func f(q: f32[2, 3, 7, 16], k: f32[2, 3, 9, 16]) { s: f32[2, 3, 7, 16] = mul(q, 0.25) "
+     "t: f32[2, 3, 16, 9] = transpose(k) {permutation = [0, 1, 3, 2]} "
+     "a: f32[2, 3, 7, 9] = matmul(s, t) return a }",
+     "matmul+mul"},
+    {"scale_before_the_product_on_the_right",
+     "func f(x: f32[70, 64], w: f32[64, 90], b: f32[90]) { s: f32[64, 90] = div(w, $0:f32) "
+     "a: f32[70, 90] = matmul(x, s) c: f32[70, 90] = add(a, b) y: f32[70, 90] = relu(c) return y }",
+     "matmul+add+relu+div"},
+    {"scaled_queries_that_others_read",
+     "func f(q: f32[7, 16], k: f32[16, 9]) { s: f32[7, 16] = mul(q, 0.25) "
+     "a: f32[7, 9] = matmul(s, k) return a, s }",
+     "kernel matmul"},
     {"division_by_a_parameter",
      "func f(x: f32[4, 5], y: f32[5, 4]) { a: f32[4, 4] = matmul(x, y) c: f32[4, 4] = div(a, $1:f32) "
      "return c }",

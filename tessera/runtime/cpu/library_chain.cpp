@@ -43,6 +43,8 @@ class ChainGrower {
     const bool takes_more = chain_.op == LibraryOp::matmul || chain_.op == LibraryOp::convolution;
     while (takes_more && extend()) {
     }
+    for (std::uint32_t operand : {0U, 1U})
+      if (chain_.op == LibraryOp::matmul && !chain_.epilogue.has_scale) add_scale_before(operand);
     return std::move(chain_);
   }
 
@@ -153,6 +155,28 @@ class ChainGrower {
     chain_.scale = other;
     chain_.divides = divides;
     return true;
+  }
+
+  /// (s a) b is s (a b): attention scales its queries.
+  void add_scale_before(std::uint32_t operand) {
+    const ValueId scaled = graph_.inputs(chain_.nodes[0])[operand];
+    const NodeId before = graph_.producer(scaled);
+    if (before == pattern::none || graph_.is_output(scaled) || graph_.consumers(scaled).size() != 1) return;
+    if (graph_.is_opaque(before) || graph_.result_count(before) != 1 || !graph_.reads(before).empty()) return;
+    const bool divides = name(before) == "div";
+    const auto inputs = graph_.inputs(before);
+    if ((!divides && name(before) != "mul") || inputs.size() != 2) return;
+    if (!has_type(inputs[0], ir::Dtype::f32) || !has_type(inputs[1], ir::Dtype::f32)) return;
+    const std::size_t number = is_number(inputs[1]) ? 1 : 0;
+    if (!is_number(inputs[number]) || (divides && number == 0) ||
+        graph_.type(inputs[1 - number]) != graph_.type(scaled))
+      return;
+    chain_.epilogue.has_scale = true;
+    chain_.scale = inputs[number];
+    chain_.divides = divides;
+    chain_.scaled_operand = operand;
+    chain_.unscaled = inputs[1 - number];
+    chain_.nodes.push_back(before);
   }
 
   /// A number that is known now, or given with each launch.

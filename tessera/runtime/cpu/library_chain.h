@@ -1,5 +1,5 @@
 // What a library computes at once: a matrix product, a convolution or a pooling, with the element-wise ops
-// behind it that it can finish while the result is at hand.
+// behind it that it can finish while the result is at hand, and a scale of an operand before it.
 #pragma once
 
 #include <optional>
@@ -24,13 +24,16 @@ enum class LibraryOp : std::uint8_t {
 
 struct LibraryChain {
   LibraryOp op = LibraryOp::matmul;
-  SmallVector<pattern::NodeId, 6> nodes;  ///< in their order; the first is the product
+  SmallVector<pattern::NodeId, 6> nodes;  ///< the product, what is behind it in order, a scale before it
   Epilogue epilogue;
   // Values of the graph, or `none`.
   pattern::ValueId bias = pattern::none;  ///< of an addition; a convolution may have one of its own
   pattern::ValueId residual = pattern::none;
   pattern::ValueId scale = pattern::none;
   bool divides = false;  ///< by the scale
+  /// The operand of the product, and what it is before it is scaled, if the scale is not behind the product.
+  std::uint32_t scaled_operand = pattern::none;
+  pattern::ValueId unscaled = pattern::none;
 };
 
 /// The longest chain that begins at a node; nothing if no library computes the node itself. Its first nodes

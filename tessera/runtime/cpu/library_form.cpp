@@ -26,8 +26,8 @@ class FormReader {
     if (!attributes) return std::nullopt;
     out_.attributes = *std::move(attributes);
     const auto inputs = graph_.inputs(chain_.nodes[0]);
-    out_.left = input(inputs[0]);
-    if (inputs.size() > 1) out_.right = input(inputs[1]);
+    out_.left = input(operand(inputs, 0));
+    if (inputs.size() > 1) out_.right = input(operand(inputs, 1));
     if (out_.epilogue.has_bias) out_.bias = input(inputs.size() > 2 ? inputs[2] : chain_.bias);
     if (chain_.residual != pattern::none) out_.residual = input(chain_.residual);
     if (out_.epilogue.has_scale) set_scale();
@@ -35,6 +35,10 @@ class FormReader {
   }
 
  private:
+  [[nodiscard]] ValueId operand(std::span<const ValueId> inputs, std::uint32_t i) const {
+    return i == chain_.scaled_operand ? chain_.unscaled : inputs[i];
+  }
+
   std::uint32_t input(ValueId value) {
     const ir::ExprRef expr = graph_.producer(value) == pattern::none ? graph_.external(value).expr : nullptr;
     for (std::uint32_t i = 0; i < ops_.params.size(); ++i)

@@ -10,6 +10,10 @@ using namespace tessera::runtime::cpu;
 
 namespace {
 
+constexpr std::int64_t few_unpacked_rows = 2;
+/// Numbers that no cache holds.
+constexpr std::int64_t large_weights = std::int64_t{1} << 22;
+
 /// The distance between neighbours when all axes before the last two are counted as one; nothing if it is not
 /// the same everywhere.
 std::optional<std::int64_t> batch_stride(const op::Layout& layout) {
@@ -94,7 +98,7 @@ class MatmulCall final : public LibraryCall {
       spec_.residual = spec_.c;
       TESSERA_TRY(residual_.prepare(inputs[form_.residual].layout));
     }
-    can_pack_ = spec_.batch == 1 || spec_.b.batch_stride == 0;
+    can_pack_ = (spec_.batch == 1 || spec_.b.batch_stride == 0) && !is_read_in_place();
     return {};
   }
 
@@ -119,6 +123,13 @@ class MatmulCall final : public LibraryCall {
   [[nodiscard]] std::string implementation() const override { return product_->implementation(); }
 
  private:
+  /// Large weights that few rows multiply: waiting for memory takes as long either way, and a copy of them
+  /// takes as much memory again.
+  [[nodiscard]] bool is_read_in_place() const {
+    return spec_.batch * spec_.rows <= few_unpacked_rows && spec_.b.column_stride == 1 &&
+           spec_.depth * spec_.columns >= large_weights;
+  }
+
   Result<void> use(WeightForm weights) {
     if (product_ != nullptr && spec_.weights == weights) return {};
     spec_.weights = weights;

@@ -3,16 +3,21 @@
 #include <algorithm>
 
 #include "tessera/base/text.h"
+#include "tessera/kernel/build.h"
+#include "tessera/runtime/cuda/block_kernel.h"
 
 using namespace tessera;
 using namespace tessera::runtime::cuda;
 
 namespace {
 
-/// The driver has the function that sets a condition; it is linked when the code is loaded.
-constexpr std::string_view head =
-    R"(extern "C" __device__ void cudaGraphSetConditional(unsigned long long, unsigned int);
-static __device__ __forceinline__ void begin_kernel() {
+/// More points than this are looked at faster by many blocks.
+constexpr std::int64_t most_points = 16 << 10;
+
+/// The driver has the function; it is linked when the code is loaded.
+constexpr std::string_view declaration =
+    "extern \"C\" __device__ void cudaGraphSetConditional(unsigned long long, unsigned int);\n";
+constexpr std::string_view begin_function = R"(static __device__ __forceinline__ void begin_kernel() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
@@ -39,8 +44,8 @@ std::string_view access_type(std::uint32_t width) {
 
 SourceRef source_of(std::string entry, std::string_view parameters, std::string_view body) {
   Source out;
-  out.text = cat(head, "extern \"C\" __global__ void ", entry, "(unsigned long long condition, ", parameters,
-                 ") {\n  begin_kernel();\n", body, "}\n");
+  out.text = cat(declaration, begin_function, "extern \"C\" __global__ void ", entry,
+                 "(unsigned long long condition, ", parameters, ") {\n  begin_kernel();\n", body, "}\n");
   out.entry = std::move(entry);
   out.waits = true;
   return std::make_shared<const Source>(std::move(out));
@@ -68,6 +73,14 @@ constexpr std::string_view count_turns = R"(  if (threadIdx.x != 0) return;
   *turns = over;
 )";
 
+constexpr std::string_view while_end = R"(  bool again = *at != 0;
+  if (again && over == limit) {
+    status[1] = 1;
+    again = false;
+  }
+  cudaGraphSetConditional(condition, again ? 1 : 0);
+)";
+
 }  // namespace
 
 SourceRef tessera::runtime::cuda::branch_source() {
@@ -87,10 +100,7 @@ SourceRef tessera::runtime::cuda::while_source(std::span<const CarriedBytes> car
                    cat("const unsigned char* at, long long* turns, unsigned int is_first, long long limit, "
                        "unsigned long long* status",
                        carried_parameters(carried)),
-                   cat(copies(carried), count_turns,
-                       "  bool again = *at != 0;\n"
-                       "  if (again && over == limit) {\n    status[1] = 1;\n    again = false;\n  }\n"
-                       "  cudaGraphSetConditional(condition, again ? 1 : 0);\n"));
+                   cat(copies(carried), count_turns, while_end));
 }
 
 SourceRef tessera::runtime::cuda::for_source(ir::Dtype count, std::span<const CarriedBytes> carried) {
@@ -99,6 +109,69 @@ SourceRef tessera::runtime::cuda::for_source(ir::Dtype count, std::span<const Ca
                        carried_parameters(carried)),
                    cat(copies(carried), count_turns,
                        "  cudaGraphSetConditional(condition, over < (long long)*at ? 1 : 0);\n"));
+}
+
+namespace {
+
+Argument memory(Memory::Kind kind, std::size_t index) {
+  return {.kind = Argument::Kind::memory, .memory = {kind, static_cast<std::uint32_t>(index), 0}};
+}
+
+/// The condition on these inputs, for all threads of a block: it is in `flag` behind a barrier.
+Result<std::string> block_condition(const ir::Function& condition, std::span<const op::Array> inputs,
+                                    SourceDraft& draft, std::int64_t& points) {
+  const kernel::Kernel kernel = TESSERA_TRY(kernel::build(condition));
+  const op::Array flag{ir::Dtype::boolean, op::contiguous({}), reinterpret_cast<std::byte*>(16)};
+  kernel::Binding binding;
+  TESSERA_TRY(kernel::bind(kernel, inputs, {&flag, 1}, binding));
+  const kernel::Passes passes = kernel::find_passes(kernel);
+  const BoundKernel bound = bound_kernel(kernel, passes, binding, inputs, {&flag, 1});
+  points = std::max(binding.outer_points(), binding.reduced_points());
+  if (points > most_points || !bound.has_small_indices() || binding.is_empty)
+    return Error(ErrorCode::unsupported, "a condition that is not for one block");
+  std::vector<std::string> arrays;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    arrays.push_back(cat("g", i));
+    draft.add_argument("const unsigned char*", arrays.back(), memory(Memory::Kind::input, i));
+  }
+  arrays.emplace_back("((unsigned char*)&flag)");
+  return block_kernel(bound, draft, "k_", arrays);
+}
+
+}  // namespace
+
+Result<StepProgram> tessera::runtime::cuda::checking_turn(const ir::Function& condition,
+                                                          std::span<const op::Array> inputs,
+                                                          std::int64_t limit,
+                                                          std::span<const CarriedBytes> carried) {
+  SourceDraft draft;
+  draft.add_argument("unsigned long long", "condition", {});
+  draft.add_argument("long long*", "turns", memory(Memory::Kind::result, 0));
+  draft.add_argument("unsigned long long*", "status", memory(Memory::Kind::result, 1));
+  draft.add_argument("long long", "limit", {.bits = static_cast<std::uint64_t>(limit)});
+  for (std::size_t i = 0; i < carried.size(); ++i) {
+    const std::string type(access_type(carried[i].width));
+    draft.add_argument(cat(type, "*"), cat("to", i), memory(Memory::Kind::result, 2 + carried[i].value));
+    draft.add_argument(cat("const ", type, "*"), cat("from", i),
+                       memory(Memory::Kind::input, carried[i].value));
+  }
+  std::int64_t points = 1;
+  const std::string text = TESSERA_TRY(block_condition(condition, inputs, draft, points));
+  StepProgram out;
+  out.launches.push_back(draft.launch(
+      "turn",
+      cat("__shared__ unsigned long long parts[32], flag;\nconst bool is_first = false;\n", text,
+          copies(carried), "__syncthreads();\nconst unsigned char* const at = (const unsigned char*)&flag;\n",
+          count_turns, while_end),
+      true, 1024));
+  Launch& launch = out.launches.back();
+  Source source = *launch.source;
+  source.text = cat(declaration, source.text);
+  launch.source = std::make_shared<const Source>(std::move(source));
+  launch.block.x =
+      std::max(turn_threads(carried),
+               static_cast<std::uint32_t>(std::clamp<std::int64_t>((points + 31) / 32 * 32, 32, 1024)));
+  return out;
 }
 
 std::uint32_t tessera::runtime::cuda::turn_threads(std::span<const CarriedBytes> carried) {

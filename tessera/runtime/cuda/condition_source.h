@@ -3,12 +3,15 @@
 
 #include <span>
 
+#include "tessera/ir/function.h"
+#include "tessera/op/array.h"
 #include "tessera/runtime/cuda/launch.h"
 
 namespace tessera::runtime::cuda {
 
 /// Bytes that a loop carries from one turn to the next, copied by the kernel that decides.
 struct CarriedBytes {
+  std::size_t value = 0;  ///< which of those that are carried
   std::int64_t bytes = 0;
   std::uint32_t width = 1;  ///< of one access: 16, 4 or 1; it divides the bytes
 
@@ -28,6 +31,14 @@ struct CarriedBytes {
 /// The same of a `for`, where `at` holds how many turns it has: `turn(condition, at, turns, is_first, (to,
 /// from)…)`.
 [[nodiscard]] SourceRef for_source(ir::Dtype count, std::span<const CarriedBytes> carried);
+
+/// The end of a turn of a `while` that finds out itself whether it goes on, by its condition on these inputs,
+/// the first of which are those that the turn computed. The results of the program are the turns, the status
+/// and what is carried; its first argument is the condition of the node. Fails with code `unsupported` if the
+/// condition is no kernel, or none for one block.
+[[nodiscard]] Result<StepProgram> checking_turn(const ir::Function& condition,
+                                                std::span<const op::Array> inputs, std::int64_t limit,
+                                                std::span<const CarriedBytes> carried);
 
 /// The threads of a block that copies these.
 [[nodiscard]] std::uint32_t turn_threads(std::span<const CarriedBytes> carried);
