@@ -20,10 +20,10 @@ using op::Layout;
 namespace {
 
 /// Pieces per thread: some threads are late.
-constexpr std::int64_t pieces_per_thread = 4;
+constexpr std::int64_t row_pieces_per_thread = 4;
 
 void run_rows(std::int64_t rows, ThreadPool& threads, const auto& work) {
-  const auto pieces = static_cast<std::int64_t>(threads.size()) * pieces_per_thread;
+  const auto pieces = static_cast<std::int64_t>(threads.size()) * row_pieces_per_thread;
   threads.run(rows, std::max<std::int64_t>(1, rows / pieces), work);
 }
 
