@@ -9,6 +9,7 @@
 #include "cli/program_file.h"
 #include "tessera/compile/package.h"
 #include "tessera/compile/plan_program.h"
+#include "tessera/engine/autotune.h"
 #include "tessera/engine/devices.h"
 #include "tessera/ir/print.h"
 
@@ -54,8 +55,10 @@ void print_written(const compiler::PlannedProgram& planned, const Options& optio
 Result<compiler::PlannedProgram> write_plan(const NamedProgram& program, compiler::PipelineOptions pipeline,
                                             const Options& options) {
   const auto device = TESSERA_TRY(engine::find_device(options.device));
-  auto planned = TESSERA_TRY(
-      compiler::plan_program(program.function, device->target(), {.pipeline = std::move(pipeline)}));
+  const auto tuned = options.autotune ? TESSERA_TRY(engine::autotune(program.function, *device, pipeline))
+                                      : engine::untuned(program.function, *device);
+  auto planned =
+      TESSERA_TRY(compiler::plan_program(tuned.function, tuned.target, {.pipeline = std::move(pipeline)}));
   TESSERA_TRY(plan::save(compiler::package(*program.function, planned.program, options.device,
                                            {program.outputs, program.states}),
                          options.output));
@@ -119,6 +122,8 @@ void tessera::cli::add_options(CLI::App& command, CompileOptions& options) {
       ->check(CLI::IsMember({"exact", "rounding", "fast"}));
   command.add_flag("--decompose", options.decompose, "write every composite op out as its parts");
   command.add_flag("--verify", options.verify, "check the function after every pass");
+  command.add_flag("--autotune", options.autotune,
+                   "measure tilings that are predicted to be close, once per machine, and take the fastest");
   command.add_flag("--json", options.json, "print JSON");
 }
 

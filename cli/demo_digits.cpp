@@ -193,6 +193,9 @@ void show_beginning(const DigitTraining& training, const TrainingOptions& option
 }  // namespace
 
 Result<Answer> tessera::cli::train_digits(const TrainingOptions& options, Output output) {
+  // What is interrupted goes on bit for bit.
+  if (!Engine::configure_default({.deterministic = true}))
+    return Error(ErrorCode::internal, "the default engine is in use already");
   DigitTraining training(options);
   if (output == Output::text) show_beginning(training, options);
   const Outcome outcome = train(training, options, output);

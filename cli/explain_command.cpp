@@ -1,4 +1,5 @@
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <set>
 
@@ -11,6 +12,7 @@
 #include "cli/tensor_sources.h"
 #include "tessera/base/text.h"
 #include "tessera/compile/plan_program.h"
+#include "tessera/engine/autotune.h"
 #include "tessera/engine/devices.h"
 
 using namespace tessera;
@@ -65,7 +67,8 @@ struct Explained {
   std::vector<ExplainedPart> parts;
   std::vector<std::string> data_dependent_sizes;
   std::string why_no_plan;
-  std::string remark;     ///< of the device
+  std::string remark;  ///< of the device
+  std::optional<engine::Tuning> tuning;
   double compile_ms = 0;  ///< passes, tiling and lowering
 };
 
@@ -90,25 +93,57 @@ Result<Explained> explain(const ir::FunctionRef& function, const Options& option
   GivenNumbers numbers = TESSERA_TRY(GivenNumbers::read(options));
   const auto device = TESSERA_TRY(engine::find_device(options.device));
   const auto begin = std::chrono::steady_clock::now();
-  auto planned = compiler::plan_program(function, device->target(), {.pipeline = pipeline_options(options)});
+  auto tuned = options.autotune ? TESSERA_TRY(engine::autotune(function, *device, pipeline_options(options)))
+                                : engine::untuned(function, *device);
+  auto planned =
+      compiler::plan_program(tuned.function, tuned.target, {.pipeline = pipeline_options(options)});
   const std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - begin;
   if (!planned && planned.error().code() == ErrorCode::unsupported)
     return explain_without_plan(function, options, planned.error());
   if (!planned) return std::move(planned).error();
   Explained out;
   out.remark = device->remark();
+  if (options.autotune) out.tuning = std::move(tuned.tuning);
   out.compile_ms = passed.count();
   out.data_dependent_sizes = plan::data_dependent_sizes(planned->program);
   for (compiler::Planned& part : planned->parts) {
     const auto sizes = numbers.of(part.plan->dims);
     ExplainedPart one{.passes = {part.function, std::move(part.passes)}, .plan = std::nullopt};
-    auto report = report_on(*part.function, part.plan, device->target(), sizes);
+    auto report = report_on(*part.function, part.plan, tuned.target, sizes);
     if (!report) return std::move(report).error().note(sizes_text(*part.plan, sizes));
     one.plan = *std::move(report);
     out.parts.push_back(std::move(one));
   }
   TESSERA_TRY(numbers.check_all_used());
   return out;
+}
+
+/// Predicted and measured, side by side.
+std::string tuning_text(const engine::Tuning& tuning) {
+  std::string out = cat("tuning", tuning.is_remembered ? ", remembered" : "", ":");
+  if (!tuning.why_not.empty()) return cat(out, " ", tuning.why_not, "\n");
+  out += cat(" the best prediction is ", std::llround(tuning.predicted_ns), " ns, ", tuning.trials.size(),
+             " others were measured\n");
+  for (const engine::TuningTrial& trial : tuning.trials)
+    out += cat("  no tile from statements ", join(trial.cut.before, ", "), " to ",
+               join(trial.cut.behind, ", "), ": predicted ", std::llround(trial.predicted_ns),
+               " ns, measured ", std::llround(trial.measured_ns), " ns against ", std::llround(trial.best_ns),
+               " ns", trial.is_kept ? ", taken\n" : "\n");
+  return out;
+}
+
+void write_tuning(JsonWriter& json, const engine::Tuning& tuning) {
+  json.key("tuning").begin_object().member("remembered", tuning.is_remembered);
+  json.member("not_measured", tuning.why_not).member("predicted_ns", tuning.predicted_ns);
+  json.key("trials").begin_array();
+  for (const engine::TuningTrial& trial : tuning.trials) {
+    json.begin_object()
+        .member("before", join(trial.cut.before, ","))
+        .member("behind", join(trial.cut.behind, ","));
+    json.member("predicted_ns", trial.predicted_ns).member("measured_ns", trial.measured_ns);
+    json.member("best_ns", trial.best_ns).member("taken", trial.is_kept).end_object();
+  }
+  json.end_array().end_object();
 }
 
 void write_part(JsonWriter& json, const ExplainedPart& part) {
@@ -122,6 +157,7 @@ void write_explained(JsonWriter& json, const Explained& explained) {
   json.member("data_dependent_sizes", explained.data_dependent_sizes);
   if (!explained.why_no_plan.empty()) json.member("no_plan", explained.why_no_plan);
   if (!explained.remark.empty()) json.member("remark", explained.remark);
+  if (explained.tuning) write_tuning(json, *explained.tuning);
   if (explained.parts.size() == 1) {
     write_part(json, explained.parts[0]);
   } else {
@@ -144,6 +180,7 @@ std::string text_of(const Explained& explained) {
     out += pass_text(part.passes);
     if (part.plan) out += plan_text(*part.plan);
   }
+  if (explained.tuning) out += tuning_text(*explained.tuning);
   if (!explained.why_no_plan.empty()) out += cat("no plan: ", explained.why_no_plan, "\n");
   if (!explained.remark.empty()) out += cat("remark: ", explained.remark, "\n");
   return out;

@@ -14,7 +14,10 @@ using namespace tessera::cli;
 namespace {
 
 Result<Answer> run_file(const RunOptions& options) {
-  const bool is_model = is_onnx_name(options.file) && !plan::is_package(options.file);
+  const bool is_plan = plan::is_package(options.file), is_model = is_onnx_name(options.file) && !is_plan;
+  if (options.autotune && (is_plan || is_model))
+    return Error(ErrorCode::invalid_argument,
+                 "--autotune: this is measured when a plan is made: tessera compile FILE --autotune -o PLAN");
   const RunOutcome outcome = TESSERA_TRY(is_model ? run_model(options) : run_plan(options));
   TESSERA_TRY(show(outcome, options.outputs));
   // Standard output is JSON alone where that is asked for.
@@ -49,6 +52,8 @@ void tessera::cli::add_run(Commands& commands) {
   command.add_flag("--profile", options->profile, "show what each kernel took, over all runs");
   command.add_option("--trace", options->trace,
                      "write when each kernel ran, for chrome://tracing and Perfetto");
+  command.add_flag("--autotune", options->autotune,
+                   "of a program that is compiled first: measure tilings that are predicted to be close");
   command.add_option("--seconds", options->seconds, "of a model: give up after this time")
       ->check(finite_number);
   command.add_option("--work", options->work, "of a model: the most multiply-adds")->check(finite_number);

@@ -2,6 +2,8 @@
 // GPU where there is one.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tessera/compile/plan_function.h"
 #include "tessera/engine/devices.h"
 #include "tessera/ir/parse.h"
@@ -44,7 +46,8 @@ class Loaded {
         executable_(value_or_throw(device.load(plan, pool_))) {}
 
   Result<std::vector<Floats>> run(const std::vector<HostTensor>& inputs,
-                                  const std::vector<std::uint64_t>& parameters) {
+                                  const std::vector<std::uint64_t>& parameters,
+                                  std::vector<TimedStep>* times = nullptr) {
     if (inputs_.empty()) TESSERA_TRY(prepare(inputs));
     std::vector<std::byte*> from, to;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -52,7 +55,7 @@ class Loaded {
       from.push_back(inputs_[i]->data());
     }
     for (const auto& output : outputs_) to.push_back(output->data());
-    TESSERA_TRY(executable_->run({.inputs = from, .parameters = parameters, .outputs = to}));
+    TESSERA_TRY(executable_->run({.inputs = from, .parameters = parameters, .outputs = to, .times = times}));
     std::vector<Floats> out;
     for (std::size_t i = 0; i < to.size(); ++i) out.push_back(TESSERA_TRY(read(i)));
     return out;
@@ -156,18 +159,18 @@ constexpr const char* branches = R"(func f(c: bool[], x: f32[3, 3]) {
   return y, n
 })";
 
-/// Too much for one block.
-constexpr const char* counted = R"(func f(n: i64[], x: f32[600, 600]) {
-  y: f32[600, 600] = for n (x) with (x) (i: i64[], s: f32[600, 600], w: f32[600, 600]) {
+/// The `if` keeps it from being one kernel.
+constexpr const char* counted = R"(func f(n: i64[], x: f32[20, 20]) {
+  y: f32[20, 20] = for n (x) with (x) (i: i64[], s: f32[20, 20], w: f32[20, 20]) {
     k: f32[] = cast(i) {dtype = f32}
-    p: f32[600, 600] = mul(s, 0.5:f32)
-    q: f32[600, 600] = add(p, k)
+    p: f32[20, 20] = mul(s, 0.5:f32)
+    q: f32[20, 20] = add(p, k)
     odd: i64[] = mod(i, 2:i64)
     c: bool[] = eq(odd, 1:i64)
-    r: f32[600, 600] = if c with (q, w) (a: f32[600, 600], b: f32[600, 600]) {
-      t: f32[600, 600] = sub(a, b)
+    r: f32[20, 20] = if c with (q, w) (a: f32[20, 20], b: f32[20, 20]) {
+      t: f32[20, 20] = sub(a, b)
       return t
-    } else (a: f32[600, 600], b: f32[600, 600]) {
+    } else (a: f32[20, 20], b: f32[20, 20]) {
       return a
     }
     return r
@@ -218,8 +221,31 @@ TEST_P(RegionsOnDevice, ASwitchTakesTheLastBodyForWhatIsOutside) {
 }
 
 TEST_P(RegionsOnDevice, Trap_G19_AForCountsOnTheDeviceWithAnIfInside) {
-  const HostTensor x = floats({600, 600}, -20);
+  const HostTensor x = floats({20, 20}, -20);
   expect_same(counted, {{{number(3), x}}, {{number(0), x}}, {{number(-2), x}}, {{number(6), x}}});
+}
+
+TEST_P(RegionsOnDevice, WhatALoopCarriesIsComputedInItsPlace) {
+  const char* text = R"(func f(n: i64[], x: f32[220, 220], w: f32[220, 220]) {
+  y: f32[220, 220], z: f32[220, 220], k: f32[220, 220] = for n (x, w, w) with (w) (i: i64[], s: f32[220, 220], t: f32[220, 220], u: f32[220, 220], w: f32[220, 220]) {
+    p: f32[220, 220] = mul(s, 0.5:f32)
+    q: f32[220, 220] = add(p, w)
+    r: f32[220, 220] = transpose(t) {permutation = [1, 0]}
+    v: f32[220, 220] = add(r, 1.0:f32)
+    return q, v, u
+  }
+  return y, z, k
+})";
+  const HostTensor x = floats({220, 220}, -20), w = floats({220, 220}, 3);
+  expect_same(text, {{{number(3), x, w}}, {{number(4), w, x}}, {{number(0), x, w}}});
+  Loaded here(*device_, plan_of(text));
+  ASSERT_TRUE(here.run({number(1), x, w}, {}));
+  const auto& nodes = here.on_gpu().program().nodes;
+  const auto is_copy_in_body = [](const cuda::PlanNode& node) {
+    return node.graph != 0 && !node.is_join && node.kind == cuda::Launch::Kind::copy;
+  };
+  EXPECT_EQ(std::count_if(nodes.begin(), nodes.end(), is_copy_in_body), 1)
+      << to_text(here.on_gpu().program());
 }
 
 TEST_P(RegionsOnDevice, Trap_G19_AWhileCarriesSeveralValues) {
@@ -286,6 +312,23 @@ TEST_P(RegionsOnDevice, Trap_G14_BodiesFollowBuffersThatMove) {
     ASSERT_TRUE(again) << again.error().to_text();
     EXPECT_EQ(*again, *first);
   }
+}
+
+TEST_P(RegionsOnDevice, StepsAreMeasuredAroundThem) {
+  const auto plan = plan_of(branches);
+  Loaded here(*device_, plan);
+  const std::vector<HostTensor> inputs{truth(true), floats({3, 3}, 1)};
+  const auto plain = here.run(inputs, {});
+  ASSERT_TRUE(plain) << plain.error().to_text();
+  std::vector<TimedStep> times;
+  const auto timed = here.run(inputs, {}, &times);
+  ASSERT_TRUE(timed) << timed.error().to_text();
+  EXPECT_EQ(*timed, *plain);
+  for (plan::StepId step = 0; step < plan->steps.size(); ++step)
+    EXPECT_EQ(std::count_if(times.begin(), times.end(), [&](const TimedStep& t) { return t.step == step; }),
+              1)
+        << plan->steps[step].name();
+  EXPECT_EQ(*value_or_throw(here.run(inputs, {})).data(), *plain->data());
 }
 
 TEST_P(RegionsOnDevice, ALaunchIsOneGraph) {

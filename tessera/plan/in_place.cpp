@@ -84,3 +84,21 @@ std::vector<std::vector<InPlace>> plan::find_in_place(const Plan& plan) {
   for (const Step& step : plan.steps) out.push_back(finder.of(step));
   return out;
 }
+
+bool plan::can_replace(const Plan& plan, ValueId input, ValueId output) {
+  if (input == output) return true;
+  const Value& value = plan.values[output];
+  if (value.kind != ValueKind::computed || plan.steps[value.index].kind != StepKind::kernel) return false;
+  const Step& step = plan.steps[value.index];
+  const auto position = [](const std::vector<ValueId>& list, ValueId of) {
+    return static_cast<std::uint32_t>(std::find(list.begin(), list.end(), of) - list.begin());
+  };
+  const std::uint32_t read = position(step.inputs, input), written = position(step.results, output);
+  if (read == step.inputs.size()) return false;
+  const auto takes_other = [&](const InPlace& pair) { return pair.result == written; };
+  if (std::any_of(step.in_place.begin(), step.in_place.end(), takes_other)) return false;
+  std::ptrdiff_t reads = std::count(plan.outputs.begin(), plan.outputs.end(), input);
+  for (const Step& other : plan.steps) reads += std::count(other.inputs.begin(), other.inputs.end(), input);
+  return reads == 1 && std::count(plan.outputs.begin(), plan.outputs.end(), output) == 1 &&
+         is_pointwise(*step.kernel, read, written);
+}

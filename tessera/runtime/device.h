@@ -39,6 +39,9 @@ class Device {
     return std::unique_ptr<StepClock>();
   }
 
+  /// Waits until launches are as fast as they get: for what is made better beside the program.
+  virtual void settle() {}
+
   /// What the compiler may choose from when it makes plans for this device; without sources, single ops.
   [[nodiscard]] virtual const pattern::Target& target() const = 0;
 

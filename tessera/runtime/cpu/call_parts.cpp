@@ -40,18 +40,23 @@ op::Values parts_of_matmul(const op::CallInfo& call, std::span<const op::Value> 
   return {as_dtype(op::reshape(op::matmul(a, b), result), dtype)};
 }
 
-/// What the card says; with floats of 16 bits as f32, which the reference does not round between parts
-/// either.
-op::Values parts_of_composite(op::Builder& builder, const op::CallInfo& call,
-                              std::span<const op::Value> inputs) {
+/// What the card says, with floats of 16 bits as f32, which the reference does not round between parts
+/// either. The call itself on f32 if it has no parts. None if that is `call`.
+op::Values parts_of_costly(op::Builder& builder, const op::CallInfo& call,
+                           std::span<const op::Value> inputs) {
   const auto widened = [](Dtype dtype) { return ir::is_float(dtype) ? computed_in(dtype) : dtype; };
   op::Values wide;
   op::ValueTypes types;
+  bool is_other = false;
   for (const op::Value input : inputs) {
     wide.push_back(as_dtype(input, widened(input.dtype())));
     types.push_back({widened(input.dtype()), input.shape()});
+    is_other = is_other || types.back().dtype != input.dtype();
   }
-  return call.card().decompose(builder, op::CallInfo(call.card(), types, call.attributes()), wide);
+  const op::Card& card = call.card();
+  if (card.decompose != nullptr)
+    return card.decompose(builder, op::CallInfo(card, types, call.attributes()), wide);
+  return is_other ? builder.call_all(card.name, wide, call.attributes()) : op::Values();
 }
 
 /// Nothing if the call has no parts.
@@ -65,8 +70,8 @@ Result<ir::FunctionRef> function_of_parts(const op::CallInfo& call, std::span<co
   op::Values parts;
   if (call.card().name == "matmul")
     parts = parts_of_matmul(call, inputs, shape_of(0));
-  else if (call.card().decompose != nullptr)
-    parts = parts_of_composite(builder, call, inputs);
+  else if (call.card().traits.costly)  // others are as fast by the reference as by many calls
+    parts = parts_of_costly(builder, call, inputs);
   if (parts.size() != results.size() || !builder.status()) return ir::FunctionRef();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (!parts[i] || parts[i].shape() != shape_of(i)) return ir::FunctionRef();

@@ -122,7 +122,7 @@ class Run {
       : kernel_(interpreter.kernel()), job_(job.job), bind_(job.job.binding), code_(job.code) {
     const kernel::Passes& passes = interpreter.passes();
     const auto lanes = static_cast<std::size_t>(job_.lanes == Lanes::reduced ? bind_.reduced.back().size : 0);
-    std::size_t bytes = whole_lines(kernel_.operands.size() * 8) + whole_lines(kernel_.body.size() * 8) +
+    std::size_t bytes = 2 * whole_lines(kernel_.operands.size() * 8) + whole_lines(kernel_.body.size() * 8) +
                         whole_lines(passes.kept.size() * 8) + whole_lines(kernel_.axis_count() * 8) +
                         line_bytes;
     for (kernel::ValueId value : passes.kept)
@@ -130,6 +130,9 @@ class Run {
     std::byte* at = scratch.reserve(bytes);
     const auto take = [&](std::size_t size) { return std::exchange(at, at + whole_lines(size)); };
     data_ = reinterpret_cast<std::byte**>(take(kernel_.operands.size() * 8));
+    steps_ = reinterpret_cast<std::int64_t*>(take(kernel_.operands.size() * 8));
+    for (std::size_t i = 0; i < kernel_.operands.size() && !bind_.outer.empty(); ++i)
+      steps_[i] = bind_.stride(i, bind_.outer.size() - 1) * size_of(kernel_.operands[i]);
     auto* scalars = reinterpret_cast<std::uint64_t*>(take(kernel_.body.size() * 8));
     auto** kept = reinterpret_cast<std::byte**>(take(passes.kept.size() * 8));
     places_ = reinterpret_cast<std::int64_t*>(take(kernel_.axis_count() * 8));
@@ -189,8 +192,20 @@ class Run {
     return item + last - first;
   }
 
-  std::int64_t run_row(std::int64_t item) {
+  /// Rows mostly come one behind the other.
+  void go_to_row(std::int64_t item) {
+    if (left_in_line_ > 0) {
+      --left_in_line_;
+      ++places_[bind_.outer.back().number];
+      for (std::size_t i = 0; i < kernel_.operands.size(); ++i) data_[i] += steps_[i];
+      return;
+    }
     go_to(item, bind_.outer.size());
+    if (!bind_.outer.empty()) left_in_line_ = bind_.outer.back().size - 1 - item % bind_.outer.back().size;
+  }
+
+  std::int64_t run_row(std::int64_t item) {
+    go_to_row(item);
     frame_.count = bind_.reduced.back().size;
     code_(&frame_);
     return item + 1;
@@ -203,7 +218,9 @@ class Run {
   Frame frame_;
   std::uint8_t failed_ = 0;
   std::byte** data_ = nullptr;
+  std::int64_t* steps_ = nullptr;  ///< bytes from row to row, by operand
   std::int64_t* places_ = nullptr;
+  std::int64_t left_in_line_ = 0;  ///< rows along the last outer axis that follow
 };
 
 bool has_scalars(const kernel::Interpreter& interpreter) {

@@ -161,6 +161,19 @@ TEST(SingleCall, EinsumAndAttentionAgreeWithTheReference) {
   }
 }
 
+TEST(SingleCall, ConvolutionsOf16BitsAreComputedInF32) {
+  for (const Dtype dtype : {Dtype::f16, Dtype::bf16}) {
+    SCOPED_TRACE(cat(dtype));
+    const auto x = random_tensor(dtype, {1, 8, 20, 21}, 1), w = random_tensor(dtype, {8, 8, 3, 3}, 2),
+               b = random_tensor(dtype, {8}, 3);
+    const op::Array inputs[] = {x.array(), w.array(), b.array()};
+    for (const char* name : {"conv", "conv_transpose"}) {
+      const Outcome out = run_both(name, inputs, {});
+      EXPECT_LE(difference(out.got[0], out.expected[0]), bound(dtype)) << name;
+    }
+  }
+}
+
 TEST(SingleCall, OrdersAreThoseOfTheReference) {
   for (const Dtype dtype : ir::all_dtypes()) {
     const auto x = random_tensor(dtype, {30, 41, 50}, 1, true);

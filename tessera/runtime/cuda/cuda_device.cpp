@@ -260,3 +260,14 @@ Blas* CudaDevice::blas() {
   });
   return blas_.get();
 }
+
+void CudaDevice::open_products() {
+  const auto current = context_->enter();
+  Blas* const library = current ? blas() : nullptr;
+  if (library == nullptr) return;
+  constexpr std::int64_t size = 32;
+  Product any{.rows = size, .columns = size, .depth = size};
+  any.a.leading = any.b.leading = any.c.leading = size;
+  // What is wrong with the library shows when a product is asked for.
+  static_cast<void>(library->get(any).ok());
+}

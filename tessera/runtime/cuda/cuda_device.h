@@ -51,6 +51,8 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   /// What computes matrix products; null if there is no library for it. Opened when it is first asked for,
   /// which takes a while.
   [[nodiscard]] Blas* blas();
+  /// Makes the first product, so that others need not wait for what a library does only once.
+  void open_products();
 
  private:
   [[nodiscard]] Result<void> run_on_host(const op::CallInfo& call, std::span<const op::Array> inputs,

@@ -1,5 +1,6 @@
 #include "tessera/runtime/cuda/cuda_devices.h"
 
+#include "tessera/base/job_queue.h"
 #include "tessera/base/text.h"
 #include "tessera/runtime/cuda/cuda_device.h"
 #include "tessera/runtime/cuda/gate.h"
@@ -17,6 +18,13 @@ Result<int> count_devices() {
   return count;
 }
 
+/// A library of products takes 0.2 s until its first one: that goes on while the program prepares its data. A
+/// program that ends before waits for it, since libraries must not be opened while a process ends.
+void open_products_beside(const std::shared_ptr<CudaDevice>& device) {
+  static JobQueue jobs;
+  static_cast<void>(jobs.push([device] { device->open_products(); }));
+}
+
 }  // namespace
 
 Result<int> runtime::cuda::device_count() {
@@ -27,5 +35,8 @@ Result<int> runtime::cuda::device_count() {
 Result<std::shared_ptr<Device>> runtime::cuda::open_device(int number, CudaOptions options) {
   const Driver* driver = TESSERA_TRY(Driver::open());
   auto compiler = TESSERA_TRY(Nvrtc::open());
-  return TESSERA_TRY(CudaDevice::create(*driver, number, std::move(compiler), std::move(options)));
+  const auto device =
+      TESSERA_TRY(CudaDevice::create(*driver, number, std::move(compiler), std::move(options)));
+  open_products_beside(device);
+  return std::shared_ptr<Device>(device);
 }

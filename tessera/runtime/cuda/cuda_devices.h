@@ -34,7 +34,8 @@ struct CudaOptions {
 /// built. Asked once.
 [[nodiscard]] Result<int> device_count();
 
-/// The GPU that the driver counts as `number`. It needs NVRTC; the error says what is missing.
+/// The GPU that the driver counts as `number`. It needs NVRTC; the error says what is missing. Libraries are
+/// opened on a thread beside the program.
 [[nodiscard]] Result<std::shared_ptr<Device>> open_device(int number, CudaOptions options = {});
 
 }  // namespace tessera::runtime::cuda

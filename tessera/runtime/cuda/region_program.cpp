@@ -6,6 +6,7 @@
 #include "tessera/base/text.h"
 #include "tessera/op/interpreter.h"
 #include "tessera/op/ir_builder.h"
+#include "tessera/plan/in_place.h"
 #include "tessera/runtime/cuda/condition_source.h"
 #include "tessera/runtime/cuda/function_program.h"
 #include "tessera/runtime/cuda/op_source.h"
@@ -349,7 +350,8 @@ class RegionWriter {
     return add_bodies(bodies, inputs, sizes, conditional);
   }
 
-  /// What a loop carries: it lies in the results, and in other memory while a turn computes it.
+  /// What a loop carries: it lies in the results, and in other memory while a turn computes it, unless it can
+  /// be computed in its place.
   struct Carried {
     std::vector<Given> next;
     std::vector<CarriedBytes> small;      ///< copied by the kernel that decides
@@ -357,11 +359,17 @@ class RegionWriter {
     std::vector<std::size_t> large;       ///< copied before
   };
 
-  Carried carried() {
+  /// The body takes what is carried from its parameter `first` on.
+  Result<Carried> carried(const ir::FunctionRef& body, std::size_t first) {
+    const plan::PlanRef plan = TESSERA_TRY(options_.bodies->get(body));
     Carried out;
     std::int64_t bytes = 0;
     for (std::size_t i = 0; i < results_.size(); ++i) {
       const Given& now = results_[i];
+      if (plan::can_replace(*plan, plan->inputs[first + i], plan->outputs[i])) {
+        out.next.push_back(now);
+        continue;
+      }
       out.next.push_back(scratch(now.array.dtype, now.array.shape()));
       const std::int64_t size = bytes_of(now.array);
       if (size == 0) continue;
@@ -401,7 +409,7 @@ class RegionWriter {
     const auto captures = TESSERA_TRY(operands(region.captures, *region.body, region.inits.size(), before));
     const auto sizes = TESSERA_TRY(sizes_of(region.dims));
     const Given flag = scratch(op::Dtype::boolean, {}), turns = scratch(op::Dtype::i64, {});
-    const Carried state = carried();
+    const Carried state = TESSERA_TRY(carried(region.body, 0));
     const std::int64_t limit = region.limit.value_or(default_limit);
     const Address status{Address::Base::status, 0,
                          static_cast<std::int64_t>(out_.checks.size() * sizeof(Status))};
@@ -437,7 +445,7 @@ class RegionWriter {
     const Given count = TESSERA_TRY(operand(region.count, op::Dtype::i64, before));
     const auto sizes = TESSERA_TRY(sizes_of(region.dims));
     const Given turns = scratch(op::Dtype::i64, {});
-    const Carried state = carried();
+    const Carried state = TESSERA_TRY(carried(region.body, 1));
     const auto arguments = [&](bool is_first) {
       return std::vector<PlanArgument>{argument(first_of(count)), argument(turns.address),
                                        argument(std::int64_t{is_first})};
@@ -450,7 +458,7 @@ class RegionWriter {
     const auto inputs = with({&turns, 1}, with(results_, captures));
     const NodeList computed = TESSERA_TRY(add_body(region.body, inputs, state.next, sizes, body, {}));
     add_turn(for_source(count.array.dtype, state.small), arguments(false), state, condition, body, computed,
-             computed);
+             state.large.empty() ? computed : NodeList());
     return {};
   }
 
@@ -462,7 +470,8 @@ class RegionWriter {
     for (const Given& given : seen) arrays.push_back(given.array);
     auto program = checking_turn(function, arrays, limit, state.small);
     if (!program) return false;
-    NodeList before = computed, last;
+    NodeList before, last;
+    if (state.large.empty()) before = computed;
     for (const std::size_t i : state.large) copy(state.next[i], results_[i], body, computed, before);
     results.insert(results.end(), results_.begin(), results_.end());
     add_program(*std::move(program), seen, results, body, nodes_.joined(0, body, std::move(before)), last);
