@@ -18,7 +18,7 @@ using namespace tessera::cli;
 
 namespace {
 
-struct Options : CompileOptions {
+struct CompileCommandOptions : CompileOptions {
   std::vector<std::string> dump_after;
   std::string output;  ///< where the plan goes; empty: no plan is made
   std::string device = default_plan_device;
@@ -38,7 +38,8 @@ void print_dumps(const Dumps& dumps) {
 }
 
 /// What was written, part by part.
-void print_written(const compiler::PlannedProgram& planned, const Options& options, const Dumps& dumps) {
+void print_written(const compiler::PlannedProgram& planned, const CompileCommandOptions& options,
+                   const Dumps& dumps) {
   JsonWriter json(JsonWriter::Style::indented);
   json.begin_object().member("file", options.output).member("device", options.device);
   json.member("data_dependent_sizes", plan::data_dependent_sizes(planned.program)).key("parts").begin_array();
@@ -53,7 +54,7 @@ void print_written(const compiler::PlannedProgram& planned, const Options& optio
 }
 
 Result<compiler::PlannedProgram> write_plan(const NamedProgram& program, compiler::PipelineOptions pipeline,
-                                            const Options& options) {
+                                            const CompileCommandOptions& options) {
   const auto device = TESSERA_TRY(engine::find_device(options.device));
   const auto tuned = options.autotune ? TESSERA_TRY(engine::autotune(program.function, *device, pipeline))
                                       : engine::untuned(program.function, *device);
@@ -65,7 +66,7 @@ Result<compiler::PlannedProgram> write_plan(const NamedProgram& program, compile
   return planned;
 }
 
-Result<Answer> run_compile(const Options& options) {
+Result<Answer> run_compile(const CompileCommandOptions& options) {
   TESSERA_TRY(engine::find_device(options.device));
   if (is_description(options.file) && options.output.empty())
     return compile_description(options, options.device);
@@ -138,7 +139,7 @@ compiler::PipelineOptions tessera::cli::pipeline_options(const CompileOptions& o
 }
 
 void tessera::cli::add_compile(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompileCommandOptions>();
   CLI::App& command = commands.add(
       "compile",
       "run the passes of the compiler over a function and print what they make of it, or write a plan",

@@ -20,7 +20,7 @@ using namespace tessera::cli;
 
 namespace {
 
-struct Options : CompileOptions {
+struct ExplainOptions : CompileOptions {
   std::string device = default_plan_device;
   std::vector<std::string> dims;
 };
@@ -28,7 +28,7 @@ struct Options : CompileOptions {
 /// What each symbol is for the memory plan: as --dim says, else 64.
 class GivenNumbers {
  public:
-  static Result<GivenNumbers> read(const Options& options) {
+  static Result<GivenNumbers> read(const ExplainOptions& options) {
     GivenNumbers out;
     out.given_ = TESSERA_TRY(sizes_from(options.dims));
     return out;
@@ -78,7 +78,7 @@ std::string sizes_text(const plan::Plan& plan, std::span<const std::int64_t> siz
   return out.empty() ? "all sizes are numbers" : out + "; --dim NAME=SIZE gives others";
 }
 
-Result<Explained> explain_without_plan(const ir::FunctionRef& function, const Options& options,
+Result<Explained> explain_without_plan(const ir::FunctionRef& function, const ExplainOptions& options,
                                        const Error& why) {
   Explained out;
   out.why_no_plan = why.to_text();
@@ -88,7 +88,7 @@ Result<Explained> explain_without_plan(const ir::FunctionRef& function, const Op
   return out;
 }
 
-Result<Explained> explain(const ir::FunctionRef& function, const Options& options) {
+Result<Explained> explain(const ir::FunctionRef& function, const ExplainOptions& options) {
   GivenNumbers numbers = TESSERA_TRY(GivenNumbers::read(options));
   const auto device = TESSERA_TRY(engine::find_device(options.device));
   const auto begin = std::chrono::steady_clock::now();
@@ -186,7 +186,7 @@ void print(const JsonWriter& json) { std::printf("%s\n", json.text().c_str()); }
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 /// Of a description with host functions: what is compiled between them.
-Result<Answer> explain_groups(const Options& options, const std::string& why) {
+Result<Answer> explain_groups(const ExplainOptions& options, const std::string& why) {
   JsonWriter json(JsonWriter::Style::indented);
   std::string text = why + "\n";
   json.begin_object().member("no_plan", why).key("groups").begin_array();
@@ -202,7 +202,7 @@ Result<Answer> explain_groups(const Options& options, const std::string& why) {
   return Answer::yes;
 }
 
-Result<Answer> run_explain(const Options& options) {
+Result<Answer> run_explain(const ExplainOptions& options) {
   auto program = read_program(options.file, {.name = options.function, .last_of_several = true});
   const bool has_host_functions =
       !program && is_description(options.file) && program.error().code() == ErrorCode::unsupported;
@@ -224,7 +224,7 @@ Result<Answer> run_explain(const Options& options) {
 }  // namespace
 
 void tessera::cli::add_explain(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExplainOptions>();
   CLI::App& command =
       commands.add("explain",
                    "say what the compiler makes of a function: what each pass did and where, the tiles and "

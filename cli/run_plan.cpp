@@ -18,11 +18,6 @@ using op::HostTensor;
 
 namespace {
 
-template <class... Args>
-Error wrong(const Args&... args) {
-  return Error(ErrorCode::invalid_argument, cat(args...));
-}
-
 Result<plan::Package> package_of(const RunOptions& options) {
   if (plan::is_package(options.file)) return plan::load(options.file);
   NamedProgram program = TESSERA_TRY(read_program(options.file, {.name = options.function}));

@@ -25,7 +25,7 @@ std::shared_ptr<Engine> deterministic_cpu() {
 }
 
 /// Numbers with many digits, so that another order of sums is another result.
-Tensor numbers(const std::shared_ptr<Engine>& engine, const Shape& shape, double seed) {
+Tensor waves(const std::shared_ptr<Engine>& engine, const Shape& shape, double seed) {
   std::int64_t count = 1;
   for (const std::int64_t size : shape) count *= size;
   std::vector<float> values;
@@ -35,8 +35,8 @@ Tensor numbers(const std::shared_ptr<Engine>& engine, const Shape& shape, double
 }
 
 std::vector<float> step(const std::shared_ptr<Engine>& engine, std::int64_t batch) {
-  const Tensor x = numbers(engine, {batch, 120}, 1), w = numbers(engine, {120, 50}, 2),
-               b = numbers(engine, {50}, 3);
+  const Tensor x = waves(engine, {batch, 120}, 1), w = waves(engine, {120, 50}, 2),
+               b = waves(engine, {50}, 3);
   const Tensor y = softmax(gelu(matmul(x, w) + b)) * 3.3 - sum(x * x, {.axes = {1}, .keepdims = true});
   return (y + mean(y * y)).to_vector<float>();
 }
@@ -55,8 +55,8 @@ TEST(Deterministic, TheFirstEvaluationHasTheBitsOfLaterOnes) {
 TEST(Deterministic, WeightsThatStayGiveTheBitsOfNewOnes) {
   for (const Shape& sizes : {Shape{64, 120, 50}, {1, 1000, 300}, {8, 768, 768}, {300, 400, 200}, {5, 7, 3}}) {
     const auto engine = deterministic_cpu();
-    const Tensor x = numbers(engine, {sizes[0], sizes[1]}, 1), w = numbers(engine, {sizes[1], sizes[2]}, 2),
-                 b = numbers(engine, {sizes[2]}, 3);
+    const Tensor x = waves(engine, {sizes[0], sizes[1]}, 1), w = waves(engine, {sizes[1], sizes[2]}, 2),
+                 b = waves(engine, {sizes[2]}, 3);
     const auto product = [&] { return relu(matmul(x, w) + b).to_vector<float>(); };
     const auto first = product();
     for (int i = 0; i < 4; ++i) EXPECT_EQ(product(), first) << "sizes " << join(sizes, " x ");
