@@ -40,15 +40,15 @@ TEST(CodeImprover, TheProgramMayEndWhileCodeIsInTheMaking) {
   if (const auto llvm = Llvm::open(); !llvm) GTEST_SKIP() << llvm.error().to_text();
   if (!value_or_throw(Llvm::open())->outlives_program()) GTEST_SKIP() << "code is good at once";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  for (int moment = 0; moment < 30; ++moment)
+  for (int moment = 0; moment < 20; ++moment)
     EXPECT_EXIT(
         {
           ask_for_better_code(*new CodeImprover);
-          std::this_thread::sleep_for(std::chrono::microseconds(moment * 400));
+          std::this_thread::sleep_for(std::chrono::microseconds(moment * 600));
           std::exit(0);
         },
         ::testing::ExitedWithCode(0), "")
-        << "after " << moment * 400 << " us";
+        << "after " << moment * 600 << " us";
 }
 
 /// The thread that was compiling is not there in the child, and nobody waits for it.
