@@ -67,6 +67,7 @@ struct Explained {
   std::vector<ExplainedPart> parts;
   std::vector<std::string> data_dependent_sizes;
   std::string why_no_plan;
+  std::string remark;  ///< of the device
   std::optional<engine::Tuning> tuning;
   double compile_ms = 0;  ///< passes, tiling and lowering
 };
@@ -101,6 +102,7 @@ Result<Explained> explain(const ir::FunctionRef& function, const ExplainOptions&
     return explain_without_plan(function, options, planned.error());
   if (!planned) return std::move(planned).error();
   Explained out;
+  out.remark = device->remark();
   if (options.autotune) out.tuning = std::move(tuned.tuning);
   out.compile_ms = passed.count();
   out.data_dependent_sizes = plan::data_dependent_sizes(planned->program);
@@ -154,6 +156,7 @@ void write_explained(JsonWriter& json, const Explained& explained) {
   json.member("compile_ms", explained.compile_ms);
   json.member("data_dependent_sizes", explained.data_dependent_sizes);
   if (!explained.why_no_plan.empty()) json.member("no_plan", explained.why_no_plan);
+  if (!explained.remark.empty()) json.member("remark", explained.remark);
   if (explained.tuning) write_tuning(json, *explained.tuning);
   if (explained.parts.size() == 1) {
     write_part(json, explained.parts[0]);
@@ -179,6 +182,7 @@ std::string text_of(const Explained& explained) {
   }
   if (explained.tuning) out += tuning_text(*explained.tuning);
   if (!explained.why_no_plan.empty()) out += cat("no plan: ", explained.why_no_plan, "\n");
+  if (!explained.remark.empty()) out += cat("remark: ", explained.remark, "\n");
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "cli/command.h"
+#include "tessera/engine/devices.h"
 #include "tessera/op/card_text.h"
 #include "tessera/op/catalogue.h"
 #include "tessera/runtime/cuda/coverage.h"
@@ -123,7 +124,7 @@ Result<Answer> list(const OpsOptions& options) {
   const Card* one = options.name ? op::find_card(*options.name) : nullptr;
   if (options.name && one == nullptr) return unknown_op(*options.name);
   if (one != nullptr) cards = {&one, 1};
-  if (options.device && *options.device != "cuda")
+  if (options.device && !engine::is_gpu_name(*options.device))
     return Error(ErrorCode::invalid_argument,
                  cat("--device is '", shortened(printable(*options.device), 80),
                      "', expected cuda: the reference and the CPU run every op"));

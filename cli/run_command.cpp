@@ -1,4 +1,7 @@
+#include <cstdio>
+
 #include "cli/command.h"
+#include "cli/files.h"
 #include "cli/program_file.h"
 #include "cli/run_options.h"
 #include "tessera/base/text.h"
@@ -17,6 +20,9 @@ Result<Answer> run_file(const RunOptions& options) {
                  "--autotune: this is measured when a plan is made: tessera compile FILE --autotune -o PLAN");
   const RunOutcome outcome = TESSERA_TRY(is_model ? run_model(options) : run_plan(options));
   TESSERA_TRY(show(outcome, options.outputs));
+  // Standard output is JSON alone where that is asked for.
+  if (options.profile) std::fputs(outcome.profile.to_text().c_str(), options.outputs.json ? stderr : stdout);
+  if (!options.trace.empty()) TESSERA_TRY(write_text(options.trace, outcome.profile.to_json()));
   return Answer::yes;
 }
 
@@ -24,13 +30,14 @@ Result<Answer> run_file(const RunOptions& options) {
 
 void tessera::cli::add_run(Commands& commands) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App& command =
-      commands.add("run", "run an ONNX model, a compiled plan, or a function as IR text",
-                   "  tessera run model.onnx --input x=x.npy --input mask=raw:i64:1x128:mask.bin\n"
-                   "  tessera run model.onnx --input inputs.npz --output results\n"
-                   "  tessera run model.onnx --random 1 --dim batch=4 --dim x:2=224 --repeat 5\n"
-                   "  tessera run mlp.plan --input x=x.npy --parameter 0=0.5",
-                   [options] { return run_file(*options); });
+  CLI::App& command = commands.add(
+      "run", "run an ONNX model, a compiled plan, or a function as IR text",
+      "  tessera run model.onnx --input x=x.npy --input mask=raw:i64:1x128:mask.bin\n"
+      "  tessera run model.onnx --input inputs.npz --output results\n"
+      "  tessera run model.onnx --random 1 --dim batch=4 --dim x:2=224 --repeat 5\n"
+      "  tessera run mlp.plan --input x=x.npy --parameter 0=0.5\n"
+      "  tessera run model.onnx --device cuda:0 --random 1 --repeat 5 --profile --trace run.json",
+      [options] { return run_file(*options); });
   command.add_option("FILE", options->file, "model.onnx, what `tessera compile -o` wrote, or IR text")
       ->required();
   command.add_option("--function", options->function, "which function, if the text has several");
@@ -42,6 +49,9 @@ void tessera::cli::add_run(Commands& commands) {
                          "; a plan runs on the one it was made for, a model on reference"));
   command.add_option("--repeat", options->repeat, "run so often and show the times")
       ->check(CLI::Range(1, 1000000));
+  command.add_flag("--profile", options->profile, "show what each kernel took, over all runs");
+  command.add_option("--trace", options->trace,
+                     "write when each kernel ran, for chrome://tracing and Perfetto");
   command.add_flag("--autotune", options->autotune,
                    "of a program that is compiled first: measure tilings that are predicted to be close");
   command.add_option("--seconds", options->seconds, "of a model: give up after this time")

@@ -4,6 +4,7 @@
 #include "cli/model_inputs.h"
 #include "cli/progress.h"
 #include "cli/run_options.h"
+#include "tessera/base/text.h"
 #include "tessera/engine/devices.h"
 #include "tessera/model/planned_model.h"
 
@@ -15,6 +16,7 @@ namespace {
 struct Outcome {
   std::vector<onnx::DataValue> outputs;
   std::vector<double> seconds;
+  engine::Profile profile = {};
 };
 
 /// Calls `run` as often as is asked for and takes the time.
@@ -61,11 +63,19 @@ Result<Outcome> run_repeatedly(const onnx::Model& model, const std::vector<onnx:
   if (options.work) limits.work = static_cast<std::int64_t>(*options.work);
   if (name != "reference") {
     auto planned = PlannedModel::create(model, *device, limits);
-    if (planned) return repeated(options, [&](int) { return planned->run(inputs); });
+    if (planned) {
+      planned->set_profiling(options.profiling());
+      Outcome out = TESSERA_TRY(repeated(options, [&](int) { return planned->run(inputs); }));
+      out.profile = planned->profile();
+      return out;
+    }
     if (planned.error().code() != ErrorCode::unsupported) return std::move(planned).error();
     if (!options.outputs.quiet)
       std::fprintf(stderr, "tessera: runs node by node: %s\n", planned.error().message().c_str());
   }
+  if (options.profiling() != engine::ProfilingLevel::none)
+    return Error(ErrorCode::unsupported,
+                 cat("--profile: on ", name, " the model runs node by node, only plans are measured"));
   return run_node_by_node(model, inputs, *device, limits, options);
 }
 
@@ -86,7 +96,7 @@ Result<RunOutcome> tessera::cli::run_model(const RunOptions& options) {
   TESSERA_TRY(onnx::check_operators(model));
   const auto inputs = TESSERA_TRY(model_inputs(model, options.inputs));
   Outcome outcome = TESSERA_TRY(run_repeatedly(model, inputs, options));
-  RunOutcome out{.outputs = {}, .seconds = std::move(outcome.seconds)};
+  RunOutcome out{.outputs = {}, .seconds = std::move(outcome.seconds), .profile = std::move(outcome.profile)};
   for (std::size_t i = 0; i < outcome.outputs.size(); ++i)
     out.outputs.push_back(named(model.graph.outputs[i], std::move(outcome.outputs[i])));
   return out;

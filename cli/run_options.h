@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/run_outputs.h"
 #include "cli/tensor_sources.h"
+#include "tessera/engine/profile.h"
 
 namespace tessera::cli {
 
@@ -21,7 +22,14 @@ struct RunOptions {
   int repeat = 1;
   std::optional<double> seconds;  ///< of models: when to give up
   std::optional<double> work;     ///< of models: the most multiply-adds
+  bool profile = false;           ///< show what each kernel took
+  std::string trace;              ///< where the kernels go as events; empty: nowhere
   RunOutputOptions outputs;
+
+  [[nodiscard]] engine::ProfilingLevel profiling() const {
+    using engine::ProfilingLevel;
+    return profile || !trace.empty() ? ProfilingLevel::per_kernel : ProfilingLevel::none;
+  }
 };
 
 /// Node by node, as the file has them.

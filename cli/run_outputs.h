@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tessera/base/result.h"
+#include "tessera/engine/profile.h"
 #include "tessera/op/array.h"
 
 namespace tessera::cli {
@@ -18,7 +19,8 @@ struct NamedOutput {
 
 struct RunOutcome {
   std::vector<NamedOutput> outputs;
-  std::vector<double> seconds;  ///< of each run
+  std::vector<double> seconds;   ///< of each run
+  engine::Profile profile = {};  ///< of all runs, if that was asked for
 };
 
 struct RunOutputOptions {

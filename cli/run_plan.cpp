@@ -151,6 +151,7 @@ Result<RunOutcome> tessera::cli::run_plan(const RunOptions& options) {
   const auto parameters = TESSERA_TRY(parameters_of(package, options));
   const auto inputs = TESSERA_TRY(PlanInputs(package, options.inputs).read());
   auto runner = TESSERA_TRY(engine::PlanRunner::create(std::move(package), *device));
+  runner.set_profiling(options.profiling());
   RunOutcome out;
   std::vector<HostTensor> results;
   for (int i = 0; i < options.repeat; ++i) {
@@ -158,6 +159,7 @@ Result<RunOutcome> tessera::cli::run_plan(const RunOptions& options) {
     results = TESSERA_TRY(runner.run(inputs, parameters));
     out.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }
+  out.profile = runner.profile();
   for (std::size_t i = 0; i < results.size(); ++i)
     out.outputs.push_back({.name = runner.package().outputs[i], .tensors = {std::move(results[i])}});
   return out;

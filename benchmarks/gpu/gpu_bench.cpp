@@ -324,21 +324,24 @@ void Suite::large() {
 }
 
 void Suite::products() {
-  const auto measure = [&](const std::string& name, std::int64_t n, Dtype dtype, const char* target) {
-    Inputs in(engine());
+  const auto measure = [&](const std::string& name, std::int64_t n, Dtype dtype, const char* suffix = "") {
+    Inputs in(engine_on(value_or_throw(engine::find_device(options_.device + suffix))));
     const Tensor a = cast(in({n, n}), {.dtype = dtype}), b = cast(in({n, n}), {.dtype = dtype});
     a.eval();
     b.eval();
     const double us = throughput(
         in.engine(), [&] { matmul(a, b).eval(); }, 10);
-    say(name, 2e-6 * std::pow(static_cast<double>(n), 3) / us, "TFLOP/s", target, cat(us, " us"));
+    say(name, 2e-6 * std::pow(static_cast<double>(n), 3) / us, "TFLOP/s", ">= 0.985 of torch",
+        cat(us, " us"));
   };
   const std::int64_t half = options_.small ? 64 : 8192, full = options_.small ? 64 : 4096;
-  row("matmul 8192 bf16", [&](const std::string& name) { measure(name, half, bf16, ">= 0.985 of torch"); });
+  row("matmul 8192 bf16", [&](const std::string& name) { measure(name, half, bf16); });
   row("matmul 4096 f32", [&](const std::string& name) {
     check(name, difference([&](Inputs& in) { return matmul(in({129, 257}), in({257, 65})); }), 1e-5);
-    measure(name, full, f32, ">= 0.985 of torch");
+    measure(name, full, f32);
   });
+  const bool is_gpu = options_.device.rfind("cuda", 0) == 0;
+  row("matmul 4096 tf32", [&](const std::string& name) { measure(name, full, f32, is_gpu ? ":tf32" : ""); });
 }
 
 void Suite::loops() {

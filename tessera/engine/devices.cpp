@@ -51,31 +51,45 @@ std::shared_ptr<runtime::Device> make_cpu() {
   return std::make_shared<runtime::cpu::CpuDevice>(std::move(options));
 }
 
-/// The number of a GPU: "cuda" is the first. Nothing if it is no name of one.
-std::optional<int> gpu_number(std::string_view name) {
-  if (name == "cuda") return 0;
-  constexpr std::string_view prefix = "cuda:";
-  if (name.substr(0, prefix.size()) != prefix) return std::nullopt;
-  const std::string_view digits = name.substr(prefix.size());
+/// What the name of a GPU says.
+struct GpuName {
   int number = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  const bool is_number = error == std::errc() && end == digits.data() + digits.size() && number >= 0;
-  return is_number ? std::optional(number) : std::nullopt;
+  runtime::cuda::ProductPrecision products = runtime::cuda::ProductPrecision::full;
+
+  auto operator<=>(const GpuName&) const = default;
+};
+
+/// "cuda", "cuda:1", "cuda:1:tf32"; nothing if it is no name of a GPU.
+std::optional<GpuName> gpu_name(std::string_view name) {
+  GpuName out;
+  constexpr std::string_view prefix = "cuda", rounded = ":tf32";
+  if (!name.starts_with(prefix)) return std::nullopt;
+  name.remove_prefix(prefix.size());
+  if (name.ends_with(rounded)) {
+    out.products = runtime::cuda::ProductPrecision::tf32;
+    name.remove_suffix(rounded.size());
+  }
+  if (name.empty()) return out;
+  const char* end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data() + 1, end, out.number);
+  const bool is_number = name[0] == ':' && error == std::errc() && stop == end && out.number >= 0;
+  return is_number ? std::optional(out) : std::nullopt;
 }
 
-Result<std::shared_ptr<runtime::Device>> find_gpu(int number) {
+Result<std::shared_ptr<runtime::Device>> find_gpu(const GpuName& name) {
   struct Opened {
     std::mutex mutex;
-    std::map<int, std::shared_ptr<runtime::Device>> devices;
+    std::map<GpuName, std::shared_ptr<runtime::Device>> devices;
   };
   static auto* opened = new Opened;  // never destroyed, as all devices
   const std::lock_guard lock(opened->mutex);
-  if (const auto found = opened->devices.find(number); found != opened->devices.end()) return found->second;
+  if (const auto found = opened->devices.find(name); found != opened->devices.end()) return found->second;
   // A launch costs more than a long kernel takes to compile.
   pattern::Target target{.name = "cuda", .sources = {compiler::fused_regions()}, .most_ops_in_kernel = 4096};
-  auto device =
-      TESSERA_TRY(runtime::cuda::open_device(number, {.target = std::move(target), .plan_body = &plan_body}));
-  opened->devices.emplace(number, device);
+  runtime::cuda::CudaOptions options{
+      .target = std::move(target), .products = name.products, .plan_body = &plan_body};
+  auto device = TESSERA_TRY(runtime::cuda::open_device(name.number, std::move(options)));
+  opened->devices.emplace(name, device);
   return device;
 }
 
@@ -96,6 +110,8 @@ std::vector<std::string> tessera::engine::device_names() {
   return out;
 }
 
+bool tessera::engine::is_gpu_name(std::string_view name) { return gpu_name(name).has_value(); }
+
 Result<void> tessera::engine::register_device(std::shared_ptr<runtime::Device> device) {
   if (find_device(device->name()))
     return Error(ErrorCode::invalid_argument,
@@ -115,7 +131,7 @@ Result<std::shared_ptr<runtime::Device>> tessera::engine::find_device(std::strin
     return *cpu;
   }
   if (auto device = find_registered(name)) return device;
-  if (const auto number = gpu_number(name)) return find_gpu(*number);
+  if (const auto gpu = gpu_name(name)) return find_gpu(*gpu);
   return Error(ErrorCode::not_found,
                cat("there is no device '", printable(name), "', only ", join(device_names(), ", ")));
 }

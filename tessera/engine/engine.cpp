@@ -161,6 +161,8 @@ std::string Engine::explain() const {
     if (const std::string difference = difference_to_nearest(component); !difference.empty())
       out += cat("  nearest plan: ", difference, "\n");
   }
+  if (const std::string_view remark = device_->remark(); !remark.empty())
+    out += cat("  ", device_->name(), ": ", remark, "\n");
   return out;
 }
 

@@ -256,6 +256,7 @@ Result<void> Evaluation::compute() {
     part->report.nanoseconds += nanoseconds_since(began);
   }
   if (times_ == nullptr) return {};
+  TESSERA_TRY(engine_.device_->synchronize());  // what was launched is part of it
   times_->end = Clock::now();
   engine_.profiler_.add(*times_);
   return {};

@@ -175,8 +175,17 @@ Result<HostTensor> PlanRunner::output(std::size_t p, std::size_t i, std::span<co
   return out;
 }
 
+Result<void> PlanRunner::launch(std::size_t p, runtime::Launch launch, EvaluationTimes& times) {
+  std::vector<runtime::TimedStep> steps;
+  if (times.wants_kernels()) launch.times = &steps;
+  TESSERA_TRY(parts_[p].executable->run(launch));
+  for (const runtime::TimedStep& step : steps)
+    times.kernels.push_back({SourceLookup().of_step(program().parts[p].plan->steps[step.step]), step});
+  return {};
+}
+
 Result<PlanRunner::Tensors> PlanRunner::run_part(std::size_t p, std::span<const HostTensor> inputs,
-                                                 std::span<const double> parameters) {
+                                                 std::span<const double> parameters, EvaluationTimes& times) {
   const plan::Plan& plan = *program().parts[p].plan;
   runtime::Executable& executable = *parts_[p].executable;
   Tensors buffers;
@@ -185,7 +194,7 @@ Result<PlanRunner::Tensors> PlanRunner::run_part(std::size_t p, std::span<const 
         TESSERA_TRY(HostTensor::allocate(op::Dtype::u8, {std::max<std::int64_t>(buffer.bytes, 1)})));
   DeviceMemory memory = TESSERA_TRY(DeviceMemory::of(*pool_, inputs, buffers));
   const auto bits = parameter_bits(plan, parameters);
-  TESSERA_TRY(executable.run({.inputs = memory.inputs, .parameters = bits, .outputs = memory.outputs}));
+  TESSERA_TRY(launch(p, {.inputs = memory.inputs, .parameters = bits, .outputs = memory.outputs}, times));
   TESSERA_TRY(memory.fetch(*pool_, buffers));
   Tensors out;
   for (std::size_t i = 0; i < plan.outputs.size(); ++i)
@@ -207,6 +216,8 @@ Result<void> PlanRunner::keep_states(std::span<HostTensor> outputs) {
 Result<std::vector<HostTensor>> PlanRunner::run(std::span<const HostTensor> inputs,
                                                 std::span<const double> parameters,
                                                 std::span<const std::int64_t> given) {
+  EvaluationTimes times{.level = profiler_->level()};
+  if (times.level != ProfilingLevel::none) times.begin = EvaluationTimes::Clock::now();
   const auto sizes = TESSERA_TRY(sizes_of(inputs, given));
   std::vector<Tensors> results;
   const auto value = [&](const Source& source) -> const HostTensor& {
@@ -221,10 +232,14 @@ Result<std::vector<HostTensor>> PlanRunner::run(std::span<const HostTensor> inpu
     Tensors taken;
     for (const Source& source : part.inputs) taken.push_back(value(source));
     TESSERA_TRY(prepare(p, std::move(own), taken));
-    results.push_back(TESSERA_TRY(run_part(p, taken, parameters)));
+    results.push_back(TESSERA_TRY(run_part(p, taken, parameters, times)));
   }
   Tensors out;
   for (const Source& source : program().outputs) out.push_back(value(source));
   TESSERA_TRY(keep_states(out));
+  if (times.level != ProfilingLevel::none) {
+    times.end = EvaluationTimes::Clock::now();
+    profiler_->add(times);
+  }
   return out;
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/engine/profiler.h"
 #include "tessera/plan/package.h"
 #include "tessera/runtime/device.h"
 
@@ -40,6 +41,10 @@ class PlanRunner {
                                                         std::span<const double> parameters = {},
                                                         std::span<const std::int64_t> sizes = {});
 
+  /// Measures runs from now on, and forgets those that were measured.
+  void set_profiling(ProfilingLevel level) { profiler_->start(level); }
+  [[nodiscard]] Profile profile() const { return profiler_->profile(); }
+
  private:
   struct Part {
     std::unique_ptr<runtime::Executable> executable;
@@ -60,7 +65,8 @@ class PlanRunner {
                                      std::span<const op::HostTensor> inputs);
   [[nodiscard]] Result<void> check_work(const plan::Plan& plan, std::span<const std::int64_t> sizes) const;
   [[nodiscard]] Result<Tensors> run_part(std::size_t p, std::span<const op::HostTensor> inputs,
-                                         std::span<const double> parameters);
+                                         std::span<const double> parameters, EvaluationTimes& times);
+  [[nodiscard]] Result<void> launch(std::size_t p, runtime::Launch launch, EvaluationTimes& times);
   [[nodiscard]] Result<op::HostTensor> output(std::size_t p, std::size_t i,
                                               std::span<const op::HostTensor> inputs,
                                               std::span<const op::HostTensor> buffers) const;
@@ -70,6 +76,7 @@ class PlanRunner {
   plan::Package package_;
   std::shared_ptr<runtime::MemoryPool> pool_;
   std::vector<Part> parts_;
+  std::unique_ptr<Profiler> profiler_ = std::make_unique<Profiler>();
   RunLimits limits_;
   Tensors states_;  // what the next run takes of what this one gave
 };

@@ -155,6 +155,21 @@ TEST(PlanRunner, SaysWhereAProgramIsCutAndWhatIsBounded) {
   EXPECT_EQ(lines[1], "cut at <text>:2:3: the host learns the size 'k' before part 2");
 }
 
+TEST(PlanRunner, MeasuresItsStepsIfAsked) {
+  PlanRunner runner = runner_of(parsed(positive_elements), "cpu");
+  const HostTensor inputs[] = {with_holes(33, 4)};
+  static_cast<void>(value_or_throw(runner.run(inputs)));
+  EXPECT_EQ(runner.profile().evaluations, 0U);
+  runner.set_profiling(engine::ProfilingLevel::per_kernel);
+  for (int i = 0; i < 2; ++i) static_cast<void>(value_or_throw(runner.run(inputs)));
+  const engine::Profile profile = runner.profile();
+  EXPECT_EQ(profile.evaluations, 2U);
+  ASSERT_FALSE(profile.kernels.empty());
+  EXPECT_EQ(profile.kernels[0].ops[0].name, "nonzero");
+  EXPECT_EQ(profile.kernels[0].ops[0].line, 2U);
+  for (const engine::KernelTime& kernel : profile.kernels) EXPECT_EQ(kernel.runs, 2U) << kernel.name;
+}
+
 TEST(PlanRunner, KeepsToItsLimitOfWork) {
   const auto device = value_or_throw(engine::find_device("reference"));
   const auto function = parsed("func f[N](x: f32[N, N]) {\n  y: f32[N, N] = matmul(x, x)\n  return y\n}\n");

@@ -44,6 +44,8 @@ struct EvaluationTimes {
 /// block of the nodes of its lines, or to the block around all of them.
 class SourceLookup {
  public:
+  /// Without blocks.
+  SourceLookup() = default;
   /// `blocks` has the names of blocks by number.
   SourceLookup(const Needed& needed, std::span<const std::uint32_t> steps,
                std::span<const std::string> blocks);

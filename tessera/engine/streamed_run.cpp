@@ -1,6 +1,7 @@
 #include "tessera/engine/streamed_run.h"
 
 #include <algorithm>
+#include "tessera/base/text.h"
 
 #include "tessera/engine/record.h"
 #include "tessera/op/call_info.h"
@@ -72,22 +73,33 @@ Result<RunFigures> StreamedRun::run(std::span<const std::uint32_t> steps, std::v
     return steps.empty() ? static_cast<std::uint32_t>(i) : steps[i];
   };
   for (std::size_t i = 0; i < count; ++i) uses_left_[step_at(i)] = needed_.uses(step_at(i));
+  if (times != nullptr) clock_ = TESSERA_TRY(device_.step_clock());
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t step = step_at(i);
     auto done = times == nullptr ? run_step(step) : run_timed(step, *times);
     if (!done) {
       const Node& node = needed_.node(step);
-      return std::move(done).error().at(SourceSpan{node.file == nullptr ? "" : node.file, node.line, 0});
+      Error error = std::move(done).error();
+      if (error.code() == ErrorCode::memory && node.card != nullptr)
+        static_cast<void>(std::move(error).note(cat("computing '", node.card->name, "'")));
+      return std::move(error).at(SourceSpan{node.file == nullptr ? "" : node.file, node.line, 0});
     }
     for (const std::uint32_t from : needed_.from(step))
       if (from != Needed::stored) used(from);
   }
+  if (clock_ != nullptr) TESSERA_TRY(clock_->read(*times));
   for (std::size_t i = 0; i < count; ++i) keep(step_at(i), out);
   return figures_;
 }
 
+/// Views take no time: they are not noted.
 Result<void> StreamedRun::run_timed(std::uint32_t step, std::vector<runtime::TimedStep>& times) {
   const std::uint64_t kernels = figures_.kernels;
+  if (clock_ != nullptr) {
+    TESSERA_TRY(clock_->begin());
+    TESSERA_TRY(run_step(step));
+    return figures_.kernels != kernels ? clock_->end(step) : Result<void>();
+  }
   runtime::TimedStep time{.step = step, .begin = std::chrono::steady_clock::now()};
   TESSERA_TRY(run_step(step));
   time.end = std::chrono::steady_clock::now();

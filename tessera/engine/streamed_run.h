@@ -50,6 +50,7 @@ class StreamedRun {
   std::vector<Results> results_;          ///< by step
   std::vector<std::uint32_t> uses_left_;  ///< by step
   RunFigures figures_;
+  std::unique_ptr<runtime::StepClock> clock_;  ///< of a run whose steps are timed by the device
 };
 
 }  // namespace tessera::engine

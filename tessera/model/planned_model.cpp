@@ -89,8 +89,19 @@ Result<void> PlannedModel::add_plan(const onnx::Model& model) {
 Result<void> PlannedModel::make(Plan& plan) const {
   if (plan.runner) return {};
   plan.runner = TESSERA_TRY(planned(plan.function, *device_, limits_));
+  plan.runner->set_profiling(profiling_);
   plan.function = nullptr;
   return {};
+}
+
+void PlannedModel::set_profiling(engine::ProfilingLevel level) {
+  profiling_ = level;
+  for (Plan& plan : plans_)
+    if (plan.runner) plan.runner->set_profiling(level);
+}
+
+engine::Profile PlannedModel::profile() const {
+  return plans_[last_].runner ? plans_[last_].runner->profile() : engine::Profile();
 }
 
 Result<void> PlannedModel::plan_by_flags(const onnx::Model& model) {
@@ -123,6 +134,7 @@ Result<std::vector<onnx::DataValue>> PlannedModel::run(std::span<const onnx::Dat
     bits |= std::size_t{*tensor.array().data != std::byte{0}} << flag++;
   }
   TESSERA_TRY(make(plans_[bits]));
+  last_ = bits;
   std::vector<onnx::DataValue> out;
   for (HostTensor& result : TESSERA_TRY(plans_[bits].runner->run(tensors)))
     out.push_back({onnx::DataValue::Kind::tensor, {std::move(result)}});

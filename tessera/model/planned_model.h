@@ -22,6 +22,11 @@ class PlannedModel {
   /// The outputs for the required inputs of the model. Checks its limits before it computes.
   [[nodiscard]] Result<std::vector<onnx::DataValue>> run(std::span<const onnx::DataValue> inputs);
 
+  /// Measures runs from now on, and forgets those that were measured.
+  void set_profiling(engine::ProfilingLevel level);
+  /// Of the plan that ran last.
+  [[nodiscard]] engine::Profile profile() const;
+
   /// One, or one for each combination of flags, the first of which counts least.
   [[nodiscard]] std::size_t programs() const { return plans_.size(); }
   /// Made when it is first needed.
@@ -46,6 +51,8 @@ class PlannedModel {
   onnx::Limits limits_;
   std::vector<Plan> plans_;         ///< by the bits of the flags
   std::vector<std::size_t> flags_;  ///< inputs that the plans do not have
+  std::size_t last_ = 0;            ///< plan that ran
+  engine::ProfilingLevel profiling_ = engine::ProfilingLevel::none;
   std::vector<onnx::ValueInfo> inputs_;
   std::string file_;
 };

@@ -29,6 +29,9 @@ class Buffer {
   /// Memory of the caller, handed back by `release` when nobody uses it any more. An exception of `release`
   /// is swallowed: there is nobody left to tell.
   static Ref<Buffer> wrap(void* data, std::size_t bytes, std::function<void()> release);
+  /// The same of memory of a device.
+  static Ref<Buffer> wrap_in(std::shared_ptr<MemorySpace> space, void* data, std::size_t bytes,
+                             std::function<void()> release);
   /// The same of memory that nobody writes to while it is wrapped.
   static Ref<Buffer> wrap_constant(const void* data, std::size_t bytes, std::function<void()> release);
 
@@ -69,6 +72,7 @@ class Buffer {
   std::size_t bytes_;
   bool is_constant_ = false;
   std::shared_ptr<MemoryPool> pool_;
+  std::shared_ptr<MemorySpace> space_;  ///< of memory that is wrapped; null: the host's
   std::function<void()> release_;
   mutable std::atomic<std::uint64_t> version_;
   mutable std::mutex derived_mutex_;

@@ -9,6 +9,7 @@
 #include "tessera/pattern/target.h"
 #include "tessera/runtime/executable.h"
 #include "tessera/runtime/memory_pool.h"
+#include "tessera/runtime/step_clock.h"
 
 namespace tessera::runtime {
 
@@ -20,6 +21,9 @@ class Device {
   /// "reference", "cpu", "cuda:0"
   [[nodiscard]] virtual std::string_view name() const = 0;
 
+  /// What those who compare results should know; empty: nothing.
+  [[nodiscard]] virtual std::string_view remark() const { return {}; }
+
   /// Where the arrays of calls and launches must lie; null: in host memory.
   [[nodiscard]] virtual std::shared_ptr<MemorySpace> memory_space() { return nullptr; }
 
@@ -29,6 +33,11 @@ class Device {
 
   /// Waits until everything that was launched is done; an error of that work that nobody saw is here.
   [[nodiscard]] virtual Result<void> synchronize() { return {}; }
+
+  /// Notes when calls run that this thread makes; null where they are done when run() returns.
+  [[nodiscard]] virtual Result<std::unique_ptr<StepClock>> step_clock() {
+    return std::unique_ptr<StepClock>();
+  }
 
   /// Waits until launches are as fast as they get: for what is made better beside the program.
   virtual void settle() {}

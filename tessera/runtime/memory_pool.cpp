@@ -8,6 +8,10 @@ using namespace tessera::runtime;
 
 namespace {
 
+Error shares_nothing() {
+  return Error(ErrorCode::unsupported, "the memory of the device is not shared with other libraries");
+}
+
 std::uint64_t next_version() {
   static std::atomic<std::uint64_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -17,9 +21,21 @@ std::uint64_t next_version() {
 
 Buffer::Buffer(std::byte* data, std::size_t bytes) : data_(data), bytes_(bytes), version_(next_version()) {}
 
+Result<void> MemorySpace::check_address(const std::byte*) const { return shares_nothing(); }
+Result<void> MemorySpace::come_behind(StreamHandle) { return shares_nothing(); }
+Result<void> MemorySpace::come_before(StreamHandle) { return shares_nothing(); }
+
 Ref<Buffer> Buffer::wrap(void* data, std::size_t bytes, std::function<void()> release) {
   auto* buffer = new Buffer(static_cast<std::byte*>(data), bytes);
   buffer->release_ = std::move(release);
+  return Ref<Buffer>(buffer);
+}
+
+Ref<Buffer> Buffer::wrap_in(std::shared_ptr<MemorySpace> space, void* data, std::size_t bytes,
+                            std::function<void()> release) {
+  auto* buffer = new Buffer(static_cast<std::byte*>(data), bytes);
+  buffer->release_ = std::move(release);
+  buffer->space_ = std::move(space);
   return Ref<Buffer>(buffer);
 }
 
@@ -30,7 +46,7 @@ Ref<Buffer> Buffer::wrap_constant(const void* data, std::size_t bytes, std::func
   return Ref<Buffer>(buffer);
 }
 
-MemorySpace* Buffer::space() const { return pool_ == nullptr ? nullptr : pool_->space(); }
+MemorySpace* Buffer::space() const { return pool_ == nullptr ? space_.get() : pool_->space(); }
 
 Buffer::~Buffer() {
   if (pool_ != nullptr) pool_->give_back(data_, bytes_);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "tessera/engine/engine.h"
 #include "tessera/tensor/ops.h"
 #include "tessera/tensor/scope.h"
 
@@ -32,7 +33,12 @@ TEST(Create, copies_are_copies) {
   EXPECT_EQ(x.to_vector<int>(), (std::vector<int>{1, 2, 3}));
 }
 
+/// Where the device has memory of its own, that of the caller is copied and no allocator is asked.
+bool has_host_memory() { return engine::Engine::default_engine()->has_host_memory(); }
+constexpr const char* no_host_memory = "the device has memory of its own";
+
 TEST(Create, memory_of_the_caller_is_not_copied) {
+  if (!has_host_memory()) GTEST_SKIP() << no_host_memory;
   std::vector<float> values{1, 2, 3};
   int released = 0;
   Tensor y;
@@ -87,6 +93,7 @@ TEST(Create, random_numbers_have_the_right_moments) {
 }
 
 TEST(Create, embedders_see_every_allocation) {
+  if (!has_host_memory()) GTEST_SKIP() << no_host_memory;
   std::size_t live = 0;
   {
     const auto engine = Engine::create({.allocator = {.allocate = [&](std::size_t bytes) -> void* {
@@ -106,6 +113,7 @@ TEST(Create, embedders_see_every_allocation) {
 }
 
 TEST(Create, an_allocator_that_fails_is_an_error) {
+  if (!has_host_memory()) GTEST_SKIP() << no_host_memory;
   const auto engine = Engine::create({.allocator = {.allocate = [](std::size_t) -> void* { return nullptr; },
                                                     .free = [](void*, std::size_t) {}}});
   const Tensor x = full({10}, 1, {.engine = engine});
@@ -114,6 +122,7 @@ TEST(Create, an_allocator_that_fails_is_an_error) {
 }
 
 TEST(Create, an_allocator_that_throws_is_an_error_and_may_recover) {
+  if (!has_host_memory()) GTEST_SKIP() << no_host_memory;
   bool broken = true;
   const auto engine =
       Engine::create({.allocator = {.allocate = [&](std::size_t bytes) -> void* {

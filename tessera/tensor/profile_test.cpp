@@ -54,7 +54,13 @@ struct Way {
   bool plans;
 };
 
-class Profiling : public testing::TestWithParam<Way> {};
+class Profiling : public testing::TestWithParam<Way> {
+ protected:
+  void SetUp() override {
+    if (const auto found = engine::find_device(GetParam().device); !found)
+      GTEST_SKIP() << found.error().to_text();
+  }
+};
 
 TEST_P(Profiling, KernelsHaveTheirOpsLinesAndBlocks) {
   const auto engine = make_engine(GetParam().device, GetParam().plans);
@@ -123,7 +129,9 @@ TEST_P(Profiling, LevelsMeasureAsMuchAsTheySay) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, Profiling,
                          testing::Values(Way{"streamed", "reference", false},
-                                         Way{"planned", "reference", true}, Way{"on_cpu", "cpu", true}),
+                                         Way{"planned", "reference", true}, Way{"on_cpu", "cpu", true},
+                                         Way{"on_cuda_streamed", "cuda:0", false},
+                                         Way{"on_cuda", "cuda:0", true}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 TEST(Profile, OfTheDefaultEngine) {

@@ -46,6 +46,10 @@ class Device(unittest.TestCase):
 
     def test_the_table_counts_what_is_missing(self):
         lines = ops("--device", "cuda").out.splitlines()
+        for name in ("cuda:0", "cuda:3", "cuda:0:tf32"):
+            self.assertEqual(ops("--device", name).out.splitlines(), lines)
+        for name in ("cuda:", "cuda:x", "cuda0", "cuda:0:tf16", "cuda:-1", ""):
+            self.assertIn("expected cuda", ops("--device", name).err)
         self.assertEqual(lines[0].split(), ["OP", "RUNS", "AS", "DTYPES"])
         self.assertEqual(lines[-1], f"{len(cards())} ops, 0 do not run on CUDA devices")
 

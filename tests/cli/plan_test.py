@@ -97,6 +97,24 @@ class Plans(unittest.TestCase):
         high = self.run_json(self.plan, *chosen, "--parameter", "0=5")
         self.assertNotEqual(low, high)
 
+    def test_a_profile_names_the_kernels_and_a_trace_has_their_times(self):
+        self.compile("--device", "cpu")
+        trace = self.folder / "trace.json"
+        sizes = ["--random", 1, "--dim", "N=8", "--dim", "M=16"]
+        result = tessera("run", self.plan, *sizes, "--repeat", 3, "--profile", "--trace", trace)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("3 evaluations", result.stdout)
+        self.assertRegex(result.stdout, r" us +[0-9.]+ % +3 +.*matmul")
+        events = json.loads(trace.read_text())["traceEvents"]
+        products = [event for event in events if "matmul" in event["name"]]
+        self.assertEqual(len(products), 3)
+        self.assertTrue(all(event["ph"] == "X" and event["dur"] >= 0 for event in products))
+        # The results alone are on standard output as JSON.
+        result = tessera("run", self.plan, *sizes, "--json", "--profile")
+        self.assertEqual([output["name"] for output in json.loads(result.stdout)["outputs"]], ["shifted", "soft"])
+        self.assertIn("1 evaluations", result.stderr)
+        self.refused("no/such/folder", "run", self.plan, *sizes, "--quiet", "--trace", "no/such/folder/t.json")
+
     def test_what_does_not_fit_is_refused(self):
         self.compile()
         self.refused("no --input for 'x'", "run", self.plan)

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <mutex>
@@ -99,19 +98,11 @@ cudaDataType_t data_type(ir::Dtype dtype) {
   }
 }
 
-/// Full precision: f32 is not shortened to tf32, 16-bit floats are added up in f32.
-/// f32 means f32, unless the user asks for products whose factors are rounded to ten bits.
-bool wants_tf32() {
-  static const bool wanted = [] {
-    const char* text = std::getenv("TESSERA_TF32");
-    return text != nullptr && std::string_view(text) == "1";
-  }();
-  return wanted;
-}
-
-cublasComputeType_t compute_type(ir::Dtype dtype) {
+/// 16-bit floats are added up in f32.
+cublasComputeType_t compute_type(ir::Dtype dtype, ProductPrecision precision) {
   if (dtype == ir::Dtype::f64) return CUBLAS_COMPUTE_64F;
-  return dtype == ir::Dtype::f32 && wants_tf32() ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  const bool is_rounded = dtype == ir::Dtype::f32 && precision == ProductPrecision::tf32;
+  return is_rounded ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
 /// A descriptor that is given back.
@@ -140,10 +131,10 @@ class LtProduct final : public BlasProduct {
   LtProduct(const Functions& f, cublasLtHandle_t handle, const Product& product)
       : f_(f), handle_(handle), product_(product) {}
 
-  Result<void> describe() {
+  Result<void> describe(ProductPrecision precision) {
     cublasLtMatmulDesc_t made = nullptr;
     const cudaDataType_t scale = product_.dtype == ir::Dtype::f64 ? CUDA_R_64F : CUDA_R_32F;
-    TESSERA_BLAS(f_, cublasLtMatmulDescCreate, &made, compute_type(product_.dtype), scale);
+    TESSERA_BLAS(f_, cublasLtMatmulDescCreate, &made, compute_type(product_.dtype, precision), scale);
     operation_ = {made, f_.cublasLtMatmulDescDestroy};
     TESSERA_TRY(set_transposed(CUBLASLT_MATMUL_DESC_TRANSA, product_.b.is_transposed));
     TESSERA_TRY(set_transposed(CUBLASLT_MATMUL_DESC_TRANSB, product_.a.is_transposed));
@@ -333,7 +324,7 @@ class LtBlas final : public Blas {
     for (const auto& [known, made] : products_)
       if (known == product) return made;
     auto made = std::make_shared<LtProduct>(f_, handle_, product);
-    TESSERA_TRY(made->describe());
+    TESSERA_TRY(made->describe(device_.precision));
     TESSERA_TRY(choose_algorithm(product, *made));
     if (products_.size() >= most_known) products_.clear();
     products_.emplace_back(product, made);
@@ -359,7 +350,7 @@ class LtBlas final : public Blas {
     unscaled.finish.scale = 1;
     const std::string key =
         cat("product, cuBLASLt ", version(), ", ", device_.context->name(), ", workspace ", product_workspace,
-            wants_tf32() ? ", tf32, " : ", ", to_text(unscaled));
+            device_.precision == ProductPrecision::tf32 ? ", tf32, " : ", ", to_text(unscaled));
     if (is_measured && device_.store != nullptr)
       if (const auto kept = device_.store->load(key); kept && made.take_algorithm(*kept)) return {};
     auto algorithms = TESSERA_TRY(made.algorithms());

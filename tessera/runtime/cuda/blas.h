@@ -6,6 +6,7 @@
 
 #include "tessera/runtime/code_store.h"
 #include "tessera/runtime/cuda/context.h"
+#include "tessera/runtime/cuda/cuda_devices.h"
 #include "tessera/runtime/cuda/device_memory.h"
 #include "tessera/runtime/cuda/launch.h"
 
@@ -32,6 +33,7 @@ struct BlasDevice {
   std::shared_ptr<const Stream> stream;
   std::shared_ptr<DeviceMemory> memory;
   const CodeStore* store = nullptr;  ///< where what was measured is kept; outlives the library
+  ProductPrecision precision = ProductPrecision::full;
 };
 
 /// Thread-safe.

@@ -67,6 +67,10 @@ Result<CapturedGraph> captured(const Context& context, const Stream& capturing, 
   return capture(context, capturing, [&] { return queue_product(launch, capturing); });
 }
 
+CUevent event_of(const BoundLaunch& launch) {
+  return reinterpret_cast<CUevent>(static_cast<std::uintptr_t>(launch.values[0]));
+}
+
 Result<void> allow_shared(const BoundLaunch& launch) {
   return launch.function->allow_shared_bytes(launch.shared_bytes);
 }
@@ -112,6 +116,9 @@ Result<void> tessera::runtime::cuda::queue(const Context& context, const BoundLa
       return queue_product(launch, stream);
     case BoundLaunch::Kind::captured:
       return queue_captured(context, *launch.captured, launch.values, stream);
+    case BoundLaunch::Kind::event:
+      TESSERA_CUDA(driver, cuEventRecord, event_of(launch), stream.handle());
+      break;
     case BoundLaunch::Kind::conditional:
       return Error(ErrorCode::internal, "a conditional is a node of a graph alone");
     case BoundLaunch::Kind::join:
@@ -156,6 +163,10 @@ Result<CUgraphNode> tessera::runtime::cuda::add_node(const Context& context, con
       return Error(ErrorCode::internal, "a conditional is added with its bodies");
     case BoundLaunch::Kind::join:
       TESSERA_CUDA(driver, cuGraphAddEmptyNode, &node, graph, after.data(), after.size());
+      break;
+    case BoundLaunch::Kind::event:
+      TESSERA_CUDA(driver, cuGraphAddEventRecordNode, &node, graph, after.data(), after.size(),
+                   event_of(launch));
       break;
   }
   return node;
@@ -210,6 +221,7 @@ Result<void> tessera::runtime::cuda::set_node(const Context& context, const Stre
     }
     case BoundLaunch::Kind::conditional:  // its bodies have nodes of their own
     case BoundLaunch::Kind::join:
+    case BoundLaunch::Kind::event:
       break;
   }
   return {};

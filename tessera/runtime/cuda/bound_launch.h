@@ -15,8 +15,9 @@
 namespace tessera::runtime::cuda {
 
 struct BoundLaunch {
-  /// `join` does nothing: it waits for several and others wait for it. `conditional` runs its bodies.
-  enum class Kind : std::uint8_t { kernel, clear, copy, product, captured, join, conditional };
+  /// `join` does nothing: it waits for several and others wait for it. `conditional` runs its bodies, `event`
+  /// notes the time.
+  enum class Kind : std::uint8_t { kernel, clear, copy, product, captured, join, conditional, event };
 
   Kind kind = Kind::join;
   FunctionRef function = {};
@@ -29,7 +30,7 @@ struct BoundLaunch {
   std::uint32_t shared_bytes = 0;
   /// Of a kernel: its arguments, each in the low bytes of its value. Of a clear: where. Of a copy: to, from.
   /// Of a product: a, b, c, its workspace, a bias (0 without one), an array to add. Of what is captured: its
-  /// arguments.
+  /// arguments. Of an event: its handle, which stays.
   std::vector<std::uint64_t> values = {};
   std::size_t bytes = 0;  ///< of a clear or a copy
   Conditional conditional = {};

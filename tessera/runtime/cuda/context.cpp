@@ -73,14 +73,15 @@ Result<void> Stream::wait() const {
   return {};
 }
 
-Result<Event> Event::create(ContextRef context) {
+Result<Event> Event::create(ContextRef context, unsigned flags) {
   CUevent handle = nullptr;
-  TESSERA_CUDA(context->driver(), cuEventCreate, &handle, CU_EVENT_DEFAULT);
+  TESSERA_CUDA(context->driver(), cuEventCreate, &handle, flags);
   return Event(std::move(context), handle);
 }
 
 Event::~Event() {
-  if (handle_ != nullptr) context_->driver().cuEventDestroy(handle_);
+  if (handle_ == nullptr) return;
+  if (auto current = context_->enter()) context_->driver().cuEventDestroy(handle_);
 }
 
 Result<void> Event::record(const Stream& stream) const {

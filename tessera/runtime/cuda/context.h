@@ -42,6 +42,8 @@ class Context : public std::enable_shared_from_this<Context> {
 
   [[nodiscard]] const Driver& driver() const { return driver_; }
   [[nodiscard]] CUcontext handle() const { return handle_; }
+  /// As the driver counts devices.
+  [[nodiscard]] int number() const { return device_; }
   /// "NVIDIA H200"
   [[nodiscard]] const std::string& name() const { return name_; }
   /// The compute capability: 90 for 9.0.
@@ -86,7 +88,7 @@ class Stream {
 /// A point in a stream whose time is taken. REQUIRES that its context is current where it is made and used.
 class Event {
  public:
-  [[nodiscard]] static Result<Event> create(ContextRef context);
+  [[nodiscard]] static Result<Event> create(ContextRef context, unsigned flags = CU_EVENT_DEFAULT);
   Event(Event&& other) noexcept
       : context_(std::move(other.context_)), handle_(std::exchange(other.handle_, nullptr)) {}
   Event& operator=(Event&&) = delete;
@@ -95,6 +97,7 @@ class Event {
   [[nodiscard]] Result<void> record(const Stream& stream) const;
   /// From `earlier` to this one, both of which have passed.
   [[nodiscard]] Result<double> microseconds_since(const Event& earlier) const;
+  [[nodiscard]] CUevent handle() const { return handle_; }
 
  private:
   Event(ContextRef context, CUevent handle) : context_(std::move(context)), handle_(handle) {}

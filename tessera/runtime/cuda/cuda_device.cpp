@@ -6,6 +6,7 @@
 #include "tessera/runtime/cuda/library_product.h"
 #include "tessera/runtime/cuda/op_source.h"
 #include "tessera/runtime/cuda/product_tiles.h"
+#include "tessera/runtime/cuda/step_events.h"
 #include "tessera/runtime/cuda/user_program.h"
 
 using namespace tessera;
@@ -102,7 +103,8 @@ class SingleCall {
 CudaDevice::CudaDevice(ContextRef context, std::shared_ptr<const Stream> stream, int number,
                        std::shared_ptr<const SourceCompiler> compiler, CudaOptions options,
                        OpenBlas open_blas)
-    : name_(cat("cuda:", number)),
+    : name_(cat("cuda:", number, options.products == ProductPrecision::tf32 ? ":tf32" : "")),
+      products_(options.products),
       target_(std::move(options.target)),
       context_(std::move(context)),
       stream_(std::move(stream)),
@@ -232,6 +234,15 @@ Result<void> CudaDevice::synchronize() {
   return stream_->wait();
 }
 
+std::string_view CudaDevice::remark() const {
+  return products_ == ProductPrecision::full ? "" : "the library rounds factors of f32 products to tf32";
+}
+
+Result<std::unique_ptr<StepClock>> CudaDevice::step_clock() {
+  std::unique_ptr<StepClock> out = TESSERA_TRY(StreamClock::create(context_, stream_));
+  return out;
+}
+
 Result<std::unique_ptr<Executable>> CudaDevice::load(plan::PlanRef plan,
                                                      const std::shared_ptr<MemoryPool>& pool) {
   const Current current = TESSERA_TRY(context_->enter());
@@ -245,7 +256,7 @@ Blas* CudaDevice::blas() {
     if (!open_blas_) return;
     const auto current = context_->enter();
     if (!current) return;
-    if (auto opened = open_blas_({context_, stream_, memory_, store_})) blas_ = *std::move(opened);
+    if (auto opened = open_blas_({context_, stream_, memory_, store_, products_})) blas_ = *std::move(opened);
   });
   return blas_.get();
 }

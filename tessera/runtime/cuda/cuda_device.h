@@ -27,6 +27,7 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
       CudaOptions options = {}, OpenBlas open_blas = &Blas::open);
 
   [[nodiscard]] std::string_view name() const override { return name_; }
+  [[nodiscard]] std::string_view remark() const override;
   [[nodiscard]] std::shared_ptr<MemorySpace> memory_space() override { return memory_; }
   /// Returns when the call is queued, unless it has indices to check.
   [[nodiscard]] Result<void> run(const op::CallInfo& call, std::span<const op::Array> inputs,
@@ -35,6 +36,7 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   [[nodiscard]] Result<void> run_program(const StepProgram& program, std::span<const op::Array> inputs,
                                          std::span<const op::Array> results);
   [[nodiscard]] Result<void> synchronize() override;
+  [[nodiscard]] Result<std::unique_ptr<StepClock>> step_clock() override;
   [[nodiscard]] const pattern::Target& target() const override { return target_; }
   [[nodiscard]] Result<std::unique_ptr<Executable>> load(plan::PlanRef plan,
                                                          const std::shared_ptr<MemoryPool>& pool) override;
@@ -67,6 +69,7 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
              std::shared_ptr<const SourceCompiler> compiler, CudaOptions options, OpenBlas open_blas);
 
   std::string name_;
+  ProductPrecision products_;
   pattern::Target target_;
   ContextRef context_;
   std::shared_ptr<const Stream> stream_;

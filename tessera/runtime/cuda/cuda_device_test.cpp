@@ -139,6 +139,23 @@ TEST_P(CudaCalls, DifferByTheirAttributes) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, CudaCalls, all_test_devices(), test_device_name);
 
+TEST(CudaPrecision, IsSaidToTheLibraryAndToReaders) {
+  for (const auto products : {ProductPrecision::full, ProductPrecision::tf32}) {
+    const bool is_rounded = products == ProductPrecision::tf32;
+    std::optional<ProductPrecision> told;
+    const auto device =
+        value_or_throw(CudaDevice::create(emulated_driver(), 0, emulated_compiler(), {.products = products},
+                                          [&](const BlasDevice& with) -> Result<std::unique_ptr<Blas>> {
+                                            told = with.precision;
+                                            return Error(ErrorCode::unsupported, "none");
+                                          }));
+    EXPECT_EQ(device->blas(), nullptr);
+    EXPECT_EQ(told, products);
+    EXPECT_EQ(device->name(), is_rounded ? "cuda:0:tf32" : "cuda:0");
+    EXPECT_EQ(device->remark().empty(), !is_rounded);
+  }
+}
+
 // ---- code
 
 namespace {

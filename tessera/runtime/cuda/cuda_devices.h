@@ -15,12 +15,17 @@ namespace tessera::runtime::cuda {
 /// Whether libraries of the system compute matrix products where there are some.
 enum class LibraryUse : std::uint8_t { where_found, none };
 
+/// How exact the factors of f32 products are that a library computes. With tf32 they have ten bits of
+/// mantissa, which is several times as fast.
+enum class ProductPrecision : std::uint8_t { full, tf32 };
+
 struct CudaOptions {
   /// Where generated code is kept; null: in the user's cache.
   const CodeStore* store = nullptr;
   /// What the compiler may choose from, beside the libraries.
   pattern::Target target = {.name = "cuda"};
   LibraryUse libraries = LibraryUse::where_found;
+  ProductPrecision products = ProductPrecision::full;
   /// Makes plans of the bodies of regions; without it the host drives those that are no single kernel.
   PlanBody plan_body = {};
 };

@@ -522,75 +522,47 @@ Result<void> CudaExecutable::run_driven(plan::StepId s) {
   return done ? std::move(done) : std::move(done).error().at(step.span.resolve());
 }
 
-/// One by one, with a time between any two steps: what the graph runs side by side does not disturb the
-/// figures.
+/// The twins run what the graphs would, side by side as they do.
 Result<void> CudaExecutable::run_timed(std::vector<TimedStep>& times) {
-  std::vector<Event> events;
-  std::vector<plan::StepId> steps;
-  const auto mark = [&]() -> Result<void> {
-    events.push_back(TESSERA_TRY(Event::create(device_->context())));
-    return events.back().record(device_->stream());
-  };
-  TESSERA_TRY(device_->stream().wait());
-  const auto begin = TimedStep::Clock::now();
-  TESSERA_TRY(mark());
-  const std::vector<BoundLaunch>& launches = replicas_.current().launches;
-  std::size_t driven = 0;
-  const auto drive_before = [&](std::size_t node) -> Result<void> {
-    for (; driven < prepared_.program.driven.size() && prepared_.program.driven[driven].before == node;
-         ++driven) {
-      steps.push_back(prepared_.program.driven[driven].step);
-      TESSERA_TRY(run_driven(steps.back()));
-      TESSERA_TRY(mark());
+  GraphReplica& replica = replicas_.current();
+  const std::size_t parts = prepared_.part_ends.size();
+  while (replica.twins.size() < parts)
+    replica.twins.push_back(std::make_unique<GraphTwin>(device_->context(), capturing_));
+  for (std::size_t part = 0; part < parts; ++part) TESSERA_TRY(set_twin(replica, part));
+  // What changed is in the twins alone; the graphs compare all nodes when they run again.
+  replica.is_stale = true;
+  replica.changed.clear();
+  const Stream& stream = device_->stream();
+  const EventOrigin origin = TESSERA_TRY(EventOrigin::create(device_->context(), stream));
+  std::vector<StepEvents> driven;
+  for (std::size_t part = 0; part < parts; ++part) {
+    if (part > 0) {
+      const plan::StepId step = prepared_.program.driven[part - 1].step;
+      driven.push_back(TESSERA_TRY(StepEvents::create(device_->context(), step)));
+      TESSERA_TRY(driven.back().begin.record(stream));
+      TESSERA_TRY(run_driven(step));
+      TESSERA_TRY(driven.back().end.record(stream));
     }
-    return {};
-  };
-  for (std::size_t i = 0; i < launches.size(); ++i) {
-    TESSERA_TRY(drive_before(i));
-    const plan::StepId step = prepared_.program.nodes[i].step;
-    if (const std::size_t end = end_of_region(i); end > i) {
-      TESSERA_TRY(run_alone(i, end));
-      i = end - 1;
-    } else {
-      TESSERA_TRY(queue(*device_->context(), launches[i], device_->stream()));
-    }
-    if (i + 1 < launches.size() && prepared_.program.nodes[i + 1].step == step) continue;
-    steps.push_back(step);
-    TESSERA_TRY(mark());
+    if (prepared_.part_ends[part] > part_begin(part)) TESSERA_TRY(replica.twins[part]->launch(stream));
   }
-  TESSERA_TRY(drive_before(launches.size()));
-  TESSERA_TRY(device_->stream().wait());
-  auto at = begin;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const double microseconds = TESSERA_TRY(events[i + 1].microseconds_since(events[i]));
-    const auto end = at + std::chrono::nanoseconds(static_cast<std::int64_t>(microseconds * 1000));
-    times.push_back({.step = steps[i], .begin = at, .end = end});
-    at = end;
-  }
+  TESSERA_TRY(stream.wait());
+  const std::size_t first = times.size();
+  for (const StepEvents& step : driven) times.push_back(TESSERA_TRY(origin.time_of(step)));
+  for (std::size_t part = 0; part < parts; ++part)
+    for (const StepEvents& step : replica.twins[part]->events())
+      times.push_back(TESSERA_TRY(origin.time_of(step)));
+  assign_lanes(std::span(times).subspan(first));
   return {};
 }
 
-/// Of a step that begins at this node and is a region: where its nodes end. Else the node.
-std::size_t CudaExecutable::end_of_region(std::size_t begin) const {
-  const std::vector<PlanNode>& nodes = prepared_.program.nodes;
-  std::size_t end = begin;
-  bool is_region = false;
-  for (; end < nodes.size() && nodes[end].step == nodes[begin].step; ++end)
-    is_region = is_region || nodes[end].conditional.kind != Conditional::Kind::none;
-  return is_region ? end : begin;
-}
-
-/// These nodes as a graph of their own.
-Result<void> CudaExecutable::run_alone(std::size_t begin, std::size_t end) {
-  std::vector<std::vector<std::uint32_t>> after;
-  for (std::size_t i = begin; i < end; ++i) {
-    after.emplace_back();
-    for (const std::uint32_t before : prepared_.program.nodes[i].after)
-      if (before >= begin) after.back().push_back(before - static_cast<std::uint32_t>(begin));
-  }
-  ResidentGraph graph(device_->context(), capturing_);
-  TESSERA_TRY(graph.set(std::span(replicas_.current().launches).subspan(begin, end - begin), after));
-  return graph.launch(device_->stream());
+Result<void> CudaExecutable::set_twin(GraphReplica& replica, std::size_t part) {
+  const std::uint32_t begin = part_begin(part), count = prepared_.part_ends[part] - begin;
+  if (count == 0) return {};
+  std::vector<std::uint32_t> steps;
+  for (std::uint32_t i = 0; i < count; ++i) steps.push_back(prepared_.program.nodes[begin + i].step);
+  return replica.twins[part]->set(
+      std::span<const BoundLaunch>(replica.launches).subspan(begin, count),
+      std::span<const std::vector<std::uint32_t>>(prepared_.after).subspan(begin, count), steps);
 }
 
 Result<void> CudaExecutable::read_statuses() {

@@ -99,8 +99,7 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
     return part == 0 ? 0 : prepared_.part_ends[part - 1];
   }
   [[nodiscard]] Result<void> run_timed(std::vector<TimedStep>& times);
-  [[nodiscard]] std::size_t end_of_region(std::size_t begin) const;
-  [[nodiscard]] Result<void> run_alone(std::size_t begin, std::size_t end);
+  [[nodiscard]] Result<void> set_twin(GraphReplica& replica, std::size_t part);
   [[nodiscard]] Result<void> read_statuses();
 
   std::shared_ptr<CudaDevice> device_;

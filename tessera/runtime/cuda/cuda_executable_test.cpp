@@ -506,16 +506,43 @@ TEST_P(CudaPlans, OfThousandsOfStepsRunInTurn) {
   ASSERT_NO_FATAL_FAILURE(plan.run(3, {numbers({3}, -1.0f)}));
 }
 
+/// What changes while steps are timed is in what runs after, and the other way round.
 TEST_P(CudaPlans, TimeTheirSteps) {
   PlanOnDevice plan(*device_, two_branches());
   std::vector<TimedStep> times;
-  plan.times = &times;
   const auto x = numbers({8, 4}, 1.0f);
-  ASSERT_NO_FATAL_FAILURE(plan.run(8, {x, x}, {bits(2), bits(3)}));
-  ASSERT_EQ(times.size(), 5u);
+  for (int i = 0; i < 9; ++i) {
+    times.clear();
+    plan.times = i % 3 == 2 ? nullptr : &times;
+    ASSERT_NO_FATAL_FAILURE(plan.run(8, {x, x}, {bits(2), bits(i)}));
+    plan.change_buffers();
+    if (plan.times == nullptr) continue;
+    ASSERT_EQ(times.size(), 5u);
+    std::vector<plan::StepId> steps;
+    for (const TimedStep& time : times) {
+      steps.push_back(time.step);
+      EXPECT_GT(time.end, time.begin);
+      EXPECT_LE(time.end, TimedStep::Clock::now());
+    }
+    EXPECT_TRUE(
+        std::is_permutation(steps.begin(), steps.end(), std::vector<plan::StepId>{0, 1, 2, 3, 4}.begin()));
+    EXPECT_GT(steps.back(), 1u) << "the last step waits for others";
+  }
+}
+
+TEST_P(CudaPlans, TimeRegionsThatTheHostDrives) {
+  PlanMaker make;
+  const ValueId count = make.input({}, Dtype::i64), x = make.input({make.n()});
+  const ValueId sum = make.repeated_sum(count, make.call("neg", {x}));
+  PlanOnDevice plan(*device_, make.finish({make.call("relu", {sum})}));
+  std::vector<TimedStep> times;
+  plan.times = &times;
+  const auto three = HostTensor::of<std::int64_t>(Dtype::i64, {}, std::vector<std::int64_t>{3});
+  ASSERT_NO_FATAL_FAILURE(plan.run(12000, {three, numbers({12000}, -9.0f)}));
+  ASSERT_EQ(times.size(), 3u);
   for (std::size_t i = 0; i < times.size(); ++i) {
     EXPECT_EQ(times[i].step, i);
-    EXPECT_GE(times[i].end, times[i].begin);
+    EXPECT_EQ(times[i].thread, 0u) << "one after the other";
   }
 }
 

@@ -54,6 +54,13 @@ class DeviceMemory final : public MemorySpace {
   [[nodiscard]] Result<void> copy_out(const std::byte* from, std::span<std::byte> to) override;
   [[nodiscard]] Result<void> clear(std::byte* at, std::size_t bytes) override;
 
+  [[nodiscard]] std::optional<MemoryLocation> location() const override;
+  [[nodiscard]] Result<void> check_address(const std::byte* at) const override;
+  /// Streams that are being captured are refused: nothing that they are given runs now.
+  [[nodiscard]] Result<void> come_behind(StreamHandle stream) override;
+  [[nodiscard]] Result<void> come_before(StreamHandle stream) override;
+  [[nodiscard]] Result<void> finish() override;
+
   /// Gives everything that nobody uses back to the driver.
   void trim() noexcept;
   /// Bytes that nobody uses.
@@ -65,6 +72,7 @@ class DeviceMemory final : public MemorySpace {
 
  private:
   [[nodiscard]] std::byte* take_kept(std::size_t size);
+  [[nodiscard]] Result<void> order(CUstream first, CUstream second) const;
 
   ContextRef context_;
   std::shared_ptr<const Stream> stream_;

@@ -27,6 +27,7 @@
   X(cuCtxPopCurrent)                    \
   X(cuCtxSynchronize)                   \
   X(cuMemGetInfo)                       \
+  X(cuPointerGetAttribute)              \
   X(cuMemAlloc)                         \
   X(cuMemFree)                          \
   X(cuMemAllocHost)                     \
@@ -38,6 +39,9 @@
   X(cuStreamCreate)                     \
   X(cuStreamDestroy)                    \
   X(cuStreamSynchronize)                \
+  X(cuStreamQuery)                      \
+  X(cuStreamWaitEvent)                  \
+  X(cuStreamIsCapturing)                \
   X(cuStreamBeginCapture)               \
   X(cuStreamEndCapture)                 \
   X(cuEventCreate)                      \
@@ -57,6 +61,7 @@
   X(cuGraphAddMemsetNode)               \
   X(cuGraphAddChildGraphNode)           \
   X(cuGraphAddEmptyNode)                \
+  X(cuGraphAddEventRecordNode)          \
   X(cuGraphAddDependencies)             \
   X(cuGraphInstantiate)                 \
   X(cuGraphExecDestroy)                 \

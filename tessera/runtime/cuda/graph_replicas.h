@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "tessera/runtime/cuda/graph_twin.h"
 #include "tessera/runtime/cuda/resident_graph.h"
 
 namespace tessera::runtime::cuda {
@@ -26,6 +27,7 @@ struct GraphReplica {
   std::vector<std::uint64_t> parameters;
   std::vector<std::uint32_t> changed;                  ///< nodes whose launches are not what the graphs do
   std::vector<std::unique_ptr<ResidentGraph>> graphs;  ///< by part
+  std::vector<std::unique_ptr<GraphTwin>> twins;       ///< by part; where steps are measured
   bool is_stale = true;                                ///< the graphs are of other launches, or not there
   std::uint64_t last_used = 0;
 

@@ -1,10 +1,12 @@
 #include "tessera/runtime/cuda/emulator/emulated_driver.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
+#include <optional>
 #include <random>
 #include <utility>
 #include <vector>
@@ -25,7 +27,7 @@ struct EmulatedFunction {
 struct EmulatedGraph;
 
 struct EmulatedNode {
-  enum class Kind : std::uint8_t { kernel, clear, copy, join, work, child, conditional };
+  enum class Kind : std::uint8_t { kernel, clear, copy, join, work, child, conditional, event };
   Kind kind = Kind::join;
   const EmulatedFunction* function = nullptr;
   Extent3 grid = {}, block = {};
@@ -37,6 +39,11 @@ struct EmulatedNode {
   bool is_loop = false;
   std::vector<const EmulatedGraph*> bodies = {};
   std::vector<std::size_t> after = {};
+};
+
+struct EmulatedEvent {
+  using Clock = std::chrono::steady_clock;
+  std::optional<Clock::time_point> at;  ///< nothing: not recorded
 };
 
 /// What a node's handle points to.
@@ -153,6 +160,16 @@ class EmulatedCompiler final : public SourceCompiler {
 
 CUresult run_all(const std::vector<EmulatedNode>& nodes, const EmulatedExecutable* of);
 
+CUresult record(CUevent event) {
+  return as<EmulatedEvent>(event)->at = EmulatedEvent::Clock::now(), CUDA_SUCCESS;
+}
+
+CUresult elapsed(float* milliseconds, CUevent from, CUevent to) {
+  const auto &begin = as<EmulatedEvent>(from)->at, &end = as<EmulatedEvent>(to)->at;
+  if (!begin || !end) return CUDA_ERROR_INVALID_HANDLE;
+  return *milliseconds = std::chrono::duration<float, std::milli>(*end - *begin).count(), CUDA_SUCCESS;
+}
+
 /// A loop runs as long as its condition holds; a choice runs one body, or none if the number is too large.
 CUresult run_bodies(const EmulatedNode& node, const EmulatedExecutable& of) {
   if (!node.is_loop)
@@ -190,6 +207,8 @@ CUresult run(const EmulatedNode& node, const EmulatedExecutable* of) {
       break;
     case EmulatedNode::Kind::child:
       return run_all(node.child, of);
+    case EmulatedNode::Kind::event:
+      return record(reinterpret_cast<CUevent>(static_cast<std::uintptr_t>(values[0])));
     case EmulatedNode::Kind::conditional:
       return run_bodies(node, *of);
     case EmulatedNode::Kind::join:
@@ -370,6 +389,11 @@ void add_memory_functions(Driver& d) {
     *free = all().state.memory_bytes - all().state.used_bytes;
     return *total = all().state.memory_bytes, CUDA_SUCCESS;
   };
+  d.cuPointerGetAttribute = [](void* out, CUpointer_attribute attribute, CUdeviceptr at) {
+    if (attribute != CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL || !is_memory(at, 1))
+      return CUDA_ERROR_INVALID_VALUE;
+    return *static_cast<int*>(out) = 0, CUDA_SUCCESS;
+  };
   d.cuMemAlloc = &allocate;
   d.cuMemFree = &release;
   d.cuMemAllocHost = [](void** out, std::size_t bytes) {
@@ -414,18 +438,31 @@ void add_stream_functions(Driver& d) {
     --all().state.live_graphs;
     return *out = nullptr, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   };
+  d.cuStreamQuery = [](CUstream) {
+    return all().state.failure.empty() ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
+  };
+  d.cuStreamIsCapturing = [](CUstream stream, CUstreamCaptureStatus* status) {
+    const bool is_own = stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD;
+    const bool is_captured = is_own && as<EmulatedStream>(stream)->captured != nullptr;
+    *status = is_captured ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+  };
+  d.cuStreamWaitEvent = [](CUstream stream, CUevent event, unsigned) {
+    if (!as<EmulatedEvent>(event)->at) return CUDA_ERROR_INVALID_HANDLE;
+    return all().state.waiting_streams.push_back(reinterpret_cast<std::intptr_t>(stream)), CUDA_SUCCESS;
+  };
   d.cuStreamSynchronize = [](CUstream stream) {
     auto& of = *as<EmulatedStream>(stream);
     if (of.captured != nullptr) return of.is_invalid = true, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     return all().state.failure.empty() ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
   };
   d.cuEventCreate = [](CUevent* out, unsigned) {
-    return *out = reinterpret_cast<CUevent>(&all()), CUDA_SUCCESS;
+    return *out = reinterpret_cast<CUevent>(new EmulatedEvent), CUDA_SUCCESS;
   };
-  d.cuEventDestroy = [](CUevent) { return CUDA_SUCCESS; };
-  d.cuEventRecord = [](CUevent, CUstream) { return CUDA_SUCCESS; };
+  d.cuEventDestroy = [](CUevent event) { return delete as<EmulatedEvent>(event), CUDA_SUCCESS; };
+  d.cuEventRecord = [](CUevent event, CUstream) { return record(event); };
   d.cuEventSynchronize = [](CUevent) { return CUDA_SUCCESS; };
-  d.event_elapsed_time = [](float* out, CUevent, CUevent) { return *out = 0.001f, CUDA_SUCCESS; };
+  d.event_elapsed_time = &elapsed;
 }
 
 /// PTX and cubins are for real devices.
@@ -507,6 +544,11 @@ void add_graph_functions(Driver& d) {
   d.cuGraphAddChildGraphNode = [](CUgraphNode* out, CUgraph graph, const CUgraphNode* after,
                                   std::size_t count,
                                   CUgraph child) { return add(out, graph, after, count, child_node(child)); };
+  d.cuGraphAddEventRecordNode = [](CUgraphNode* out, CUgraph graph, const CUgraphNode* after,
+                                   std::size_t count, CUevent event) {
+    return add(out, graph, after, count,
+               {.kind = EmulatedNode::Kind::event, .values = {reinterpret_cast<std::uintptr_t>(event)}});
+  };
   d.cuGraphAddEmptyNode = [](CUgraphNode* out, CUgraph graph, const CUgraphNode* after, std::size_t count) {
     return add(out, graph, after, count, {});
   };

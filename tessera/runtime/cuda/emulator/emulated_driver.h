@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tessera/runtime/cuda/driver.h"
 #include "tessera/runtime/cuda/nvrtc.h"
@@ -24,11 +25,12 @@ struct EmulatedState {
   std::uint64_t memory_bytes = std::uint64_t{1} << 30;  ///< of the device
   std::uint64_t used_bytes = 0;
   std::uint64_t allocations = 0;
-  std::uint64_t instantiated = 0;  ///< graphs
-  std::uint64_t launched = 0;      ///< graphs
-  std::uint64_t patched = 0;       ///< nodes
-  std::uint64_t captured = 0;      ///< streams
-  std::uint64_t live_graphs = 0;   ///< and executables
+  std::uint64_t instantiated = 0;              ///< graphs
+  std::uint64_t launched = 0;                  ///< graphs
+  std::uint64_t patched = 0;                   ///< nodes
+  std::uint64_t captured = 0;                  ///< streams
+  std::uint64_t live_graphs = 0;               ///< and executables
+  std::vector<std::intptr_t> waiting_streams;  ///< that were told to wait for an event, in order
   bool refuses_updates = false;
   bool refuses_conditionals = false;
   std::string failure;  ///< what a kernel or a copy did wrong; launches fail from then on
