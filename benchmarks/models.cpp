@@ -36,7 +36,7 @@ Tensor tessera::benchmarks::mlp(const nn::Parameters& p, const Tensor& x) {
 }
 
 nn::Parameters tessera::benchmarks::mlp_parameters(Inputs& in, MlpWidths of) {
-  const std::int64_t widths[] = {of.inputs, of.hidden, of.hidden, 10};
+  const std::int64_t widths[] = {of.in, of.hidden, of.hidden, of.out};
   nn::Parameters out;
   for (int i = 0; i < 3; ++i) {
     const std::string number = std::to_string(i);
@@ -80,7 +80,7 @@ Tensor tessera::benchmarks::chain_of_adds(Tensor x, const Tensor& y, std::int64_
 }
 
 nn::Loss tessera::benchmarks::mlp_loss(Inputs& in, std::int64_t batch, MlpWidths widths) {
-  const Tensor x = in({batch, widths.inputs});
+  const Tensor x = in({batch, widths.in});
   std::vector<std::int64_t> classes;
   for (std::int64_t i = 0; i < batch; ++i) classes.push_back(i % 10);
   const Tensor labels = from_vector(classes, {batch}, {.engine = in.engine()});

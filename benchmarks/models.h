@@ -26,13 +26,10 @@ class Inputs {
   std::uint32_t seed_ = 0;
 };
 
-/// Of a network with two hidden layers and ten classes.
+/// Three layers with relu between them; the last has at least as many as there are classes, 10.
 struct MlpWidths {
-  std::int64_t inputs = 784;
-  std::int64_t hidden = 512;
+  std::int64_t in = 784, hidden = 512, out = 10;
 };
-
-/// 784-512-512-10 with relu, if nothing else is said.
 [[nodiscard]] nn::Parameters mlp_parameters(Inputs& in, MlpWidths widths = {});
 [[nodiscard]] Tensor mlp(const nn::Parameters& p, const Tensor& x);
 /// The loss of a batch whose classes are 0, 1, … 9, 0, …

@@ -24,7 +24,7 @@ namespace tessera::engine {
 /// Makes a device of the embedding program known by its name. An error if the name is taken.
 [[nodiscard]] Result<void> register_device(std::shared_ptr<runtime::Device> device);
 
-/// What an engine uses that was not told: TESSERA_DEVICE, else the reference.
+/// What an engine uses that was not told: TESSERA_DEVICE, else the CPU.
 [[nodiscard]] std::shared_ptr<runtime::Device> default_device();
 
 /// The plan of what is inside of a region, for devices that run regions body by body.

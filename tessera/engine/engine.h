@@ -46,7 +46,7 @@ struct EngineOptions {
   /// first evaluation of a structure waits for its plan, and every set of sizes has its own. Without it, bits
   /// may change once when a structure gets its plan, on devices whose plans round otherwise than single ops.
   bool deterministic = false;
-  /// Where calls and plans run (devices.h); without one, what TESSERA_DEVICE names, else the reference.
+  /// Where calls and plans run (devices.h); without one, what TESSERA_DEVICE names, else the CPU.
   std::shared_ptr<runtime::Device> device = {};
 };
 
