@@ -123,7 +123,7 @@ Result<Answer> list(const Options& options) {
   const Card* one = options.name ? op::find_card(*options.name) : nullptr;
   if (options.name && one == nullptr) return unknown_op(*options.name);
   if (one != nullptr) cards = {&one, 1};
-  if (options.device && *options.device != "cuda")
+  if (options.device && *options.device != "cuda" && !options.device->starts_with("cuda:"))
     return Error(ErrorCode::invalid_argument,
                  cat("--device is '", shortened(printable(*options.device), 80),
                      "', expected cuda: the reference and the CPU run every op"));
@@ -151,6 +151,6 @@ void tessera::cli::add_ops(Commands& commands) {
                                    "  tessera ops --device cuda    how each runs on a GPU",
                                    [options] { return list(*options); });
   command.add_option("NAME", options->name, "an op; without one, all of them");
-  command.add_option("--device", options->device, "say how ops run on this device: cuda");
+  command.add_option("--device", options->device, "say how ops run on such a device: cuda, cuda:0");
   command.add_flag("--json", options->json, "answer as JSON");
 }
