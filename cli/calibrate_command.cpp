@@ -130,13 +130,14 @@ Result<MachineCosts> measure(unsigned threads) {
   return out;
 }
 
-struct Options {
+struct CalibrateOptions {
   unsigned threads = 0;
   bool show = false;
   bool json = false;
 };
 
-void print(const MachineCosts& costs, const Options& options, bool is_measured, const std::string& path) {
+void print(const MachineCosts& costs, const CalibrateOptions& options, bool is_measured,
+           const std::string& path) {
   const std::string text = to_text(costs);
   if (!options.json) {
     std::printf("%s%s %s\n", text.c_str(), is_measured ? "kept in" : "not measured; would be kept in",
@@ -154,7 +155,7 @@ void print(const MachineCosts& costs, const Options& options, bool is_measured, 
               is_measured ? "true" : "false", quote(path).c_str());
 }
 
-Result<Answer> run(Options options) {
+Result<Answer> run(CalibrateOptions options) {
   options.threads = runtime::cpu::thread_count(options.threads);
   const CostStore store;
   if (options.show) {
@@ -171,7 +172,7 @@ Result<Answer> run(Options options) {
 }  // namespace
 
 void tessera::cli::add_calibrate(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CalibrateOptions>();
   CLI::App& command =
       commands.add("calibrate", "measure this machine, for the cost model of the CPU",
                    "  tessera calibrate                    takes two seconds; programs use it from then on\n"

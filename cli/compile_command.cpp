@@ -9,6 +9,7 @@
 #include "cli/program_file.h"
 #include "tessera/compile/package.h"
 #include "tessera/compile/plan_program.h"
+#include "tessera/engine/autotune.h"
 #include "tessera/engine/devices.h"
 #include "tessera/ir/print.h"
 
@@ -17,14 +18,15 @@ using namespace tessera::cli;
 
 namespace {
 
-struct Options : CompileOptions {
+struct CompileCommandOptions : CompileOptions {
   std::vector<std::string> dump_after;
   std::string output;  ///< where the plan goes; empty: no plan is made
   std::string device = default_plan_device;
 };
 
 /// What was written, part by part.
-void print_written(const compiler::PlannedProgram& planned, const Options& options, const PassDumps& dumps) {
+void print_written(const compiler::PlannedProgram& planned, const CompileCommandOptions& options,
+                   const PassDumps& dumps) {
   JsonWriter json(JsonWriter::Style::indented);
   json.begin_object().member("file", options.output).member("device", options.device);
   json.member("data_dependent_sizes", plan::data_dependent_sizes(planned.program)).key("parts").begin_array();
@@ -39,17 +41,19 @@ void print_written(const compiler::PlannedProgram& planned, const Options& optio
 }
 
 Result<compiler::PlannedProgram> write_plan(const NamedProgram& program, compiler::PipelineOptions pipeline,
-                                            const Options& options) {
+                                            const CompileCommandOptions& options) {
   const auto device = TESSERA_TRY(engine::find_device(options.device));
-  auto planned = TESSERA_TRY(
-      compiler::plan_program(program.function, device->target(), {.pipeline = std::move(pipeline)}));
+  const auto tuned = options.autotune ? TESSERA_TRY(engine::autotune(program.function, *device, pipeline))
+                                      : engine::untuned(program.function, *device);
+  auto planned =
+      TESSERA_TRY(compiler::plan_program(tuned.function, tuned.target, {.pipeline = std::move(pipeline)}));
   TESSERA_TRY(plan::save(compiler::package(*program.function, planned.program, options.device,
                                            {program.outputs, program.states}),
                          options.output));
   return planned;
 }
 
-Result<Answer> run_compile(const Options& options) {
+Result<Answer> run_compile(const CompileCommandOptions& options) {
   TESSERA_TRY(engine::find_device(options.device));
   PassDumps dumps;
   TESSERA_TRY(dumps.want(options.dump_after));
@@ -101,6 +105,8 @@ void tessera::cli::add_options(CLI::App& command, CompileOptions& options) {
       ->check(CLI::IsMember({"exact", "rounding", "fast"}));
   command.add_flag("--decompose", options.decompose, "write every composite op out as its parts");
   command.add_flag("--verify", options.verify, "check the function after every pass");
+  command.add_flag("--autotune", options.autotune,
+                   "measure tilings that are predicted to be close, once per machine, and take the fastest");
   command.add_flag("--json", options.json, "print JSON");
 }
 
@@ -115,7 +121,7 @@ compiler::PipelineOptions tessera::cli::pipeline_options(const CompileOptions& o
 }
 
 void tessera::cli::add_compile(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompileCommandOptions>();
   CLI::App& command = commands.add(
       "compile",
       "run the passes of the compiler over a function, a model or a graph description and print what they "

@@ -16,6 +16,7 @@ struct CompileOptions {
   std::string floats = "rounding";
   bool decompose = false;
   bool verify = false;
+  bool autotune = false;  ///< measures what is predicted to be close
   bool json = false;
 };
 

@@ -46,7 +46,7 @@ std::string text(const char* format, Arguments... arguments) {
   return out;
 }
 
-struct Outcome {
+struct TrainingOutcome {
   End end = End::finished;
   double seconds = 0;
   std::string checkpoint;  ///< where the training is kept; empty if nowhere
@@ -65,10 +65,10 @@ void report(Progress& progress, const TrainingMoment& now) {
     progress.draw(done, place);
 }
 
-Outcome train(DigitTraining& training, const TrainingOptions& options, Output output) {
+TrainingOutcome train(DigitTraining& training, const TrainingOptions& options, Output output) {
   const StopOnInterrupt interrupt;
   const auto began = std::chrono::steady_clock::now();
-  Outcome out;
+  TrainingOutcome out;
   {
     Progress progress(stdout);
     out.end = training.run(
@@ -125,7 +125,7 @@ void show_pictures(const DigitTraining& training, const DigitGuesses& guesses) {
              std::span(chosen).subspan(i, std::min(pictures_in_a_row, chosen.size() - i)));
 }
 
-void show_engine(const DigitTraining& training, const Outcome& outcome) {
+void show_engine(const DigitTraining& training, const TrainingOutcome& outcome) {
   const auto figures = stats();
   const auto memory_now = memory();
   std::printf("What the engine did\n");
@@ -146,7 +146,7 @@ void show_engine(const DigitTraining& training, const Outcome& outcome) {
               static_cast<double>(memory_now.peak) / 1024);
 }
 
-void show_text(const DigitTraining& training, const Outcome& outcome) {
+void show_text(const DigitTraining& training, const TrainingOutcome& outcome) {
   if (outcome.end == End::stopped)
     std::printf(
         "\nStopped in epoch %lld, after batch %lld of %lld. The training is kept in %s;\n"
@@ -161,7 +161,7 @@ void show_text(const DigitTraining& training, const Outcome& outcome) {
     std::printf("The training is kept in %s.\n", outcome.checkpoint.c_str());
 }
 
-void show_json(const DigitTraining& training, const Outcome& outcome) {
+void show_json(const DigitTraining& training, const TrainingOutcome& outcome) {
   const auto figures = stats();
   const auto memory_now = memory();
   JsonWriter json(JsonWriter::Style::indented);
@@ -193,9 +193,12 @@ void show_beginning(const DigitTraining& training, const TrainingOptions& option
 }  // namespace
 
 Result<Answer> tessera::cli::train_digits(const TrainingOptions& options, Output output) {
+  // What is interrupted goes on bit for bit.
+  if (!Engine::configure_default({.deterministic = true}))
+    return Error(ErrorCode::internal, "the default engine is in use already");
   DigitTraining training(options);
   if (output == Output::text) show_beginning(training, options);
-  const Outcome outcome = train(training, options, output);
+  const TrainingOutcome outcome = train(training, options, output);
   output == Output::text ? show_text(training, outcome) : show_json(training, outcome);
   return outcome.end == End::finished ? Answer::yes : Answer::no;
 }

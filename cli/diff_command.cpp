@@ -12,7 +12,7 @@ using namespace tessera::cli;
 
 namespace {
 
-struct Options {
+struct DiffOptions {
   std::string file;
   TensorSourceOptions inputs;
   std::vector<std::string> devices;
@@ -21,7 +21,7 @@ struct Options {
   bool quiet = false;
 };
 
-void print_text(const DeviceDiff& diff, const Options& options) {
+void print_text(const DeviceDiff& diff, const DiffOptions& options) {
   if (!diff.first) {
     std::printf("%s and %s agree on all %zu calls\n", options.devices[0].c_str(), options.devices[1].c_str(),
                 diff.calls);
@@ -53,7 +53,7 @@ void print_json(const DeviceDiff& diff) {
   std::printf("%s\n", json.text().c_str());
 }
 
-Result<Answer> diff_model(const Options& options) {
+Result<Answer> diff_model(const DiffOptions& options) {
   if (options.devices.size() != 2)
     return Error(ErrorCode::invalid_argument,
                  cat("--device is given ", options.devices.size(), " times, expected 2"));
@@ -81,7 +81,7 @@ Result<Answer> diff_model(const Options& options) {
 }  // namespace
 
 void tessera::cli::add_diff(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DiffOptions>();
   CLI::App& command =
       commands.add("diff", "run an ONNX model on two devices and find the first node where they disagree",
                    "  tessera diff model.onnx --device reference --device cpu --random 1 --dim batch=2\n"

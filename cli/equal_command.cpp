@@ -11,7 +11,7 @@ using namespace tessera::cli;
 
 namespace {
 
-struct Options {
+struct EqualOptions {
   std::string a, b;
   bool mapping = false;
   bool json = false;
@@ -27,7 +27,7 @@ void print_json(const std::optional<ir::Mismatch>& mismatch) {
   std::printf("%s\n", json.end_object().text().c_str());
 }
 
-Result<Answer> compare(const Options& options) {
+Result<Answer> compare(const EqualOptions& options) {
   if (options.a == "-" && options.b == "-")
     return Error(ErrorCode::invalid_argument, "only one of A and B can be standard input (-)");
   ir::FreeVariables free;
@@ -51,7 +51,7 @@ Result<Answer> compare(const Options& options) {
 }  // namespace
 
 void tessera::cli::add_equal(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EqualOptions>();
   CLI::App& command =
       commands.add("equal", "compare two IR texts by structure (exit 0 equal, 1 different)",
                    "  tessera equal a.tsr b.tsr\n"

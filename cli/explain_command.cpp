@@ -1,4 +1,5 @@
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <set>
 
@@ -11,6 +12,7 @@
 #include "cli/tensor_sources.h"
 #include "tessera/base/text.h"
 #include "tessera/compile/plan_program.h"
+#include "tessera/engine/autotune.h"
 #include "tessera/engine/devices.h"
 
 using namespace tessera;
@@ -18,7 +20,7 @@ using namespace tessera::cli;
 
 namespace {
 
-struct Options : CompileOptions {
+struct ExplainOptions : CompileOptions {
   std::string device = default_plan_device;
   std::vector<std::string> dims;
 };
@@ -26,7 +28,7 @@ struct Options : CompileOptions {
 /// What each symbol is for the memory plan: as --dim says, else 64.
 class GivenNumbers {
  public:
-  static Result<GivenNumbers> read(const Options& options) {
+  static Result<GivenNumbers> read(const ExplainOptions& options) {
     GivenNumbers out;
     out.given_ = TESSERA_TRY(sizes_from(options.dims));
     return out;
@@ -65,6 +67,7 @@ struct Explained {
   std::vector<ExplainedPart> parts;
   std::vector<std::string> data_dependent_sizes;
   std::string why_no_plan;
+  std::optional<engine::Tuning> tuning;
   double compile_ms = 0;  ///< passes, tiling and lowering
 };
 
@@ -75,7 +78,7 @@ std::string sizes_text(const plan::Plan& plan, std::span<const std::int64_t> siz
   return out.empty() ? "all sizes are numbers" : out + "; --dim NAME=SIZE gives others";
 }
 
-Result<Explained> explain_without_plan(const ir::FunctionRef& function, const Options& options,
+Result<Explained> explain_without_plan(const ir::FunctionRef& function, const ExplainOptions& options,
                                        const Error& why) {
   Explained out;
   out.why_no_plan = why.to_text();
@@ -85,28 +88,60 @@ Result<Explained> explain_without_plan(const ir::FunctionRef& function, const Op
   return out;
 }
 
-Result<Explained> explain(const ir::FunctionRef& function, const Options& options) {
+Result<Explained> explain(const ir::FunctionRef& function, const ExplainOptions& options) {
   GivenNumbers numbers = TESSERA_TRY(GivenNumbers::read(options));
   const auto device = TESSERA_TRY(engine::find_device(options.device));
   const auto begin = std::chrono::steady_clock::now();
-  auto planned = compiler::plan_program(function, device->target(), {.pipeline = pipeline_options(options)});
+  auto tuned = options.autotune ? TESSERA_TRY(engine::autotune(function, *device, pipeline_options(options)))
+                                : engine::untuned(function, *device);
+  auto planned =
+      compiler::plan_program(tuned.function, tuned.target, {.pipeline = pipeline_options(options)});
   const std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - begin;
   if (!planned && planned.error().code() == ErrorCode::unsupported)
     return explain_without_plan(function, options, planned.error());
   if (!planned) return std::move(planned).error();
   Explained out;
+  if (options.autotune) out.tuning = std::move(tuned.tuning);
   out.compile_ms = passed.count();
   out.data_dependent_sizes = plan::data_dependent_sizes(planned->program);
   for (compiler::Planned& part : planned->parts) {
     const auto sizes = numbers.of(part.plan->dims);
     ExplainedPart one{.passes = {part.function, std::move(part.passes)}, .plan = std::nullopt};
-    auto report = report_on(*part.function, part.plan, device->target(), sizes);
+    auto report = report_on(*part.function, part.plan, tuned.target, sizes);
     if (!report) return std::move(report).error().note(sizes_text(*part.plan, sizes));
     one.plan = *std::move(report);
     out.parts.push_back(std::move(one));
   }
   TESSERA_TRY(numbers.check_all_used());
   return out;
+}
+
+/// Predicted and measured, side by side.
+std::string tuning_text(const engine::Tuning& tuning) {
+  std::string out = cat("tuning", tuning.is_remembered ? ", remembered" : "", ":");
+  if (!tuning.why_not.empty()) return cat(out, " ", tuning.why_not, "\n");
+  out += cat(" the best prediction is ", std::llround(tuning.predicted_ns), " ns, ", tuning.trials.size(),
+             " others were measured\n");
+  for (const engine::TuningTrial& trial : tuning.trials)
+    out += cat("  no tile from statements ", join(trial.cut.before, ", "), " to ",
+               join(trial.cut.behind, ", "), ": predicted ", std::llround(trial.predicted_ns),
+               " ns, measured ", std::llround(trial.measured_ns), " ns against ", std::llround(trial.best_ns),
+               " ns", trial.is_kept ? ", taken\n" : "\n");
+  return out;
+}
+
+void write_tuning(JsonWriter& json, const engine::Tuning& tuning) {
+  json.key("tuning").begin_object().member("remembered", tuning.is_remembered);
+  json.member("not_measured", tuning.why_not).member("predicted_ns", tuning.predicted_ns);
+  json.key("trials").begin_array();
+  for (const engine::TuningTrial& trial : tuning.trials) {
+    json.begin_object()
+        .member("before", join(trial.cut.before, ","))
+        .member("behind", join(trial.cut.behind, ","));
+    json.member("predicted_ns", trial.predicted_ns).member("measured_ns", trial.measured_ns);
+    json.member("best_ns", trial.best_ns).member("taken", trial.is_kept).end_object();
+  }
+  json.end_array().end_object();
 }
 
 void write_part(JsonWriter& json, const ExplainedPart& part) {
@@ -119,6 +154,7 @@ void write_explained(JsonWriter& json, const Explained& explained) {
   json.member("compile_ms", explained.compile_ms);
   json.member("data_dependent_sizes", explained.data_dependent_sizes);
   if (!explained.why_no_plan.empty()) json.member("no_plan", explained.why_no_plan);
+  if (explained.tuning) write_tuning(json, *explained.tuning);
   if (explained.parts.size() == 1) {
     write_part(json, explained.parts[0]);
   } else {
@@ -141,6 +177,7 @@ std::string text_of(const Explained& explained) {
     out += pass_text(part.passes);
     if (part.plan) out += plan_text(*part.plan);
   }
+  if (explained.tuning) out += tuning_text(*explained.tuning);
   if (!explained.why_no_plan.empty()) out += cat("no plan: ", explained.why_no_plan, "\n");
   return out;
 }
@@ -149,7 +186,8 @@ void print(const JsonWriter& json) { std::printf("%s\n", json.text().c_str()); }
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 /// Of a description with host functions: what is compiled between them.
-Result<Answer> explain_groups(const ProgramFile& file, const Options& options, const std::string& why) {
+Result<Answer> explain_groups(const ProgramFile& file, const ExplainOptions& options,
+                              const std::string& why) {
   JsonWriter json(JsonWriter::Style::indented);
   std::string text = why + "\n";
   json.begin_object().member("no_plan", why).key("groups").begin_array();
@@ -172,7 +210,7 @@ std::vector<std::string> state_names(const NamedProgram& program) {
   return out;
 }
 
-Result<Answer> run_explain(const Options& options) {
+Result<Answer> run_explain(const ExplainOptions& options) {
   const ProgramFile file = TESSERA_TRY(open_program(options.file));
   auto program = read_program(file, {.name = options.function, .last_of_several = true});
   const bool has_host_functions =
@@ -197,7 +235,7 @@ Result<Answer> run_explain(const Options& options) {
 }  // namespace
 
 void tessera::cli::add_explain(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExplainOptions>();
   CLI::App& command =
       commands.add("explain",
                    "say what the compiler makes of a function, a model or a graph description: what each "

@@ -23,14 +23,15 @@ struct UnitReport {
   }
 };
 
-struct Report {
+struct HotReport {
   std::uint64_t instructions = 0;
   std::uint64_t hot_instructions = 0;
   std::vector<UnitReport> units;
 
   static constexpr auto fields() {
-    return std::tuple{usual("instructions", &Report::instructions),
-                      usual("hot_instructions", &Report::hot_instructions), usual("units", &Report::units)};
+    return std::tuple{usual("instructions", &HotReport::instructions),
+                      usual("hot_instructions", &HotReport::hot_instructions),
+                      usual("units", &HotReport::units)};
   }
 };
 
@@ -64,15 +65,15 @@ Result<void> record_lines(const std::string& file, std::string_view text, HotPat
   return {};
 }
 
-Report report_on(const HotPathDetector& detector) {
+HotReport hot_report(const HotPathDetector& detector) {
   const HotPathStatistics statistics = detector.statistics();
-  Report out{statistics.instructions, statistics.hot_instructions, {}};
+  HotReport out{statistics.instructions, statistics.hot_instructions, {}};
   for (const HotUnit& unit : detector.hot_units())
     out.units.push_back({unit.signature.to_hex(), unit.length, unit.count, unit.first_hot_at});
   return out;
 }
 
-void print(const Report& report) {
+void print(const HotReport& report) {
   std::printf("%llu instructions, %llu of them hot\n", static_cast<unsigned long long>(report.instructions),
               static_cast<unsigned long long>(report.hot_instructions));
   for (const UnitReport& unit : report.units)
@@ -94,7 +95,7 @@ void tessera::cli::add_hot(Commands& commands) {
     const std::string text = TESSERA_TRY(read_text(options->file));
     HotPathDetector detector(options->detector);
     TESSERA_TRY(record_lines(shown(options->file), text, detector));
-    const Report report = report_on(detector);
+    const HotReport report = hot_report(detector);
     JsonWriter json;
     if (options->json)
       std::printf("%s\n", write_json(json, report).text().c_str());

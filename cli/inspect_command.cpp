@@ -11,13 +11,13 @@ using namespace tessera::cli;
 
 namespace {
 
-struct Options {
+struct InspectOptions {
   std::string file;
   bool json = false;
   bool function = false;
 };
 
-struct Summary {
+struct ModelSummary {
   std::map<std::string, int> ops;
   std::int64_t parameters = 0, parameter_bytes = 0;
   std::map<std::string, std::vector<std::string>> dims;  ///< named sizes, and where inputs have them
@@ -25,14 +25,14 @@ struct Summary {
   std::string not_a_function;  ///< why the model is no function of symbolic sizes; empty if it is one
 };
 
-void add_tensor(const onnx::Tensor& tensor, Summary& out) {
+void add_tensor(const onnx::Tensor& tensor, ModelSummary& out) {
   if (!tensor.unusable.empty()) return;
   out.parameters += tensor.value.size();
   out.parameter_bytes += static_cast<std::int64_t>(tensor.value.byte_size());
 }
 
 /// Counts operators and parameters, also those of bodies and functions.
-void add_nodes(std::span<const onnx::Node> nodes, Summary& out) {
+void add_nodes(std::span<const onnx::Node> nodes, ModelSummary& out) {
   for (const onnx::Node& node : nodes) {
     ++out.ops[printable(node.domain.empty() ? node.op : cat(node.domain, ".", node.op))];
     for (const onnx::Attribute& attribute : node.attributes) {
@@ -47,7 +47,7 @@ void add_nodes(std::span<const onnx::Node> nodes, Summary& out) {
   }
 }
 
-void add_dims(const onnx::ValueInfo& input, Summary& out) {
+void add_dims(const onnx::ValueInfo& input, ModelSummary& out) {
   if (!input.type.shape) return;
   for (std::size_t axis = 0; axis < input.type.shape->size(); ++axis) {
     const onnx::DeclaredDim& dim = (*input.type.shape)[axis];
@@ -56,8 +56,8 @@ void add_dims(const onnx::ValueInfo& input, Summary& out) {
   }
 }
 
-Summary summary_of(const onnx::Model& model) {
-  Summary out;
+ModelSummary summary_of(const onnx::Model& model) {
+  ModelSummary out;
   for (const onnx::Tensor& tensor : model.graph.initializers) add_tensor(tensor, out);
   add_nodes(model.graph.nodes, out);
   for (const onnx::LocalFunction& function : model.functions) add_nodes(function.nodes, out);
@@ -76,7 +76,7 @@ void print_values(JsonWriter& json, std::string_view key, std::span<const onnx::
   json.end_array();
 }
 
-void print_json(const onnx::Model& model, const Summary& summary) {
+void print_json(const onnx::Model& model, const ModelSummary& summary) {
   JsonWriter json(JsonWriter::Style::indented);
   json.begin_object().member("file", model.file).member("producer", model.producer);
   json.member("ir_version", model.ir_version);
@@ -101,7 +101,7 @@ void print_json(const onnx::Model& model, const Summary& summary) {
   std::printf("%s\n", json.text().c_str());
 }
 
-void print_text(const onnx::Model& model, const Summary& summary) {
+void print_text(const onnx::Model& model, const ModelSummary& summary) {
   std::string out = cat(model.file, "\n");
   for (const auto& [domain, version] : model.opsets)
     out += cat("opset   ", domain.empty() ? "ai.onnx" : printable(domain), " ", version, "\n");
@@ -122,14 +122,14 @@ void print_text(const onnx::Model& model, const Summary& summary) {
   std::fwrite(out.data(), 1, out.size(), stdout);
 }
 
-Result<Answer> show(const Options& options) {
+Result<Answer> show(const InspectOptions& options) {
   const onnx::Model model = TESSERA_TRY(onnx::read_model(options.file));
   if (options.function) {
     const std::string text = ir::print(*TESSERA_TRY(onnx::import_function(model)));
     std::fwrite(text.data(), 1, text.size(), stdout);
     return Answer::yes;
   }
-  const Summary summary = summary_of(model);
+  const ModelSummary summary = summary_of(model);
   options.json ? print_json(model, summary) : print_text(model, summary);
   return summary.unsupported.empty() ? Answer::yes : Answer::no;
 }
@@ -137,7 +137,7 @@ Result<Answer> show(const Options& options) {
 }  // namespace
 
 void tessera::cli::add_inspect(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InspectOptions>();
   CLI::App& command =
       commands.add("inspect", "show an ONNX model: inputs, outputs, sizes, operators, what is not supported",
                    "  tessera inspect model.onnx               exit 1 if an operator is not supported\n"

@@ -8,11 +8,6 @@ using op::HostTensor;
 
 namespace {
 
-template <class... Args>
-Error wrong(const Args&... args) {
-  return Error(ErrorCode::invalid_argument, cat(args...));
-}
-
 onnx::DataValue value_of(HostTensor tensor) { return {onnx::DataValue::Kind::tensor, {std::move(tensor)}}; }
 
 Result<onnx::DataValue> read_source(const std::string& source, const onnx::ValueInfo& input) {

@@ -18,7 +18,7 @@ using namespace tessera::cli;
 
 namespace {
 
-struct Options {
+struct OnnxTestOptions {
   std::vector<std::string> folders;
   std::string filter;
   std::string skips;
@@ -41,7 +41,7 @@ void count(Totals& totals, onnx::TestOutcome::Kind kind) {
   ++*counters[static_cast<std::size_t>(kind)];
 }
 
-Result<std::vector<std::string>> chosen_tests(const Options& options) {
+Result<std::vector<std::string>> chosen_tests(const OnnxTestOptions& options) {
   std::vector<std::string> out;
   try {
     const std::regex filter(options.filter);
@@ -77,7 +77,7 @@ Result<std::vector<op::HostTensor>> run_planned(const ir::FunctionRef& function,
   return runner.run(inputs);
 }
 
-Result<Answer> run_tests(const Options& options) {
+Result<Answer> run_tests(const OnnxTestOptions& options) {
   Totals totals;
   const auto device = TESSERA_TRY(engine::find_device(options.device));
   onnx::RunOptions how;
@@ -121,7 +121,7 @@ Result<Answer> run_tests(const Options& options) {
 }  // namespace
 
 void tessera::cli::add_onnx_test(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<OnnxTestOptions>();
   CLI::App& command =
       commands.add("onnx-test", "run tests in the layout of the ONNX backend tests",
                    "  tessera onnx-test /usr/share/libonnx-testdata/data/node\n"

@@ -14,7 +14,7 @@ using op::Card;
 
 namespace {
 
-struct Options {
+struct OpsOptions {
   std::optional<std::string> name;
   std::optional<std::string> device;
   bool json = false;
@@ -118,7 +118,7 @@ Error unknown_op(const std::string& name) {
                cat("there is no op '", shortened(printable(name), 80), "'; ", hint));
 }
 
-Result<Answer> list(const Options& options) {
+Result<Answer> list(const OpsOptions& options) {
   std::span<const Card* const> cards = op::all_cards();
   const Card* one = options.name ? op::find_card(*options.name) : nullptr;
   if (options.name && one == nullptr) return unknown_op(*options.name);
@@ -143,7 +143,7 @@ Result<Answer> list(const Options& options) {
 }  // namespace
 
 void tessera::cli::add_ops(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<OpsOptions>();
   CLI::App& command = commands.add("ops", "list the ops, or say all about one",
                                    "  tessera ops\n"
                                    "  tessera ops softmax\n"

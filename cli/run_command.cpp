@@ -11,7 +11,10 @@ using namespace tessera::cli;
 namespace {
 
 Result<Answer> run_file(const RunOptions& options) {
-  const bool is_model = is_onnx_name(options.file) && !plan::is_package(options.file);
+  const bool is_plan = plan::is_package(options.file), is_model = is_onnx_name(options.file) && !is_plan;
+  if (options.autotune && (is_plan || is_model))
+    return Error(ErrorCode::invalid_argument,
+                 "--autotune: this is measured when a plan is made: tessera compile FILE --autotune -o PLAN");
   const RunOutcome outcome = TESSERA_TRY(is_model ? run_model(options) : run_plan(options));
   TESSERA_TRY(show(outcome, options.outputs));
   return Answer::yes;
@@ -44,6 +47,8 @@ void tessera::cli::add_run(Commands& commands) {
                          "; a plan runs on the one it was made for, a model on reference"));
   command.add_option("--repeat", options->repeat, "run so often and show the times")
       ->check(CLI::Range(1, 1000000));
+  command.add_flag("--autotune", options->autotune,
+                   "of a program that is compiled first: measure tilings that are predicted to be close");
   command.add_option("--seconds", options->seconds, "of a model: give up after this time")
       ->check(finite_number);
   command.add_option("--work", options->work, "of a model: the most multiply-adds")->check(finite_number);

@@ -17,6 +17,7 @@ struct RunOptions {
   TensorSourceOptions inputs;
   std::vector<std::string> parameters;  ///< SLOT=VALUE; of plans
   std::string device;                   ///< empty: the usual one
+  bool autotune = false;                ///< of programs that are compiled first
   int repeat = 1;
   std::optional<double> seconds;  ///< of models: when to give up
   std::optional<double> work;     ///< of models: the most multiply-adds

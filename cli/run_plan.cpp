@@ -8,6 +8,7 @@
 #include "tessera/base/text.h"
 #include "tessera/compile/package.h"
 #include "tessera/compile/plan_program.h"
+#include "tessera/engine/autotune.h"
 #include "tessera/engine/devices.h"
 #include "tessera/engine/plan_runner.h"
 #include "tessera/plan/binding.h"
@@ -17,11 +18,6 @@ using namespace tessera::cli;
 using op::HostTensor;
 
 namespace {
-
-template <class... Args>
-Error wrong(const Args&... args) {
-  return Error(ErrorCode::invalid_argument, cat(args...));
-}
 
 Result<plan::Package> plan_in(const ProgramFile& file, const RunOptions& options) {
   TESSERA_TRY(check_choice(file, {.name = options.function}));
@@ -36,7 +32,9 @@ Result<plan::Package> package_of(const RunOptions& options) {
   NamedProgram program = TESSERA_TRY(read_program(file, {.name = options.function}));
   const std::string name = options.device.empty() ? std::string(default_plan_device) : options.device;
   const auto device = TESSERA_TRY(engine::find_device(name));
-  auto planned = TESSERA_TRY(compiler::plan_program(program.function, device->target()));
+  const auto tuned = options.autotune ? TESSERA_TRY(engine::autotune(program.function, *device))
+                                      : engine::untuned(program.function, *device);
+  auto planned = TESSERA_TRY(compiler::plan_program(tuned.function, tuned.target));
   return compiler::package(*program.function, std::move(planned.program), name,
                            {std::move(program.outputs), std::move(program.states)});
 }

@@ -24,14 +24,15 @@ struct ComponentReport {
   }
 };
 
-struct Report {
+struct SignatureReport {
   std::vector<std::string> canonical;
   std::string signature;
   std::vector<ComponentReport> components;
 
   static constexpr auto fields() {
-    return std::tuple{usual("canonical", &Report::canonical), usual("signature", &Report::signature),
-                      usual("components", &Report::components)};
+    return std::tuple{usual("canonical", &SignatureReport::canonical),
+                      usual("signature", &SignatureReport::signature),
+                      usual("components", &SignatureReport::components)};
   }
 };
 
@@ -54,8 +55,8 @@ Trace trace_of(const StreamFile& file) {
   return trace;
 }
 
-Report report_on(const Trace& trace) {
-  Report out;
+SignatureReport signature_report(const Trace& trace) {
+  SignatureReport out;
   Encoder encoder;
   const Encoding& whole = encoder.encode(trace);
   out.signature = whole.signature.to_hex();
@@ -69,7 +70,7 @@ Report report_on(const Trace& trace) {
   return out;
 }
 
-void print(const Report& report) {
+void print(const SignatureReport& report) {
   for (const std::string& line : report.canonical) std::printf("%s\n", line.c_str());
   std::printf("signature %s\n", report.signature.c_str());
   for (const ComponentReport& component : report.components)
@@ -88,7 +89,7 @@ void tessera::cli::add_signature(Commands& commands) {
     std::string text = TESSERA_TRY(read_text(options->file));
     const auto document = TESSERA_TRY(JsonDocument::parse(shown(options->file), std::move(text)));
     const StreamFile file = TESSERA_TRY(InstructionReader().stream(document.cursor()));
-    const Report report = report_on(trace_of(file));
+    const SignatureReport report = signature_report(trace_of(file));
     if (options->json) {
       JsonWriter json;
       std::printf("%s\n", write_json(json, report).text().c_str());

@@ -20,11 +20,6 @@ namespace {
 /// The file that is named on the command line is the place, not a line of this program.
 const Here nowhere("", 0);
 
-template <class... Args>
-Error wrong(const Args&... args) {
-  return Error(ErrorCode::invalid_argument, cat(args...));
-}
-
 bool ends_with(const std::string& text, std::string_view end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }

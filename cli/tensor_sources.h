@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tessera/base/result.h"
+#include "tessera/base/text.h"
 #include "tessera/op/array.h"
 
 namespace tessera::cli {
@@ -20,6 +21,12 @@ struct TensorSourceOptions {
 };
 
 void add_tensor_source_options(CLI::App& command, TensorSourceOptions& options);
+
+/// What is wrong with the arguments.
+template <class... Args>
+[[nodiscard]] Error wrong(const Args&... args) {
+  return Error(ErrorCode::invalid_argument, cat(args...));
+}
 
 /// A name as messages show it.
 [[nodiscard]] std::string in_quotes(std::string_view name);

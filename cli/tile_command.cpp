@@ -22,7 +22,7 @@ using namespace tessera::cli;
 
 namespace {
 
-struct Options {
+struct TileCommandOptions {
   std::vector<std::string> files;
   std::string dsl;
   bool has_dsl = false;
@@ -85,7 +85,7 @@ struct Inputs {
   std::optional<std::string> library;
 };
 
-Result<Inputs> sort_files(const Options& options) {
+Result<Inputs> sort_files(const TileCommandOptions& options) {
   Inputs inputs;
   for (const std::string& file : options.files) {
     if (!options.has_dsl && !inputs.graph)
@@ -105,7 +105,7 @@ Result<JsonDocument> read_json(const std::string& path) {
   return JsonDocument::parse(shown(path), std::move(text));
 }
 
-Result<pattern::Graph> load_graph(const Options& options, const Inputs& inputs) {
+Result<pattern::Graph> load_graph(const TileCommandOptions& options, const Inputs& inputs) {
   if (options.has_dsl) return pattern::parse_graph_text(SourceText("--dsl", options.dsl), traits());
   const JsonDocument document = TESSERA_TRY(read_json(*inputs.graph));
   return pattern::read_graph(document, traits());
@@ -124,7 +124,7 @@ Result<pattern::Pattern> parse_pattern(const std::string& argument, const patter
 }
 
 /// A trait that a pattern asks for must be one of `known`.
-Result<std::vector<pattern::Pattern>> load_patterns(const Options& options, const Inputs& inputs,
+Result<std::vector<pattern::Pattern>> load_patterns(const TileCommandOptions& options, const Inputs& inputs,
                                                     const pattern::TraitsRef& known) {
   std::vector<pattern::Pattern> patterns;
   if (inputs.library) {
@@ -142,7 +142,7 @@ Result<std::vector<pattern::Pattern>> load_patterns(const Options& options, cons
   return patterns;
 }
 
-Result<pattern::TileOptions> tile_options(const Options& options) {
+Result<pattern::TileOptions> tile_options(const TileCommandOptions& options) {
   pattern::TileOptions out{.keep_candidates = !options.trace.empty()};
   if (options.objective == "coverage")
     out.objective = pattern::Objective::coverage;
@@ -166,7 +166,7 @@ Result<pattern::TileOptions> tile_options(const Options& options) {
   return out;
 }
 
-Result<Answer> run_tile(const Options& options) {
+Result<Answer> run_tile(const TileCommandOptions& options) {
   const Inputs inputs = TESSERA_TRY(sort_files(options));
   const pattern::TileOptions how = TESSERA_TRY(tile_options(options));
   const pattern::Graph graph = TESSERA_TRY(load_graph(options, inputs));
@@ -187,7 +187,7 @@ Result<Answer> run_tile(const Options& options) {
 }  // namespace
 
 void tessera::cli::add_tile(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TileCommandOptions>();
   CLI::App& command = commands.add(
       "tile", "cover a graph with the patterns of a library at the least cost",
       "  tessera tile examples/tile/mlp.json examples/tile/library.json\n"

@@ -10,7 +10,7 @@ using namespace tessera::cli;
 
 namespace {
 
-struct Options {
+struct ValidateOptions {
   std::string file;
   std::optional<std::uint64_t> memory;
   bool json = false;
@@ -21,7 +21,7 @@ struct Summary {
   std::shared_ptr<const description::Program> program;
 };
 
-Result<Summary> checked(const Options& options) {
+Result<Summary> checked(const ValidateOptions& options) {
   std::string text = TESSERA_TRY(read_text(options.file));
   auto reading = TESSERA_TRY(description::read_description(shown(options.file), std::move(text)));
   description::Limits limits;
@@ -83,7 +83,7 @@ void print_text(const Summary& summary) {
 }  // namespace
 
 void tessera::cli::add_validate(Commands& commands) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ValidateOptions>();
   CLI::App& command = commands.add(
       "validate", "check a graph description: every error and warning, with block, node, parameter and place",
       "  tessera validate examples/describe/particles.json                    exit 1 if it is not valid\n"

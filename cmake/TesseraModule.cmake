@@ -2,10 +2,16 @@
 #
 # tessera_module(<name> SOURCES ... HEADERS ... [DEPENDS ...] [TESTS ...] [TEST_DEPENDS ...])
 #   TESTS are the *_test.cpp files that stand beside the sources; they make one binary and one CTest entry.
+option(TESSERA_JOIN_UNITS "compile several sources of a target at once" OFF)
+set(shadow -Wshadow)
+if(TESSERA_JOIN_UNITS)
+  # Without what would be said of one source because of another that is read before it.
+  set(shadow $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local;-Wno-subobject-linkage>)
+endif()
 add_library(tessera_settings INTERFACE)
 target_compile_features(tessera_settings INTERFACE cxx_std_20)
 target_compile_options(tessera_settings INTERFACE
-  -Wall -Wextra -Wpedantic -Wno-missing-field-initializers -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough
+  -Wall -Wextra -Wpedantic -Wno-missing-field-initializers "${shadow}" -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough
   # g++ 12 and 13 see overruns in moved std::string and in small vectors that are not there
   $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread;-Wno-maybe-uninitialized;-Wno-restrict>
   # g++ 13 takes a reference obtained through a small handle for one into the handle
@@ -43,13 +49,8 @@ endif()
 
 # Sources of a target are compiled several at a time: what headers cost, in reading and in templates, is paid once. So
 # names in unnamed namespaces are chosen for the whole room. A group has about so many bytes of sources; those that are
-# generated, or have options of their own, stay alone.
-set(joined_default OFF)
-if(TESSERA_SANITIZE)
-  set(joined_default ON)
-endif()
-option(TESSERA_JOIN_UNITS "compile several sources of a target at once" ${joined_default})
-set(tessera_joined_bytes 60000)
+# generated, or have options of their own, stay alone. Who works on a room leaves it off, and compiles what was changed.
+set(tessera_joined_bytes 40000)
 function(tessera_join_units target)
   if(NOT TESSERA_JOIN_UNITS)
     return()

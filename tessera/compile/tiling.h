@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,8 @@ namespace tessera::compiler {
 struct TilingOptions {
   /// Of ops that are in no tile.
   pattern::StepCosts costs = {};
-  std::chrono::milliseconds budget{200};
+  /// Without one, what is chosen depends on the function and the target alone.
+  std::optional<std::chrono::milliseconds> budget = std::chrono::milliseconds(200);
 };
 
 /// One step: a statement, or several that one kernel or a library of the device computes.

@@ -7,6 +7,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/compile/whole_calls.h"
+#include "tessera/engine/autotune.h"
 #include "tessera/engine/devices.h"
 #include "tessera/engine/evaluation.h"
 #include "tessera/engine/record.h"
@@ -14,12 +15,38 @@
 using namespace tessera;
 using namespace tessera::engine;
 
+namespace {
+
+PlanOptions plan_options(const EngineOptions& options) {
+  PlanOptions out = options.plans;
+  if (!options.deterministic) return out;
+  out.threshold = 1;
+  out.wait = true;
+  out.joins_sizes = false;
+  return out;
+}
+
+/// How the default engine is made.
+struct Default {
+  std::mutex mutex;
+  EngineOptions options;
+  bool is_made = false;
+};
+
+Default& the_default() {
+  static auto* only = new Default;  // never destroyed, as the engine
+  return *only;
+}
+
+}  // namespace
+
 Engine::Engine(EngineOptions options)
     : options_(std::move(options)),
       device_(options_.device != nullptr ? options_.device : default_device()),
       pool_(runtime::MemoryPool::create(options_.allocator, device_->memory_space())),
       random_{options_.seed, 0},
-      plans_(options_.plans) {
+      plans_(plan_options(options_)) {
+  if (options_.deterministic) options_.compile.tiling.budget.reset();
   pool_->set_limit(options_.memory_limit);
   compiler::PassOptions& passes = options_.compile.pipeline.passes;
   const bool is_exact = passes.floats == compiler::FloatRules::exact;
@@ -38,11 +65,21 @@ std::shared_ptr<Engine> Engine::create(EngineOptions options) {
 
 const std::shared_ptr<Engine>& Engine::default_engine() {
   static const auto* engine = [] {
-    auto* made = new std::shared_ptr<Engine>(create());  // never destroyed: static tensors may outlive it
+    const std::lock_guard lock(the_default().mutex);
+    the_default().is_made = true;
+    // Never destroyed: static tensors may outlive it.
+    auto* made = new std::shared_ptr<Engine>(create(std::move(the_default().options)));
     std::atexit([] { default_engine()->queue_.stop(); });
     return made;
   }();
   return *engine;
+}
+
+bool Engine::configure_default(EngineOptions options) {
+  const std::lock_guard lock(the_default().mutex);
+  if (the_default().is_made) return false;
+  the_default().options = std::move(options);
+  return true;
 }
 
 EngineStatistics Engine::statistics() const {
@@ -52,10 +89,17 @@ EngineStatistics Engine::statistics() const {
   return out;
 }
 
+Result<compiler::Planned> Engine::planned_for(const ir::FunctionRef& function) {
+  const bool measures = options_.autotune && !options_.deterministic;
+  const Tuned tuned = measures ? TESSERA_TRY(autotune(function, *device_, options_.compile.pipeline))
+                               : untuned(function, *device_);
+  return compiler::plan_function(tuned.function, tuned.target, options_.compile);
+}
+
 /// Runs beside the program or in the evaluation that waits for it.
 void Engine::make_plan(PlanJob& job) noexcept {
   try {
-    auto planned = compiler::plan_function(job.lifted.function, device_->target(), options_.compile);
+    auto planned = planned_for(job.lifted.function);
     planned ? publish_plan(job, std::move(planned->plan)) : refuse_plan(job, planned.error());
   } catch (const std::bad_alloc&) {
     forget_plan(job.entry);
@@ -74,6 +118,7 @@ void Engine::publish_plan(PlanJob& job, plan::PlanRef plan) {
   for (const PlanEntryRef& replaced : job.replaced) plans_.remove(replaced);
   dropped = plans_.shrink();
   statistics_.evictions += dropped.size();
+  evaluated_.notify_all();
 }
 
 void Engine::refuse_plan(PlanJob& job, const Error& error) {
@@ -81,12 +126,19 @@ void Engine::refuse_plan(PlanJob& job, const Error& error) {
   const std::lock_guard lock(mutex_);
   job.entry->error = error.message();
   job.entry->state = PlanEntry::State::failed;
+  evaluated_.notify_all();
 }
 
 /// For want of memory: the structure may have a plan when there is more.
 void Engine::forget_plan(const PlanEntryRef& entry) noexcept {
   const std::lock_guard lock(mutex_);
+  drop_plan(entry);
+}
+
+void Engine::drop_plan(const PlanEntryRef& entry) noexcept {
+  entry->state = PlanEntry::State::failed;  // for those who wait for it
   plans_.remove(entry);
+  evaluated_.notify_all();
 }
 
 EvaluationReport Engine::report() const {

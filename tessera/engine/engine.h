@@ -39,6 +39,13 @@ struct EngineOptions {
   /// How plans are made. Passes keep every bit unless more is allowed here; a device's fused kernels round
   /// where they are fused (the reference does not fuse).
   compiler::PlanOptions compile = {.pipeline = {.passes = {.floats = compiler::FloatRules::exact}}};
+  /// Plans are measured against others that are predicted to be close (autotune.h), once per machine. What is
+  /// taken may round otherwise, so it is not done where results are to be deterministic.
+  bool autotune = false;
+  /// Bits depend on the values and sizes alone: not on what was evaluated before, nor on threads or time. The
+  /// first evaluation of a structure waits for its plan, and every set of sizes has its own. Without it, bits
+  /// may change once when a structure gets its plan, on devices whose plans round otherwise than single ops.
+  bool deterministic = false;
   /// Where calls and plans run (devices.h); without one, what TESSERA_DEVICE names, else the reference.
   std::shared_ptr<runtime::Device> device = {};
 };
@@ -69,6 +76,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   static std::shared_ptr<Engine> create(EngineOptions options = {});
   /// The engine that functions without an engine use.
   static const std::shared_ptr<Engine>& default_engine();
+  /// Says how the default engine is made. False, and nothing is changed, if there is one already.
+  [[nodiscard]] static bool configure_default(EngineOptions options);
   ~Engine();
 
   [[nodiscard]] runtime::MemoryFigures memory() const { return pool_->figures(); }
@@ -135,10 +144,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
     Lifted lifted;
     std::vector<PlanEntryRef> replaced;
   };
+  [[nodiscard]] Result<compiler::Planned> planned_for(const ir::FunctionRef& function);
   void make_plan(PlanJob& job) noexcept;
   void publish_plan(PlanJob& job, plan::PlanRef plan);
   void refuse_plan(PlanJob& job, const Error& error);
   void forget_plan(const PlanEntryRef& entry) noexcept;
+  /// REQUIRES the lock.
+  void drop_plan(const PlanEntryRef& entry) noexcept;
   [[nodiscard]] Result<void> evaluate_once(std::span<Node* const> nodes);
   [[nodiscard]] bool drop_idle_instances();
   [[nodiscard]] std::string difference_to_nearest(const ComponentReport& component) const;
@@ -151,7 +163,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::shared_ptr<runtime::MemoryPool> pool_;  ///< of the device's memory
 
   mutable std::mutex mutex_;
-  std::condition_variable evaluated_;  ///< an evaluation ended
+  std::condition_variable evaluated_;  ///< an evaluation ended, or a plan is made
   std::uint32_t epoch_ = 0;
   EngineStatistics statistics_;
   RandomState random_;

@@ -74,10 +74,12 @@ Result<void> Evaluation::run(std::span<Node* const> asked) {
 
 // ---- what is needed
 
-/// Whatever happens, what was claimed is given back, and who waits for it looks again.
+/// Whatever happens, what was claimed and begun is given back, and who waits for it looks again.
 Evaluation::ClaimGuard::~ClaimGuard() {
   const std::lock_guard lock(evaluation_.engine_.mutex_);
   evaluation_.unclaim();
+  for (Part* part : evaluation_.parts())
+    if (part->way == Part::Way::compiled) evaluation_.engine_.drop_plan(part->entry);
   evaluation_.engine_.evaluated_.notify_all();
 }
 
@@ -171,13 +173,10 @@ void Evaluation::choose(Part& part) {
   if (part.entry == nullptr) return choose_without_plan(part);
   switch (part.entry->state) {
     case PlanEntry::State::ready:
-      part.way = Part::Way::planned;
-      if (part.entry->idle.empty()) return;
-      part.instance = std::move(part.entry->idle.back());
-      part.entry->idle.pop_back();
-      return;
+      return take_plan(part);
     case PlanEntry::State::compiling:
       part.report.cause = "its plan is being made";
+      if (options.wait) part.way = Part::Way::awaited;
       return;
     case PlanEntry::State::failed:
       part.report.cause = cat("it has no plan: ", part.entry->error);
@@ -189,6 +188,14 @@ void Evaluation::choose(Part& part) {
       part.entry->planned_ns = part.entry->timed_runs = 0;
       return;
   }
+}
+
+/// REQUIRES that it is ready.
+void Evaluation::take_plan(Part& part) {
+  part.way = Part::Way::planned;
+  if (part.entry->idle.empty()) return;
+  part.instance = std::move(part.entry->idle.back());
+  part.entry->idle.pop_back();
 }
 
 void Evaluation::choose_without_plan(Part& part) {
@@ -203,7 +210,7 @@ void Evaluation::choose_without_plan(Part& part) {
     return;
   }
   if (!siblings.empty()) part.report.cause = first_difference(siblings.back()->outline, part.report.missed);
-  begin_plan(part, siblings);
+  begin_plan(part, options.joins_sizes ? siblings : std::vector<PlanEntryRef>());
   part.entry->streamed_ns = heat.streamed_ns;
 }
 
@@ -242,10 +249,11 @@ std::span<Evaluation::Part* const> Evaluation::parts() const {
 Result<void> Evaluation::compute() {
   if (const ProfilingLevel level = engine_.profiler_.level(); level != ProfilingLevel::none)
     times_ = std::make_unique<EvaluationTimes>(EvaluationTimes{.level = level, .begin = Clock::now()});
+  make_plans();
   for (Part* part : parts()) {
     const auto began = Clock::now();
     TESSERA_TRY(compute(*part));
-    part->report.nanoseconds = nanoseconds_since(began);
+    part->report.nanoseconds += nanoseconds_since(began);
   }
   if (times_ == nullptr) return {};
   times_->end = Clock::now();
@@ -270,7 +278,6 @@ void Evaluation::keep_times(const Part& part, const plan::Plan* plan) {
 }
 
 Result<void> Evaluation::compute(Part& part) {
-  if (part.way == Part::Way::compiled) try_to_make_plan(part);
   if (part.way != Part::Way::planned) return stream(part);
   const std::size_t before = memory_->computed.size();
   auto done = run_plan(part);
@@ -306,7 +313,8 @@ Result<void> Evaluation::run_plan(Part& part) {
   if (says_cause) outcome.cause = std::move(part.report.cause);
   outcome.cause.clear();
   TESSERA_TRY(run_planned(*part.entry, *part.instance, memory_->needed, part.steps, part.key, part.symbols,
-                          *engine_.pool_, memory_->computed, outcome, step_times()));
+                          *engine_.pool_, memory_->computed, outcome,
+                          {.times = step_times(), .keeps_copies = !engine_.options_.deterministic}));
   keep_times(part, part.entry->plan.get());
   if (says_cause) {
     part.report.tier = outcome.tier;
@@ -315,6 +323,26 @@ Result<void> Evaluation::run_plan(Part& part) {
   part.report.kernels = outcome.figures.kernels;
   part.report.views = outcome.figures.views;
   return {};
+}
+
+/// All of ours before any of others is waited for: two evaluations cannot wait for each other.
+void Evaluation::make_plans() {
+  for (Part* part : parts()) {
+    if (part->way != Part::Way::compiled) continue;
+    const auto began = Clock::now();
+    try_to_make_plan(*part);
+    part->report.nanoseconds = nanoseconds_since(began);
+  }
+  for (Part* part : parts())
+    if (part->way == Part::Way::awaited) await_plan(*part);
+}
+
+/// Another evaluation makes it.
+void Evaluation::await_plan(Part& part) {
+  std::unique_lock lock(engine_.mutex_);
+  engine_.evaluated_.wait(lock, [&] { return part.entry->state != PlanEntry::State::compiling; });
+  part.way = Part::Way::streamed;
+  if (part.entry->state == PlanEntry::State::ready) take_plan(part);
 }
 
 /// Without memory for it there is no plan this time.
@@ -342,6 +370,7 @@ void Evaluation::make_plan(Part& part) {
     const std::lock_guard lock(engine_.mutex_);
     part.entry->state = PlanEntry::State::failed;
     part.entry->error = lifted.error().message();
+    engine_.evaluated_.notify_all();
     return;
   }
   const bool wait = engine_.plans_.options().wait || thread_state.plan_at_once > 0 || part.key.plan_at_once;

@@ -17,7 +17,7 @@ namespace tessera::engine {
 
 /// One component of an evaluation, and what was decided about it.
 struct EvaluationPart {
-  enum class Way : std::uint8_t { streamed, planned, compiled };
+  enum class Way : std::uint8_t { streamed, planned, compiled, awaited };
 
   std::vector<std::uint32_t> steps;  ///< empty: all
   PlanKey key;
@@ -72,6 +72,7 @@ class Evaluation {
   Part& add_part();
   void choose(Part& part);
   void choose_without_plan(Part& part);
+  void take_plan(Part& part);
   void begin_plan(Part& part, const std::vector<PlanEntryRef>& siblings);
   void publish();
   void report();
@@ -84,6 +85,8 @@ class Evaluation {
   Result<void> compute(Part& part);
   Result<void> stream(Part& part);
   Result<void> run_plan(Part& part);
+  void make_plans();
+  void await_plan(Part& part);
   void try_to_make_plan(Part& part);
   void make_plan(Part& part);
 

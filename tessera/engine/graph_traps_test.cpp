@@ -20,7 +20,7 @@ using runtime::cuda::TestDevice;
 namespace {
 
 constexpr std::size_t count = 64;
-constexpr const char* kernels_text = R"(
+constexpr const char* trap_kernels_text = R"(
 extern "C" __global__ void scale(const float* x, float* y, float by) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   y[i] = x[i] * by;
@@ -60,7 +60,7 @@ class GraphTraps : public ::testing::TestWithParam<TestDevice> {
     device_ = value_or_throw(engine::make_graph_device(cuda_));
     folder_ = std::filesystem::temp_directory_path() / cat("tessera_traps_", ::getpid());
     std::filesystem::create_directories(folder_);
-    write_code(kernels_text);
+    write_code(trap_kernels_text);
     x_ = filled(1);
   }
   void TearDown() override {

@@ -19,6 +19,7 @@ struct PlanOptions {
   std::size_t max_ops = 200'000;                 ///< of one plan; more is streamed
   std::uint64_t decay = 4096;  ///< evaluations without it after which the heat of a structure is halved
   bool wait = false;           ///< compile in the evaluation that made it hot, not beside it
+  bool joins_sizes = true;  ///< plans of one structure with other sizes become one for all that are like them
   /// For tests that force collisions: the bits that are left of hashes.
   std::uint64_t hash_mask = ~std::uint64_t{0};
 };

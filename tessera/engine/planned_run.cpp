@@ -27,17 +27,18 @@ class PlannedRun {
              PlannedOutcome& outcome)
       : entry_(entry), instance_(instance), key_(key), pool_(pool), outcome_(outcome) {}
 
-  Result<void> run(std::span<const std::int64_t> symbols, std::vector<runtime::TimedStep>* times) {
+  Result<void> run(std::span<const std::int64_t> symbols, const LaunchOptions& options) {
     const bool is_first = instance_.sizes.empty();
     TESSERA_TRY(set_sizes(symbols));
     set_inputs();
+    if (!options.keeps_copies) std::fill(instance_.buffers.begin(), instance_.buffers.end(), nullptr);
     set_parameters();
     TESSERA_TRY(set_outputs());
     TESSERA_TRY(instance_.executable->run({.inputs = instance_.inputs,
                                            .parameters = instance_.parameters,
                                            .outputs = instance_.outputs,
                                            .buffers = instance_.buffers,
-                                           .times = times}));
+                                           .times = options.times}));
     note_update(is_first);
     for (const bool is_view : instance_.executable->binding().is_view)
       ++(is_view ? outcome_.figures.views : outcome_.figures.kernels);
@@ -153,9 +154,9 @@ Result<void> tessera::engine::run_planned(const PlanEntry& entry, PlanInstance& 
                                           const Needed& needed, std::span<const std::uint32_t> steps,
                                           const PlanKey& key, std::span<const std::int64_t> symbols,
                                           runtime::MemoryPool& pool, std::vector<Computed>& out,
-                                          PlannedOutcome& outcome, std::vector<runtime::TimedStep>* times) {
+                                          PlannedOutcome& outcome, const LaunchOptions& options) {
   PlannedRun run(entry, instance, key, pool, outcome);
-  TESSERA_TRY(run.run(symbols, times));
+  TESSERA_TRY(run.run(symbols, options));
   for (std::size_t i = 0; i < entry.results.size(); ++i) {
     const auto [local, result] = entry.results[i];
     Node* node = &needed.node(steps.empty() ? local : steps[local]);

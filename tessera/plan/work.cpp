@@ -14,7 +14,7 @@ using namespace tessera::plan;
 namespace {
 
 /// Regions inside of each other that are looked into.
-constexpr int most_depth = 400;
+constexpr int most_nesting = 400;
 
 /// The symbols of a function with their numbers.
 struct Sizes {
@@ -80,8 +80,8 @@ Result<double> work_of_statement(const ir::Assign& statement, const Sizes& sizes
 }
 
 Result<double> work_of_function(const ir::Function& function, const Sizes& sizes, int depth) {
-  if (depth > most_depth)
-    return Error(ErrorCode::limit, cat("regions nested deeper than ", most_depth, " levels"));
+  if (depth > most_nesting)
+    return Error(ErrorCode::limit, cat("regions nested deeper than ", most_nesting, " levels"));
   double out = 0;
   for (const auto& statement : function.body) out += TESSERA_TRY(work_of_statement(*statement, sizes, depth));
   return out;

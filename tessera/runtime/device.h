@@ -30,6 +30,9 @@ class Device {
   /// Waits until everything that was launched is done; an error of that work that nobody saw is here.
   [[nodiscard]] virtual Result<void> synchronize() { return {}; }
 
+  /// Waits until launches are as fast as they get: for what is made better beside the program.
+  virtual void settle() {}
+
   /// What the compiler may choose from when it makes plans for this device; without sources, single ops.
   [[nodiscard]] virtual const pattern::Target& target() const = 0;
 

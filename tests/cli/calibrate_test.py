@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`tessera calibrate`: measures once, keeps it in the user's cache, and nobody believes a damaged file."""
+"""`tessera calibrate` and `--autotune`: measure once, keep it in the cache of the user; nobody believes a damaged file."""
 import json
 import os
 import pathlib
@@ -67,6 +67,35 @@ class Calibrate(unittest.TestCase):
         result = self.tessera("calibrate")
         self.assertEqual(result.returncode, 2)
         self.assertIn("cannot make the folder", result.stderr)
+
+    def test_autotune_measures_once_and_says_what(self):
+        program = self.cache / "net.tsr"
+        program.write_text("func f(x: f32[16, 24], w: f32[24, 32], b: f32[32]) {\n  a: f32[16, 32] = matmul(x, w)\n"
+                           "  c: f32[16, 32] = add(a, b)\n  d: f32[16, 32] = relu(c)\n  e: f32[16, 32] = mul(d, d)\n"
+                           "  g: f32[16, 32] = exp(e)\n  h: f32[16, 32] = sub(g, d)\n  return h\n}\n")
+        first = self.tessera("explain", str(program), "--device", "cpu", "--autotune", "--json")
+        self.assertEqual(first.returncode, 0, first.stderr)
+        tuning = json.loads(first.stdout)["tuning"]
+        self.assertFalse(tuning["remembered"])
+        self.assertGreater(len(tuning["trials"]), 0)
+        for trial in tuning["trials"]:
+            self.assertLessEqual(trial["predicted_ns"], 1.2 * tuning["predicted_ns"])
+            self.assertGreater(trial["measured_ns"], 0)
+        again = json.loads(self.tessera("explain", str(program), "--device", "cpu", "--autotune", "--json").stdout)
+        self.assertTrue(again["tuning"]["remembered"])
+        self.assertEqual(len(again["tuning"]["trials"]), len(tuning["trials"]))
+        text = self.tessera("explain", str(program), "--device", "cpu", "--autotune").stdout
+        self.assertIn("tuning, remembered: the best prediction is", text)
+        self.assertIn(" ns against ", text)
+        plan = self.cache / "net.plan"
+        for arguments in (["compile", str(program), "--device", "cpu", "--autotune", "-o", str(plan)],
+                          ["run", str(program), "--device", "cpu", "--autotune", "--random", "1", "--quiet"],
+                          ["run", str(plan), "--random", "1", "--quiet"]):
+            ran = self.tessera(*arguments)
+            self.assertEqual((ran.returncode, ran.stderr), (0, ""), arguments)
+        refused = self.tessera("run", str(plan), "--random", "1", "--autotune")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("when a plan is made", refused.stderr)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@
 #include "tessera/ir/to_json.h"
 #include "tessera/ir/verify.h"
 #include "tessera/ir/walk.h"
+#include "tests/support/random_cases.h"
 #include "tests/support/random_ir.h"
 
 using namespace tessera;
@@ -21,11 +22,7 @@ using tessera::fixture::RandomIr;
 
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t programs = 300;
-#else
-constexpr std::uint64_t programs = 3000;
-#endif
+constexpr std::uint64_t programs = fixture::random_cases(3000);
 
 constexpr CompareMode modes[] = {CompareMode::strict, CompareMode::mapping};
 

@@ -15,6 +15,7 @@
 #include "tessera/ir/size_form.h"
 #include "tessera/ir/structural_equal.h"
 #include "tessera/ir/structural_hash.h"
+#include "tests/support/random_cases.h"
 
 using namespace tessera;
 using namespace tessera::ir;
@@ -116,7 +117,7 @@ std::vector<std::vector<Recipe>> shapes(Random& random, std::size_t symbols) {
 }
 
 TEST(SizeLaws, RenamingNeverCounts) {
-  for (std::uint64_t seed = 0; seed < 4000; ++seed) {
+  for (std::uint64_t seed = 0; seed < fixture::random_cases(4000); ++seed) {
     Random random(seed);
     const std::size_t count = 1 + random.below(5);
     const auto sizes = shapes(random, count);
@@ -137,7 +138,7 @@ TEST(SizeLaws, RenamingNeverCounts) {
 }
 
 TEST(SizeLaws, TextsReadBackAreEqual) {
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+  for (std::uint64_t seed = 0; seed < fixture::random_cases(1000); ++seed) {
     Random random(seed);
     const std::size_t count = 1 + random.below(5);
     const auto sizes = shapes(random, count);
@@ -166,7 +167,7 @@ bool can_be_matched(const std::vector<std::vector<Recipe>>& a, const std::vector
 
 TEST(SizeLaws, MappingAgreesWithTryingAllWays) {
   std::size_t equal = 0, different = 0;
-  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+  for (std::uint64_t seed = 0; seed < fixture::random_cases(3000); ++seed) {
     Random random(seed);
     const std::size_t count = 2 + random.below(3);
     auto sizes = shapes(random, count);

@@ -13,7 +13,6 @@
 #include <new>
 
 #include "tessera/engine/devices.h"
-#include "tessera/runtime/cpu/cpu_device.h"
 #include "tessera/tensor/create.h"
 #include "tessera/tensor/ops.h"
 #include "tessera/tensor/scope.h"
@@ -87,8 +86,7 @@ std::shared_ptr<Engine> cpu_engine() {
 template <class F>
 long settled_allocations(F&& evaluate) {
   for (int i = 0; i < 100; ++i) evaluate(i);
-  auto& cpu = dynamic_cast<runtime::cpu::CpuDevice&>(*value_or_throw(engine::find_device("cpu")));
-  cpu.improver()->wait();  // makes better code beside the program
+  value_or_throw(engine::find_device("cpu"))->settle();  // makes better code beside the program
   const long before = allocations.load();
   for (int i = 100; i < 1100; ++i) evaluate(i);
   return allocations.load() - before;

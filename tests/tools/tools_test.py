@@ -43,6 +43,39 @@ class LayerCheck(unittest.TestCase):
         self.assertEqual(self.plant("utils/bad.h", "").returncode, 1)
 
 
+class NameCheck(unittest.TestCase):
+    def check(self, *sources):
+        with tempfile.TemporaryDirectory() as folder:
+            room = pathlib.Path(folder) / "tessera/room"
+            room.mkdir(parents=True)
+            (pathlib.Path(folder) / "cli").mkdir()
+            (room / "CMakeLists.txt").write_text("")
+            for i, source in enumerate(sources):
+                (room / f"{i}.cpp").write_text(f"namespace {{\n{source}\n}}  // namespace\n")
+            return subprocess.run([sys.executable, ROOT / "tools/check_names.py"], capture_output=True, text=True, cwd=folder)
+
+    def test_the_tree_is_clean(self):
+        result = subprocess.run([sys.executable, ROOT / "tools/check_names.py"], capture_output=True, text=True, cwd=ROOT)
+        self.assertEqual(result.returncode, 0, result.stdout)
+
+    def test_one_name_for_two_things_is_found(self):
+        for one, other in [("constexpr int most = 1, least = 2;", "constexpr double least = f(3);"),
+                           ("struct Options { int x; };", "class Options {};"),
+                           ("using Numbers = std::vector<int>;", "using Numbers = std::vector<long>;"),
+                           ("int up(int a, Map<int, int> b = {}) { return a; }", "long up(int c, Map<int, int> d) { return c; }"),
+                           ("std::string_view text() { return R\"(};)\"; }\nint twice() { return 2; }", "int twice() { return 3; }")]:
+            result = self.check(one, other)
+            self.assertEqual(result.returncode, 1, one)
+            self.assertIn("0.cpp both have", result.stdout)
+
+    def test_overloads_and_equal_aliases_are_none(self):
+        for one, other in [("int up(int a) { return a; }", "int up(double a) { int most = 2; return most; }"),
+                           ("using Numbers = std::vector<int>;", "using Numbers = std::vector<int>;"),
+                           ("void f() { constexpr int most = 1; }", "void g() { constexpr int most = 2; }"),
+                           ("constexpr int most = limits::max();", "constexpr int least = limits::max();")]:
+            self.assertEqual(self.check(one, other).stdout, "names ok\n", one)
+
+
 class Readme(unittest.TestCase):
     def test_its_example_is_the_one_that_is_compiled(self):
         block = (ROOT / "README.md").read_text().split("```cpp\n")[1].split("```")[0]

@@ -22,6 +22,8 @@ class CodeImprover {
   void wait() { queue_.wait(); }
 
  private:
+  void improve(const std::weak_ptr<CompiledKernel>& asked) noexcept;
+
   std::atomic<std::uint64_t> improvements_ = 0;
   JobQueue queue_;  ///< last: its thread uses the above
 };

@@ -36,6 +36,7 @@ class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDe
   [[nodiscard]] std::string_view name() const override { return "cpu"; }
   [[nodiscard]] Result<void> run(const op::CallInfo& call, std::span<const op::Array> inputs,
                                  std::span<const op::Array> results) override;
+  void settle() override { improver_.wait(); }
   [[nodiscard]] const pattern::Target& target() const override { return options_.target; }
   [[nodiscard]] Result<std::unique_ptr<Executable>> load(plan::PlanRef plan,
                                                          const std::shared_ptr<MemoryPool>& pool) override;

@@ -10,7 +10,7 @@ using namespace tessera::runtime::cpu;
 
 namespace {
 
-constexpr std::int64_t few_rows = 2;
+constexpr std::int64_t few_unpacked_rows = 2;
 /// Numbers that no cache holds.
 constexpr std::int64_t large_weights = std::int64_t{1} << 22;
 
@@ -126,7 +126,7 @@ class MatmulCall final : public LibraryCall {
   /// Large weights that few rows multiply: waiting for memory takes as long either way, and a copy of them
   /// takes as much memory again.
   [[nodiscard]] bool is_read_in_place() const {
-    return spec_.batch * spec_.rows <= few_rows && spec_.b.column_stride == 1 &&
+    return spec_.batch * spec_.rows <= few_unpacked_rows && spec_.b.column_stride == 1 &&
            spec_.depth * spec_.columns >= large_weights;
   }
 

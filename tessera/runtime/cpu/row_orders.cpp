@@ -20,10 +20,10 @@ using op::Layout;
 namespace {
 
 /// Pieces per thread: some threads are late.
-constexpr std::int64_t pieces_per_thread = 4;
+constexpr std::int64_t row_pieces_per_thread = 4;
 
 void run_rows(std::int64_t rows, ThreadPool& threads, const auto& work) {
-  const auto pieces = static_cast<std::int64_t>(threads.size()) * pieces_per_thread;
+  const auto pieces = static_cast<std::int64_t>(threads.size()) * row_pieces_per_thread;
   threads.run(rows, std::max<std::int64_t>(1, rows / pieces), work);
 }
 
@@ -177,6 +177,56 @@ Result<void> run_order(const op::CallInfo& call, const Array& x, std::span<const
   return {};
 }
 
+// ---- places of the largest and the smallest
+
+struct Extreme {
+  std::size_t axis = 0;
+  bool is_largest = true, is_last = false;
+
+  /// NaN is the largest and the smallest.
+  template <class W>
+  [[nodiscard]] std::uint64_t key(const W& value) const {
+    if constexpr (std::is_same_v<W, double>)
+      if (std::isnan(value)) return is_largest ? std::numeric_limits<std::uint64_t>::max() : 0;
+    return key_of(value);
+  }
+
+  template <class W>
+  [[nodiscard]] std::int64_t place_in(std::span<const W> row) const {
+    std::size_t place = 0;
+    std::uint64_t best = key(row[0]);
+    for (std::size_t i = 1; i < row.size(); ++i) {
+      const std::uint64_t next = key(row[i]);
+      const bool is_better = is_largest ? next > best : next < best;
+      if (!is_better && !(is_last && next == best)) continue;
+      best = next;
+      place = i;
+    }
+    return static_cast<std::int64_t>(place);
+  }
+};
+
+Result<void> run_extreme(const op::CallInfo& call, const Array& x, const Array& result, ThreadPool& threads) {
+  Extreme extreme{.is_largest = call.card().name == "argmax", .is_last = call.flag("select_last")};
+  extreme.axis = TESSERA_TRY(call.axis(call.integer("axis"), x.rank()));
+  const auto length = static_cast<std::size_t>(x.shape()[extreme.axis]);
+  const Layout from = first_along(x.layout, extreme.axis);
+  op::visit_wide(x.dtype, [&]<class W>(W*) {
+    std::vector<W> memory(length * threads.size());
+    run_rows(op::element_count(from.shape), threads,
+             [&](std::int64_t begin, std::int64_t end, unsigned thread) {
+               const std::span<W> values(memory.data() + thread * length, length);
+               for (std::int64_t row = begin; row < end; ++row) {
+                 op::loader<W>(x.dtype)(x.data, element_offset(from, row), x.layout.strides[extreme.axis],
+                                        length, values.data());
+                 const std::int64_t place = extreme.place_in(std::span<const W>(values));
+                 std::memcpy(result.at(element_offset(result.layout, row)), &place, sizeof place);
+               }
+             });
+  });
+  return {};
+}
+
 // ---- running sums and products
 
 /// Columns that go down an axis together.
@@ -279,6 +329,8 @@ Result<bool> runtime::cpu::run_row_orders(const op::CallInfo& call, std::span<co
   const std::string_view name = call.card().name;
   if (name == "sort" || name == "topk")
     TESSERA_TRY(run_order(call, inputs[0], results, threads));
+  else if ((name == "argmax" || name == "argmin") && inputs[0].size() > 0)
+    TESSERA_TRY(run_extreme(call, inputs[0], results[0], threads));
   else if (name == "cumsum" || name == "cumprod")
     TESSERA_TRY(run_scan(call, inputs[0], results[0], threads));
   else

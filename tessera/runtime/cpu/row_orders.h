@@ -1,5 +1,5 @@
-// Ops that go along one axis in order: sorts, the first few of an order, running sums and products. Rows are
-// shared out to threads.
+// Ops that go along one axis in order: sorts, the first few of an order, the place of the largest or smallest
+// element, running sums and products. Rows are shared out to threads.
 #pragma once
 
 #include "tessera/op/call_info.h"

@@ -193,6 +193,23 @@ TEST(SingleCall, OrdersAreThoseOfTheReference) {
   }
 }
 
+TEST(SingleCall, PlacesOfExtremesAreThoseOfTheReference) {
+  for (const Dtype dtype : ir::all_dtypes())
+    for (const bool has_special : {false, true}) {
+      const auto x = random_tensor(dtype, {30, 41, 50}, 1, has_special);
+      for (const char* name : {"argmax", "argmin"})
+        for (const op::Array& input : {x.array(), transposed(x.array())})
+          for (const std::int64_t axis : {0, 1, 2})
+            for (const bool flag : {false, true}) {
+              SCOPED_TRACE(cat(name, " ", dtype, " axis ", axis, flag ? " the last" : ""));
+              const Outcome out =
+                  run_both(name, {&input, 1},
+                           {{"axis", axis}, {"select_last", flag}, {"keepdims", axis == 1 ? flag : !flag}});
+              EXPECT_TRUE(same_bytes(out.got[0], out.expected[0]));
+            }
+    }
+}
+
 TEST(SingleCall, RunningSumsAreThoseOfTheReference) {
   for (const Dtype dtype : number_dtypes) {
     const auto x = random_tensor(dtype, {20, 31, 300}, 1);

@@ -220,7 +220,7 @@ class LtProduct final : public BlasProduct {
 
   Result<void> queue(const ProductMemory& memory, const Stream& stream) const override {
     const double wide[] = {1, product_.finish.adds_array ? 1.0 : 0.0};
-    const float narrow[] = {1, product_.finish.adds_array ? 1.0f : 0.0f};
+    const float narrow[] = {product_.finish.scale, product_.finish.adds_array ? 1.0f : 0.0f};
     const bool is_wide = product_.dtype == ir::Dtype::f64;
     const void* alpha = is_wide ? static_cast<const void*>(&wide[0]) : &narrow[0];
     const void* beta = is_wide ? static_cast<const void*>(&wide[1]) : &narrow[1];
@@ -277,7 +277,7 @@ class LtProduct final : public BlasProduct {
   /// A bias per column of ours is one per row of the library's.
   Result<void> set_finish() const {
     using Activation = Product::Activation;
-    const auto [adds_bias, adds_array, activation] = product_.finish;
+    const auto [scale, adds_bias, adds_array, activation] = product_.finish;
     cublasLtEpilogue_t epilogue = adds_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     if (activation == Activation::relu)
       epilogue = adds_bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
@@ -354,9 +354,12 @@ class LtBlas final : public Blas {
     const double work = static_cast<double>(product.rows) * static_cast<double>(product.columns) *
                         static_cast<double>(product.depth) * static_cast<double>(product.batch);
     const bool is_measured = work >= least_measured;
+    // The scale is no matter of the algorithm.
+    Product unscaled = product;
+    unscaled.finish.scale = 1;
     const std::string key =
         cat("product, cuBLASLt ", version(), ", ", device_.context->name(), ", workspace ", product_workspace,
-            wants_tf32() ? ", tf32, " : ", ", to_text(product));
+            wants_tf32() ? ", tf32, " : ", ", to_text(unscaled));
     if (is_measured && device_.store != nullptr)
       if (const auto kept = device_.store->load(key); kept && made.take_algorithm(*kept)) return {};
     auto algorithms = TESSERA_TRY(made.algorithms());

@@ -28,7 +28,52 @@ class BlockKernel : KernelText {
     return part();
   }
 
+  Result<std::string> generate_loop(const PointLoop& loop) {
+    const Pass& pass = passes_.passes[0];
+    add_index("points", binding_.outer_points());
+    line("for (index i = (index)threadIdx.x; i < points; i += (index)blockDim.x) {");
+    split_index("i", 0, first_, 1);
+    for (const std::uint32_t number : pass.stores)
+      line(state_type(number), " state", number, " = ", lasting(loop, number), ";");
+    line(loop.head);
+    name_counter();
+    name_states(loop);
+    TESSERA_TRY(write_all(passes_.uniforms));
+    write_reciprocals(pass.elements);
+    for (const std::uint32_t i : loaded_operands(pass.elements))
+      if (!is_counter(i)) elements_[i] = cat("p", i, "[", offset(i, 0, first_, 1), "]");
+    name_states(loop);
+    TESSERA_TRY(write_all(pass.elements));
+    for (const std::uint32_t number : pass.stores)
+      line("const ", state_type(number), " next_state", number, " = ", narrowed(kernel_.stores[number]), ";");
+    for (const std::uint32_t number : pass.stores) line("state", number, " = next_state", number, ";");
+    line("}");
+    for (const std::uint32_t number : pass.stores) line(lasting(loop, number), " = state", number, ";");
+    line("}");
+    return part();
+  }
+
  private:
+  // ---- a loop at each point
+
+  [[nodiscard]] std::string_view state_type(std::uint32_t store) const {
+    return element_type(kernel_.stores[store].operand);
+  }
+  /// The element that a store is about, where it lies before and after the loop.
+  [[nodiscard]] std::string lasting(const PointLoop& loop, std::uint32_t store) const {
+    const std::uint32_t result =
+        kernel_.operands[kernel_.stores[store].operand].argument - kernel_.input_count;
+    return cat("((", state_type(store), "*)", loop.carried[result], ")[i]");
+  }
+  void name_states(const PointLoop& loop) {
+    for (std::size_t i = 0; i < kernel_.operands.size(); ++i)
+      for (std::uint32_t number = 0; number < kernel_.stores.size(); ++number) {
+        const std::uint32_t result =
+            kernel_.operands[kernel_.stores[number].operand].argument - kernel_.input_count;
+        if (kernel_.operands[i].argument == loop.first_carried + result) elements_[i] = cat("state", number);
+      }
+  }
+
   [[nodiscard]] bool is_counter(std::size_t operand) const {
     return kernel_.operands[operand].argument == counter_;
   }
@@ -135,4 +180,12 @@ Result<std::string> tessera::runtime::cuda::block_kernel(const BoundKernel& boun
                                                          std::uint32_t counter,
                                                          std::string_view counter_name) {
   return BlockKernel(bound, draft, std::move(prefix), arrays, counter, counter_name).generate();
+}
+
+Result<std::string> tessera::runtime::cuda::point_loop(const BoundKernel& bound, SourceDraft& draft,
+                                                       std::string prefix,
+                                                       std::span<const std::string> arrays,
+                                                       std::uint32_t counter, std::string_view counter_name,
+                                                       const PointLoop& loop) {
+  return BlockKernel(bound, draft, std::move(prefix), arrays, counter, counter_name).generate_loop(loop);
 }

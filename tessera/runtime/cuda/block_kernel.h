@@ -14,4 +14,17 @@ namespace tessera::runtime::cuda {
                                                std::uint32_t counter = ~std::uint32_t{0},
                                                std::string_view counter_name = {});
 
+/// A loop whose turns are a kernel that carries each point for itself: input `first_carried` + k becomes
+/// result k, element by element.
+struct PointLoop {
+  std::string head;  ///< "for (…) {"
+  std::uint32_t first_carried = 0;
+  std::vector<std::string> carried;  ///< texts of where it lies, before and after
+};
+
+/// The loop, with what it carries in registers. As above otherwise; the kernel reduces nothing.
+[[nodiscard]] Result<std::string> point_loop(const BoundKernel& bound, SourceDraft& draft, std::string prefix,
+                                             std::span<const std::string> arrays, std::uint32_t counter,
+                                             std::string_view counter_name, const PointLoop& loop);
+
 }  // namespace tessera::runtime::cuda

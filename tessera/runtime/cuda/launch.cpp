@@ -72,6 +72,7 @@ bool tessera::runtime::cuda::is_empty(const Launch& launch) {
 std::string tessera::runtime::cuda::to_text(const Product& p) {
   return cat(p.batch, " ", p.dtype, " products (", text_of(p.a, p.rows, p.depth), ") x (",
              text_of(p.b, p.depth, p.columns), ") to (", text_of(p.c, p.rows, p.columns), ")",
+             p.finish.scale == 1 ? std::string() : cat(" times ", p.finish.scale),
              p.finish.adds_bias ? " + bias" : "", p.finish.adds_array ? " + array" : "",
              text_of(p.finish.activation));
 }

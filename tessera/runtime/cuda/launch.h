@@ -77,8 +77,10 @@ struct Argument {
 struct Product {
   enum class Activation : std::uint8_t { none, relu, gelu };
 
-  /// c = activation(product + bias + array): a bias has one number per column, an array lies as c does.
+  /// c = activation(scale * product + bias + array): a bias has one number per column, an array lies as c
+  /// does.
   struct Finish {
+    float scale = 1;
     bool adds_bias = false;
     bool adds_array = false;
     Activation activation = Activation::none;

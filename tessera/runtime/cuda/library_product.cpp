@@ -221,7 +221,7 @@ class ProductProgram {
       add(memory_of(*arrays[k], elements));
     }
     add(workspace);
-    const auto [adds_bias, adds_array, activation] = product_.finish;
+    const auto [scale, adds_bias, adds_array, activation] = product_.finish;
     if (adds_bias) add(memory_of(bias_, 0));
     if (adds_array && !adds_bias) launch.arguments.push_back({});
     if (adds_array) add(memory_of(added_, elements));

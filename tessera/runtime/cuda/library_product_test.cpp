@@ -166,3 +166,37 @@ TEST(LibraryChain, FinishesAProductWithABiasAnArrayAndAnActivation) {
     EXPECT_EQ(std::memcmp(got.array().data, expected.array().data, got.byte_size()), 0) << to_text(*program);
   }
 }
+
+TEST(LibraryChain, TakesAProductTimesANumberFromAnArray) {
+  const auto ops = value_or_throw(ir::parse_function(R"(func f(x: f32[3, 5], w: f32[5, 4], r: f32[3, 4]) {
+  p: f32[3, 4] = matmul(x, w)
+  q: f32[3, 4] = mul(p, 0.5:f32)
+  y: f32[3, 4] = sub(r, q)
+  return y
+})"));
+  const auto x = small_numbers(Dtype::f32, {3, 5}, 1), w = small_numbers(Dtype::f32, {5, 4}, 2);
+  const auto r = small_numbers(Dtype::f32, {3, 4}, 4);
+  const auto expected = value_or_throw(op::interpret(*ops, std::vector<HostTensor>{x, w, r}))[0];
+  const HostTensor got = value_or_throw(HostTensor::allocate(Dtype::f32, {3, 4}));
+  const op::Array inputs[] = {x.array(), w.array(), r.array()};
+  const auto program = library_chain(*ops, inputs, {&got.array(), 1});
+  ASSERT_TRUE(program);
+  ASSERT_EQ(program->launches.size(), 1u) << to_text(*program);
+  EXPECT_EQ(program->launches[0].product->finish.scale, -0.5f);
+  Emulator emulator;
+  value_or_throw(emulator.compile({&*program, 1}));
+  value_or_throw(emulator.run(*program, inputs, {&got.array(), 1}));
+  EXPECT_EQ(std::memcmp(got.array().data, expected.array().data, got.byte_size()), 0) << to_text(*program);
+}
+
+TEST(LibraryChain, LeavesWhatItWouldComputeOtherwise) {
+  const auto x = small_numbers(Dtype::f32, {4, 4}, 1);
+  const op::Array inputs[] = {x.array(), x.array(), x.array()};
+  for (const char* rest : {"mul(p, 0.0:f32)", "sub(p, r)", "mul(p, $0:f32)", "mul(p, r)", "sub(p, p)"}) {
+    const auto ops = value_or_throw(ir::parse_function(
+        std::string("func f(x: f32[4, 4], w: f32[4, 4], r: f32[4, 4]) {\n  p: f32[4, 4] = matmul(x, w)\n"
+                    "  q: f32[4, 4] = ") +
+        rest + "\n  return q\n}"));
+    EXPECT_FALSE(library_chain(*ops, inputs, {&x.array(), 1})) << rest;
+  }
+}

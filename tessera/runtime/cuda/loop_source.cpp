@@ -131,9 +131,10 @@ class LoopText {
     return out;
   }
 
-  /// Appends a kernel over these places.
+  /// Appends a kernel over these places; as a loop of its own if it carries each point for itself and `loop`
+  /// is given.
   Result<void> add(const Kernel& kernel, std::span<const Place> from, std::span<const Place> to,
-                   std::uint32_t counter = ~std::uint32_t{0}) {
+                   std::uint32_t counter = ~std::uint32_t{0}, const PointLoop* loop = nullptr) {
     std::vector<op::Array> inputs, results;
     std::vector<std::string> texts;
     for (const Place& place : from) inputs.push_back(place.array);
@@ -152,8 +153,12 @@ class LoopText {
                    "a loop with more work in an iteration than one block should have");
     most_points_ = std::max({most_points_, binding.outer_points(), binding.reduced_points()});
     if (!keeps_order(kernel, binding, inputs, results)) keeps_order_ = false;
-    text_ +=
-        TESSERA_TRY(block_kernel(bound, draft_, cat("k", kernel_count_++, "_"), texts, counter, "iteration"));
+    std::string prefix = cat("k", kernel_count_++, "_");
+    if (loop != nullptr && keeps_order_)
+      text_ += TESSERA_TRY(point_loop(bound, draft_, std::move(prefix), texts, counter, "iteration", *loop));
+    else
+      text_ += cat(loop == nullptr ? "" : loop->head,
+                   TESSERA_TRY(block_kernel(bound, draft_, std::move(prefix), texts, counter, "iteration")));
     return {};
   }
 
@@ -165,7 +170,8 @@ class LoopText {
     for (std::size_t i = 0; i < kernel.operands.size(); ++i) {
       const std::uint32_t argument = kernel.operands[i].argument;
       const bool is_result = argument >= inputs.size();
-      const bool is_carried = argument >= first_carried_ && argument - first_carried_ < carried_.size();
+      // Behind the counter.
+      const bool is_carried = argument >= 1 && argument - 1 < carried_.size();
       if (!is_result && !is_carried) continue;
       const op::Array& array = is_result ? results[argument - inputs.size()] : inputs[argument];
       if (!is_in_order(binding, i, array)) return false;
@@ -231,7 +237,10 @@ class LoopText {
       TESSERA_TRY(add(group.kernel, seen, {&flag, 1}));
     text_ += cat("__syncthreads();\nif (*", flag.text, " == 0) break;\n");
     text_ += "if (iteration == limit) {\nif (threadIdx.x == 0) status[1] = 1;\nbreak;\n}\n";
-    return write_body(*region.body, seen, {});
+    for (const Group& group : TESSERA_TRY(groups_of(*region.body)))
+      TESSERA_TRY(add(group.kernel, seen, next(group)));
+    text_ += cat("__syncthreads();\n", swaps_, "}\n");
+    return {};
   }
 
   Result<void> write_for(const ir::ForRegion& region) {
@@ -239,10 +248,36 @@ class LoopText {
     TESSERA_TRY(
         place_captures(region.captures, std::span(region.body->params).subspan(region.inits.size() + 1)));
     const Place count = TESSERA_TRY(outer_value(region.count, ir::Dtype::i64, {}));
-    text_ += cat("__syncthreads();\n", pointers_, "const long long end = *(const long long*)", count.text,
-                 ";\nfor (long long iteration = 0; iteration < end; ++iteration) {\n");
+    text_ +=
+        cat("__syncthreads();\n", pointers_, "const long long end = *(const long long*)", count.text, ";\n");
     const Place counter{{ir::Dtype::i64, op::contiguous({}), reinterpret_cast<std::byte*>(16)}, "state"};
-    return write_body(*region.body, in_body(counter), 0);
+    PointLoop loop{.head = "for (long long iteration = 0; iteration < end; ++iteration) {\n",
+                   .first_carried = 1};
+    for (const Place& place : carried_) loop.carried.push_back(place.text);
+    const auto groups = TESSERA_TRY(groups_of(*region.body));
+    const auto seen = in_body(counter);
+    keeps_order_ = true;
+    if (groups.size() == 1 && !is_empty(groups[0])) {
+      TESSERA_TRY(add(groups[0].kernel, seen, next(groups[0]), 0, &loop));
+      text_ += keeps_order_ ? "" : cat("__syncthreads();\n", swaps_, "}\n");
+    } else {
+      text_ += loop.head;
+      for (const Group& group : groups) TESSERA_TRY(add(group.kernel, seen, next(group), 0));
+      text_ += cat(keeps_order_ ? "" : "__syncthreads();\n", swaps_, "}\n");
+    }
+    text_ += "__syncthreads();\n";
+    return {};
+  }
+
+  [[nodiscard]] std::vector<Place> next(const Group& group) const {
+    std::vector<Place> out;
+    for (const std::size_t result : group.results) out.push_back(next_[result]);
+    return out;
+  }
+  /// Whether there is nothing to compute.
+  [[nodiscard]] bool is_empty(const Group& group) const {
+    return std::any_of(group.results.begin(), group.results.end(),
+                       [this](std::size_t result) { return results_[result].size() == 0; });
   }
 
   /// What a body is given.
@@ -252,20 +287,6 @@ class LoopText {
     out.insert(out.end(), carried_.begin(), carried_.end());
     out.insert(out.end(), captures_.begin(), captures_.end());
     return out;
-  }
-
-  Result<void> write_body(const ir::Function& body, std::span<const Place> seen,
-                          std::optional<std::uint32_t> counter) {
-    first_carried_ = counter ? 1 : 0;
-    keeps_order_ = true;
-    for (const Group& group : TESSERA_TRY(groups_of(body))) {
-      std::vector<Place> to;
-      for (const std::size_t result : group.results) to.push_back(next_[result]);
-      TESSERA_TRY(add(group.kernel, seen, to, counter.value_or(~std::uint32_t{0})));
-    }
-    // A `while` looks at all of what it carries.
-    text_ += cat(keeps_order_ && counter ? "" : "__syncthreads();\n", swaps_, "}\n__syncthreads();\n");
-    return {};
   }
 
   Result<void> copy_result(std::size_t i) {
@@ -306,8 +327,7 @@ class LoopText {
   std::vector<Place> given_, carried_, next_, captures_;
   std::optional<std::int64_t> limit_;
   std::int64_t state_bytes_ = 0, most_points_ = 1;
-  std::uint32_t first_carried_ = 0;  ///< among what a body is given
-  bool keeps_order_ = true;          ///< of the body, as far as it is written
+  bool keeps_order_ = true;  ///< of the body of a `for`, as far as it is written
   unsigned place_count_ = 0, kernel_count_ = 0;
 };
 

@@ -95,24 +95,50 @@ TEST_F(LoopSourceTest, ThreadsWaitForWhatOthersWrote) {
               {x}, 1e-5);
 }
 
-TEST_F(LoopSourceTest, ThreadsThatReadTheirOwnDoNotWait) {
-  const auto function = parsed(R"(func f(x: f32[40]) {
-  y: f32[40], z: f32[40] = for 7:i64 (x, x) with () (i: i64[], s: f32[40], t: f32[40]) {
+TEST_F(LoopSourceTest, WhatIsCarriedPointByPointStaysInRegisters) {
+  const std::string text = R"(func f(x: f32[40], w: f32[40]) {
+  y: f32[40], z: f32[40] = for 7:i64 (x, w) with (w) (i: i64[], s: f32[40], t: f32[40], w: f32[40]) {
+    k: f32[] = cast(i) {dtype = f32}
     p: f32[40] = mul(s, 0.5:f32)
     q: f32[40] = add(p, t)
-    return q, s
+    u: f32[40] = add(q, k)
+    v: f32[40] = mul(s, w)
+    return u, v
   }
   return y, z
-})");
+})";
   std::mt19937_64 random(5);
-  const std::vector<op::HostTensor> inputs{random_tensor(Dtype::f32, {40}, random)};
+  const std::vector<op::HostTensor> inputs{random_tensor(Dtype::f32, {40}, random),
+                                           random_tensor(Dtype::f32, {40}, random)};
+  expect_same(text, inputs, 1e-5);
   const auto arrays = arrays_of(inputs);
-  const std::vector<op::Array> results{arrays[0], arrays[0]};
-  const StepProgram program = value_or_throw(loop_program(*function, arrays, results));
-  const std::string& text = program.launches[0].source->text;
-  const std::size_t loop = text.find("++iteration"), end = text.find("other; }", loop);
-  ASSERT_NE(end, std::string::npos);
-  EXPECT_EQ(text.substr(loop, end - loop).find("__syncthreads"), std::string::npos) << text;
+  const StepProgram program = value_or_throw(loop_program(*parsed(text), arrays, arrays));
+  EXPECT_NE(program.launches[0].source->text.find("next_state1"), std::string::npos)
+      << program.launches[0].source->text;
+}
+
+TEST_F(LoopSourceTest, NumbersAndHalvesAreCarriedToo) {
+  std::mt19937_64 random(6);
+  for (const std::int64_t n : {0, 1, 6}) {
+    expect_same(R"(func f(n: i64[], x: f32[]) {
+  y: f32[] = for n (x) with () (i: i64[], s: f32[]) {
+    k: f32[] = cast(i) {dtype = f32}
+    p: f32[] = mul(s, 0.5:f32)
+    q: f32[] = add(p, k)
+    return q
+  }
+  return y
+})",
+                {number(n), op::HostTensor::of<float>(Dtype::f32, {}, std::vector{3.0f})}, 1e-6);
+    expect_same(R"(func f(n: i64[], x: f16[3, 11]) {
+  y: f16[3, 11] = for n (x) with () (i: i64[], s: f16[3, 11]) {
+    p: f16[3, 11] = mul(s, 0.75:f16)
+    return p
+  }
+  return y
+})",
+                {number(n), random_tensor(Dtype::f16, {3, 11}, random)}, 1e-3);
+  }
 }
 
 TEST_F(LoopSourceTest, LargeStatesLieInMemory) {

@@ -1,5 +1,7 @@
 #include "tessera/runtime/cuda/product_chain.h"
 
+#include <cmath>
+
 #include "tessera/runtime/cuda/element_text.h"
 
 using namespace tessera;
@@ -44,7 +46,8 @@ class ChainGrower {
     const NodeId next = graph_.consumers(last())[0];
     if (graph_.is_opaque(next) || graph_.result_count(next) != 1 || !graph_.reads(next).empty()) return false;
     if (graph_.type(graph_.result(next)) != graph_.type(last())) return false;
-    if (!take_activation(next) && !take_sum(next)) return false;
+    if (!take_activation(next) && !take_sum(next) && !take_scale(next) && !take_difference(next))
+      return false;
     chain_.nodes.push_back(next);
     return true;
   }
@@ -65,6 +68,33 @@ class ChainGrower {
     if (graph_.type(other).dtype != graph_.type(last()).dtype || !has_shape(other) || is_number(other))
       return false;
     return take_bias(other) || take_array(other);
+  }
+
+  [[nodiscard]] bool is_bare() const { return !chain_.finish.adds_bias && !chain_.finish.adds_array; }
+
+  /// A number that is known. Nothing times 0 would be computed, and infinities not as elsewhere.
+  bool take_scale(NodeId next) {
+    const auto inputs = graph_.inputs(next);
+    if (name(next) != "mul" || inputs.size() != 2 || inputs[0] == inputs[1] || !is_bare()) return false;
+    const ValueId other = inputs[inputs[0] == last() ? 1 : 0];
+    if (graph_.producer(other) != pattern::none) return false;
+    const auto& constant = graph_.external(other).constant;
+    const double* number = constant ? std::get_if<double>(&*constant) : nullptr;
+    if (number == nullptr || graph_.external(other).kind != pattern::External::Kind::constant) return false;
+    const float scale = chain_.finish.scale * static_cast<float>(*number);
+    if (!std::isnormal(scale)) return false;
+    chain_.finish.scale = scale;
+    return true;
+  }
+
+  /// What the product is taken from, as weights in a step of training.
+  bool take_difference(NodeId next) {
+    const auto inputs = graph_.inputs(next);
+    if (name(next) != "sub" || inputs.size() != 2 || inputs[1] != last() || inputs[0] == last() ||
+        !is_bare() || !has_shape(inputs[0]) || is_number(inputs[0]) || !take_array(inputs[0]))
+      return false;
+    chain_.finish.scale = -chain_.finish.scale;
+    return true;
   }
 
   /// Numbers of the host lie in no memory of the device.

@@ -18,11 +18,11 @@ using namespace tessera::runtime::cuda;
 namespace {
 
 constexpr unsigned deepest = 16;
-constexpr std::int64_t default_limit = 1'000'000;
+constexpr std::int64_t default_region_limit = 1'000'000;
 /// What is smaller is copied by the kernel that decides; what is larger by many blocks.
 constexpr std::int64_t most_carried = 32 << 10;
 constexpr std::uint64_t alignment = 256;
-constexpr std::size_t most_steps_side_by_side = 4096;
+constexpr std::size_t most_body_steps_side_by_side = 4096;
 
 /// A value of the region: how it lies, and where.
 struct Given {
@@ -210,7 +210,7 @@ class RegionWriter {
                           std::span<const std::int64_t> sizes) const {
     Body out;
     out.plan = TESSERA_TRY(options_.bodies->get(function));
-    if (out.plan->steps.size() > most_steps_side_by_side) out.running = plan::Running::one_by_one;
+    if (out.plan->steps.size() > most_body_steps_side_by_side) out.running = plan::Running::one_by_one;
     std::vector<op::Layout> layouts;
     for (const Given& input : inputs) {
       layouts.push_back(input.array.layout);
@@ -410,7 +410,7 @@ class RegionWriter {
     const auto sizes = TESSERA_TRY(sizes_of(region.dims));
     const Given flag = scratch(op::Dtype::boolean, {}), turns = scratch(op::Dtype::i64, {});
     const Carried state = TESSERA_TRY(carried(region.body, 0));
-    const std::int64_t limit = region.limit.value_or(default_limit);
+    const std::int64_t limit = region.limit.value_or(default_region_limit);
     const Address status{Address::Base::status, 0,
                          static_cast<std::int64_t>(out_.checks.size() * sizeof(Status))};
     out_.checks.push_back({step_.span, {.op = function_.name, .axes = {}, .limit = limit}});

@@ -134,6 +134,7 @@ void tessera::runtime::cuda::compute_product(const Product& p, const HostProduct
         for (std::int64_t k = 0; k < p.depth; ++k)
           sum += load(at.a, element_of(p.a, n, i, k)) * load(at.b, element_of(p.b, n, k, j));
         const std::int64_t to = element_of(p.c, n, i, j);
+        sum *= static_cast<double>(p.finish.scale);
         if (p.finish.adds_bias) sum += load(at.bias, j);
         if (p.finish.adds_array) sum += load(at.added, to);
         sum = activated(sum, p.finish.activation);
