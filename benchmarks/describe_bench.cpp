@@ -122,17 +122,19 @@ void build_and_rebuild(benchmark::State& state, bool cpu) {
       memory.emplace_back(static_cast<std::size_t>(op::element_count(buffer.shape)), 0.25F);
       bindings[buffer.id] = std::as_writable_bytes(std::span(memory.back()));
     }
-  double cold = 0, again = 0, launch = 0;
+  double cold = 0, again = 0, launch = 0, compiled = 0, compiled_again = 0;
   std::uint64_t programs = 0;
   for (auto _ : state) {
     const auto compiler = engine::make_op_compiler(fresh_device(cpu));
     const auto began = Clock::now();
     const auto graph = value_or_throw(
         HostGraph::create(before, KernelTable(), {.bindings = bindings, .compiler = compiler}));
+    compiled += milliseconds(Clock::now() - began);
     check(graph->launch());
     const auto built = Clock::now();
     value_or_throw(graph->set_description(after));
     programs += graph->update().programs;
+    compiled_again += milliseconds(Clock::now() - built);
     check(graph->launch());
     const auto rebuilt = Clock::now();
     check(graph->launch());
@@ -144,11 +146,44 @@ void build_and_rebuild(benchmark::State& state, bool cpu) {
   const auto rounds = static_cast<double>(state.iterations());
   state.counters["cold_ms"] = cold / rounds;
   state.counters["rebuild_ms"] = again / rounds;
+  // Without the launch: on the CPU most code is made there.
+  state.counters["compile_ms"] = compiled / rounds;
+  state.counters["compile_again_ms"] = compiled_again / rounds;
+  state.counters["compile_share"] = compiled_again / compiled;
   state.counters["launch_ms"] = launch / rounds;
   state.counters["rebuild_share"] = again / cold;
   state.counters["programs_rebuilt"] = static_cast<double>(programs) / rounds;
 }
 
+/// What measuring costs: launches of 200 kernels that do nothing, at each level in turn.
+void profiled_launch(benchmark::State& state) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kernels = 200;
+  Builder b;
+  b.graph("x", Dtype::f32, {1});
+  for (int i = 0; i < kernels; ++i) {
+    if (i % 20 == 0) b.block(cat("block", i)).in_block(cat("block", i));
+    b.kernel(cat("k", i), [](KernelCall&) {}, {read_write("x", {.buffer = "x"})});
+  }
+  const auto graph = value_or_throw(HostGraph::create(*b.finish(), b.kernels(), {}));
+  static constexpr std::pair<ProfilingLevel, const char*> levels[] = {
+      {ProfilingLevel::none, "none_us"},
+      {ProfilingLevel::summary, "summary_us"},
+      {ProfilingLevel::per_block, "per_block_us"},
+      {ProfilingLevel::per_kernel, "per_kernel_us"}};
+  double spent[std::size(levels)] = {};
+  for (auto _ : state)
+    for (std::size_t i = 0; i < std::size(levels); ++i) {
+      graph->set_profiling(levels[i].first);
+      const auto began = Clock::now();
+      check(graph->launch());
+      spent[i] += 1e3 * milliseconds(Clock::now() - began);
+    }
+  for (std::size_t i = 0; i < std::size(levels); ++i)
+    state.counters[levels[i].second] = spent[i] / static_cast<double>(state.iterations());
+}
+
+BENCHMARK(profiled_launch)->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(build_and_rebuild, reference, false)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(build_and_rebuild, cpu, true)->Unit(benchmark::kMillisecond);
 

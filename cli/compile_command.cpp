@@ -1,10 +1,10 @@
-#include <algorithm>
 #include <cstdio>
 
 #include "cli/command.h"
 #include "cli/compile_description.h"
 #include "cli/compile_options.h"
 #include "cli/files.h"
+#include "cli/pass_dumps.h"
 #include "cli/pass_report.h"
 #include "cli/program_file.h"
 #include "tessera/compile/package.h"
@@ -24,22 +24,9 @@ struct CompileCommandOptions : CompileOptions {
   std::string device = default_plan_device;
 };
 
-using Dumps = std::vector<std::pair<std::string, std::string>>;
-
-void write_dumps(JsonWriter& json, const Dumps& dumps) {
-  json.key("dumps").begin_array();
-  for (const auto& [name, text] : dumps)
-    json.begin_object().member("after", name).member("function", text).end_object();
-  json.end_array();
-}
-
-void print_dumps(const Dumps& dumps) {
-  for (const auto& [name, text] : dumps) std::printf("# after %s\n%s\n", name.c_str(), text.c_str());
-}
-
 /// What was written, part by part.
 void print_written(const compiler::PlannedProgram& planned, const CompileCommandOptions& options,
-                   const Dumps& dumps) {
+                   const PassDumps& dumps) {
   JsonWriter json(JsonWriter::Style::indented);
   json.begin_object().member("file", options.output).member("device", options.device);
   json.member("data_dependent_sizes", plan::data_dependent_sizes(planned.program)).key("parts").begin_array();
@@ -49,7 +36,7 @@ void print_written(const compiler::PlannedProgram& planned, const CompileCommand
     json.end_object();
   }
   json.end_array();
-  write_dumps(json, dumps);
+  dumps.write(json);
   std::printf("%s\n", json.end_object().text().c_str());
 }
 
@@ -68,40 +55,31 @@ Result<compiler::PlannedProgram> write_plan(const NamedProgram& program, compile
 
 Result<Answer> run_compile(const CompileCommandOptions& options) {
   TESSERA_TRY(engine::find_device(options.device));
-  if (is_description(options.file) && options.output.empty())
-    return compile_description(options, options.device);
-  for (const std::string& name : options.dump_after) {
-    const auto known = compiler::check_pass_name(name);
-    if (!known) return Error(known.error().code(), cat("--dump-after: ", known.error().message()));
-  }
-  const NamedProgram program =
-      TESSERA_TRY(read_program(options.file, {.name = options.function, .last_of_several = true}));
+  PassDumps dumps;
+  TESSERA_TRY(dumps.want(options.dump_after));
   compiler::PipelineOptions pipeline = pipeline_options(options);
-  Dumps dumps;
-  pipeline.after = [&](const compiler::Pass& pass, const ir::Function& after) {
-    const auto& wanted = options.dump_after;
-    if (std::find(wanted.begin(), wanted.end(), pass.name) != wanted.end())
-      dumps.emplace_back(pass.name, ir::print(after));
-  };
-  pipeline.after_plan = [&](std::string_view pass, const plan::Plan& after) {
-    const auto& wanted = options.dump_after;
-    if (std::find(wanted.begin(), wanted.end(), pass == "lower" ? "tile" : pass) != wanted.end())
-      dumps.emplace_back(pass, plan::to_text(after));
-  };
+  dumps.follow(pipeline);
+  const ProgramFile file = TESSERA_TRY(open_program(options.file));
+  const FunctionChoice choice{.name = options.function, .last_of_several = true};
+  if (file.kind == FileKind::description && options.output.empty())
+    return compile_description(
+        file, choice,
+        {.device = options.device, .pipeline = std::move(pipeline), .json = options.json, .dumps = &dumps});
+  const NamedProgram program = TESSERA_TRY(read_program(file, choice));
   if (!options.output.empty()) {
     const auto planned = TESSERA_TRY(write_plan(program, std::move(pipeline), options));
-    options.json ? print_written(planned, options, dumps) : print_dumps(dumps);
+    options.json ? print_written(planned, options, dumps) : dumps.print();
     return Answer::yes;
   }
   const auto outcome = TESSERA_TRY(compiler::run_passes(program.function, pipeline));
   if (!options.json) {
-    print_dumps(dumps);
+    dumps.print();
     return TESSERA_TRY(write_text("-", ir::print(*outcome.function))), Answer::yes;
   }
   JsonWriter json(JsonWriter::Style::indented);
   json.begin_object();
   write_passes(json, outcome);
-  write_dumps(json, dumps);
+  dumps.write(json);
   json.member("function", ir::print(*outcome.function)).end_object();
   std::printf("%s\n", json.text().c_str());
   return Answer::yes;
@@ -110,9 +88,13 @@ Result<Answer> run_compile(const CompileCommandOptions& options) {
 }  // namespace
 
 void tessera::cli::add_options(CLI::App& command, CompileOptions& options) {
-  command.add_option("FILE", options.file, "a function as IR text (- for standard input), or a model.onnx")
+  command
+      .add_option("FILE", options.file,
+                  "a function as IR text, a graph description as JSON (- for either on standard input), or a "
+                  "model.onnx")
       ->required();
-  command.add_option("--function", options.function, "which function of a module; the last if not given");
+  command.add_option("--function", options.function,
+                     "which function of a module as IR text; the last if not given");
   command
       .add_option("--disable", options.disabled,
                   cat("leave a pass out: ", join(compiler::pass_names(), ", ")))
@@ -142,7 +124,8 @@ void tessera::cli::add_compile(Commands& commands) {
   auto options = std::make_shared<CompileCommandOptions>();
   CLI::App& command = commands.add(
       "compile",
-      "run the passes of the compiler over a function and print what they make of it, or write a plan",
+      "run the passes of the compiler over a function, a model or a graph description and print what they "
+      "make of it, or write a plan",
       "  tessera compile examples/ir/mlp.tsr\n"
       "  tessera compile model.onnx --disable fold_batch_norm --dump-after canonicalise\n"
       "  tessera compile F.tsr --floats exact --verify --json\n"
@@ -150,7 +133,10 @@ void tessera::cli::add_compile(Commands& commands) {
       "  tessera compile examples/describe/particles.json --device cpu    what runs, with its plans",
       [options] { return run_compile(*options); });
   add_options(command, *options);
-  command.add_option("-o,--output", options->output, "write the plan into this file, for `tessera run`");
+  command.add_option("-o,--output", options->output, "write the plan into this file, for `tessera run`")
+      ->check([](const std::string& text) {
+        return text.empty() ? std::string("expected the name of a file") : std::string();
+      });
   command.add_option("--device", options->device,
                      cat("what the plan is for: ", join(engine::device_names(), ", ")));
   command.add_option("--dump-after", options->dump_after, "print the function after this pass too")

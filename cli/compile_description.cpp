@@ -19,20 +19,16 @@ using description::Unit;
 
 namespace {
 
-struct Checked {
-  description::Report problems;
-  std::shared_ptr<const Program> program;  ///< null if it is not valid
-};
-
-Result<Checked> read_checked(const std::string& path) {
-  std::string text = TESSERA_TRY(read_text(path));
-  auto reading = TESSERA_TRY(description::read_description(shown(path), std::move(text)));
+/// All that is wrong with a description is one error.
+Result<std::shared_ptr<const Program>> checked_program(const ProgramFile& file) {
+  auto reading = TESSERA_TRY(description::read_description(shown(file.path), file.content));
   auto validation = description::validate(
       std::make_shared<const description::Description>(std::move(reading.description)), nullptr);
-  Checked out{std::move(reading.problems), std::move(validation.program)};
-  out.problems.add(std::move(validation.report));
-  if (!out.problems.ok()) out.program = nullptr;
-  return out;
+  description::Report problems = std::move(reading.problems);
+  problems.add(std::move(validation.report));
+  if (problems.ok()) return std::move(validation.program);
+  return Error(ErrorCode::invalid_argument, cat("the description is not valid\n", problems.to_text()),
+               {shown(file.path), 0, 0});
 }
 
 /// A description that is valid, and what each group of it becomes.
@@ -42,13 +38,22 @@ struct Compiled {
   std::vector<plan::PlanRef> plans;  ///< by group
 };
 
-Result<Compiled> compile(std::shared_ptr<const Program> program, const CompileOptions& options,
+std::vector<std::string> node_names(const Program& program, const OpGroup& group) {
+  std::vector<std::string> out;
+  for (const std::uint32_t node : group.nodes)
+    out.push_back(description::shown(program.description->nodes[node].id));
+  return out;
+}
+
+Result<Compiled> compile(std::shared_ptr<const Program> program, const DescriptionOptions& options,
                          const pattern::Target& target) {
   Compiled out{std::move(program), {}, {}};
   out.grouping = TESSERA_TRY(description::group_ops(*out.program));
-  const compiler::PlanOptions how{.pipeline = pipeline_options(options)};
-  for (const OpGroup& group : out.grouping.groups)
+  const compiler::PlanOptions how{.pipeline = options.pipeline};
+  for (const OpGroup& group : out.grouping.groups) {
+    options.dumps->about(cat("ops ", join(node_names(*out.program, group), ", ")));
     out.plans.push_back(TESSERA_TRY(compiler::plan_function(group.function, target, how)).plan);
+  }
   return out;
 }
 
@@ -74,13 +79,6 @@ std::string step_text(const Program& program, const description::Step& step) {
       return cat("zero ", description::shown(program.graph.buffers[step.index].name));
   }
   return "";
-}
-
-std::vector<std::string> node_names(const Program& program, const OpGroup& group) {
-  std::vector<std::string> out;
-  for (const std::uint32_t node : group.nodes)
-    out.push_back(description::shown(program.description->nodes[node].id));
-  return out;
 }
 
 std::string indented(const std::string& text) {
@@ -111,7 +109,7 @@ void print_text(const Compiled& compiled) {
   std::fwrite(out.data(), 1, out.size(), stdout);
 }
 
-void print_json(const Compiled& compiled) {
+void print_json(const Compiled& compiled, const PassDumps& dumps) {
   const Program& program = *compiled.program;
   JsonWriter json(JsonWriter::Style::indented);
   json.begin_object().key("sequences").begin_array();
@@ -128,48 +126,43 @@ void print_json(const Compiled& compiled) {
     }
     json.end_array().end_object();
   }
-  json.end_array().end_object();
+  json.end_array();
+  dumps.write(json);
+  json.end_object();
   std::printf("%s\n", json.text().c_str());
 }
 
 }  // namespace
 
-Result<NamedProgram> tessera::cli::read_description_program(const std::string& path) {
-  Checked checked = TESSERA_TRY(read_checked(path));
-  if (checked.program == nullptr)
-    return Error(ErrorCode::invalid_argument,
-                 cat("the description is not valid\n", checked.problems.to_text()), {shown(path), 0, 0});
-  auto launch = description::whole_launch(*checked.program);
-  if (!launch) return std::move(launch).error().at({shown(path), 0, 0});
+Result<NamedProgram> tessera::cli::read_description_program(const ProgramFile& file) {
+  const auto program = TESSERA_TRY(checked_program(file));
+  auto launch = description::whole_launch(*program);
+  if (!launch) return std::move(launch).error().at({shown(file.path), 0, 0});
   NamedProgram out{.function = launch->function, .states = launch->states};
   for (const std::uint32_t buffer : launch->results)
-    out.outputs.push_back(checked.program->graph.buffers[buffer].name);
+    out.outputs.push_back(program->graph.buffers[buffer].name);
   return out;
 }
 
-Result<std::vector<DescribedGroup>> tessera::cli::read_description_groups(const std::string& path) {
-  const Checked checked = TESSERA_TRY(read_checked(path));
-  TESSERA_CHECK(checked.program != nullptr, "only asked for of descriptions that are valid");
-  const Grouping grouping = TESSERA_TRY(description::group_ops(*checked.program));
+Result<std::vector<DescribedGroup>> tessera::cli::read_description_groups(const ProgramFile& file) {
+  const auto program = TESSERA_TRY(checked_program(file));
+  const Grouping grouping = TESSERA_TRY(description::group_ops(*program));
   std::vector<DescribedGroup> out;
-  for (const OpGroup& group : grouping.groups)
-    out.push_back({node_names(*checked.program, group), group.function});
+  for (const OpGroup& group : grouping.groups) out.push_back({node_names(*program, group), group.function});
   return out;
 }
 
-bool tessera::cli::is_description(const std::string& path) {
-  constexpr std::string_view ending = ".json";
-  return path.size() > ending.size() && path.ends_with(ending);
-}
-
-Result<Answer> tessera::cli::compile_description(const CompileOptions& options, const std::string& device) {
-  const auto target = TESSERA_TRY(engine::find_device(device));
-  Checked checked = TESSERA_TRY(read_checked(options.file));
-  if (checked.program == nullptr) {
-    std::fprintf(stderr, "%s", checked.problems.to_text().c_str());
-    return Answer::no;
+Result<Answer> tessera::cli::compile_description(const ProgramFile& file, const FunctionChoice& choice,
+                                                 const DescriptionOptions& options) {
+  TESSERA_TRY(check_choice(file, choice));
+  const auto target = TESSERA_TRY(engine::find_device(options.device));
+  auto program = TESSERA_TRY(checked_program(file));
+  const Compiled compiled = TESSERA_TRY(compile(std::move(program), options, target->target()));
+  if (options.json) {
+    print_json(compiled, *options.dumps);
+  } else {
+    options.dumps->print();
+    print_text(compiled);
   }
-  const Compiled compiled = TESSERA_TRY(compile(std::move(checked.program), options, target->target()));
-  options.json ? print_json(compiled) : print_text(compiled);
   return Answer::yes;
 }

@@ -190,11 +190,12 @@ void print(const JsonWriter& json) { std::printf("%s\n", json.text().c_str()); }
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 /// Of a description with host functions: what is compiled between them.
-Result<Answer> explain_groups(const ExplainOptions& options, const std::string& why) {
+Result<Answer> explain_groups(const ProgramFile& file, const ExplainOptions& options,
+                              const std::string& why) {
   JsonWriter json(JsonWriter::Style::indented);
   std::string text = why + "\n";
   json.begin_object().member("no_plan", why).key("groups").begin_array();
-  for (const DescribedGroup& group : TESSERA_TRY(read_description_groups(options.file))) {
+  for (const DescribedGroup& group : TESSERA_TRY(read_description_groups(file))) {
     const Explained explained = TESSERA_TRY(explain(group.function, options));
     text += cat("ops ", join(group.nodes, ", "), "\n", text_of(explained));
     json.begin_object().member("nodes", group.nodes);
@@ -206,19 +207,29 @@ Result<Answer> explain_groups(const ExplainOptions& options, const std::string& 
   return Answer::yes;
 }
 
+/// The buffers of a description that keep what a run leaves in them for the next.
+std::vector<std::string> state_names(const NamedProgram& program) {
+  std::vector<std::string> out;
+  for (const std::uint32_t output : program.states) out.push_back(in_quotes(program.outputs[output]));
+  return out;
+}
+
 Result<Answer> run_explain(const ExplainOptions& options) {
-  auto program = read_program(options.file, {.name = options.function, .last_of_several = true});
+  const ProgramFile file = TESSERA_TRY(open_program(options.file));
+  auto program = read_program(file, {.name = options.function, .last_of_several = true});
   const bool has_host_functions =
-      !program && is_description(options.file) && program.error().code() == ErrorCode::unsupported;
-  if (has_host_functions) return explain_groups(options, program.error().message());
+      !program && file.kind == FileKind::description && program.error().code() == ErrorCode::unsupported;
+  if (has_host_functions) return explain_groups(file, options, program.error().message());
   const NamedProgram named = TESSERA_TRY(std::move(program));
   const Explained explained = TESSERA_TRY(explain(named.function, options));
+  const auto states = state_names(named);
   if (!options.json) {
     print(text_of(explained));
+    if (!states.empty()) print(cat("from run to run: ", join(states, ", "), "\n"));
     return Answer::yes;
   }
   JsonWriter json(JsonWriter::Style::indented);
-  json.begin_object();
+  json.begin_object().member("states", states);
   write_explained(json, explained);
   json.end_object();
   print(json);
@@ -231,9 +242,10 @@ void tessera::cli::add_explain(Commands& commands) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App& command =
       commands.add("explain",
-                   "say what the compiler makes of a function: what each pass did and where, the tiles and "
-                   "what lost, the memory plan, what a change would take",
+                   "say what the compiler makes of a function, a model or a graph description: what each "
+                   "pass did and where, the tiles and what lost, the memory plan, what a change would take",
                    "  tessera explain examples/ir/mlp.tsr --dim N=32\n"
+                   "  tessera explain examples/describe/running_total.json\n"
                    "  tessera explain model.onnx --json",
                    [options] { return run_explain(*options); });
   add_options(command, *options);

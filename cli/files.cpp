@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 
+#include "cli/ir_text.h"
 #include "tessera/base/text.h"
 
 using namespace tessera;
@@ -18,7 +19,7 @@ constexpr std::size_t largest_stream = std::size_t{256} << 20;  // a pipe or a d
 
 /// What a file is that is no text of the IR, and what to do with it; empty if nothing speaks against it.
 std::string_view other_kind(std::string_view content) {
-  if (content.starts_with("TSRPLAN\n")) return "a compiled plan: 'tessera run' runs it";
+  if (cli::begins_plan(content)) return "a compiled plan: 'tessera run' runs it";
   const std::size_t first = content.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && content[first] == '{')
     return "JSON: graph descriptions are files for 'tessera validate', 'compile', 'explain' and 'run'";
@@ -28,6 +29,8 @@ std::string_view other_kind(std::string_view content) {
 }
 
 }  // namespace
+
+bool tessera::cli::begins_plan(std::string_view content) { return content.starts_with("TSRPLAN\n"); }
 
 std::string tessera::cli::shown(const std::string& path) { return path == "-" ? "<stdin>" : printable(path); }
 
@@ -57,10 +60,14 @@ Result<std::string> tessera::cli::read_text(const std::string& path) {
 
 Result<std::string> tessera::cli::read_ir_text(const std::string& path) {
   std::string out = TESSERA_TRY(read_text(path));
-  if (const auto kind = other_kind(out); !kind.empty())
-    return Error(ErrorCode::invalid_argument, cat("expected IR text, but this is ", kind),
-                 {shown(path), 0, 0});
+  TESSERA_TRY(check_ir_text(path, out));
   return out;
+}
+
+Result<void> tessera::cli::check_ir_text(const std::string& path, std::string_view content) {
+  const std::string_view kind = other_kind(content);
+  if (kind.empty()) return {};
+  return Error(ErrorCode::invalid_argument, cat("expected IR text, but this is ", kind), {shown(path), 0, 0});
 }
 
 Result<void> tessera::cli::write_text(const std::string& path, const std::string& text) {

@@ -152,6 +152,6 @@ void tessera::cli::add_ops(Commands& commands) {
                                    "  tessera ops --device cuda    how each runs on a GPU",
                                    [options] { return list(*options); });
   command.add_option("NAME", options->name, "an op; without one, all of them");
-  command.add_option("--device", options->device, "say how ops run on this device: cuda");
+  command.add_option("--device", options->device, "say how ops run on such a device: cuda, cuda:0");
   command.add_flag("--json", options->json, "answer as JSON");
 }

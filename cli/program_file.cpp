@@ -2,8 +2,10 @@
 
 #include "cli/compile_description.h"
 #include "cli/files.h"
+#include "cli/ir_text.h"
 #include "tessera/base/text.h"
 #include "tessera/ir/parse.h"
+#include "tessera/plan/package.h"
 
 using namespace tessera;
 using namespace tessera::cli;
@@ -32,16 +34,43 @@ bool tessera::cli::is_onnx_name(const std::string& path) {
   return path.size() > onnx.size() && path.compare(path.size() - onnx.size(), onnx.size(), onnx) == 0;
 }
 
-Result<NamedProgram> tessera::cli::read_program(const std::string& path, const FunctionChoice& choice) {
-  if (is_onnx_name(path) && choice.name.empty()) return read_onnx_program(path);
-  if (is_onnx_name(path)) return Error(ErrorCode::invalid_argument, "--function: a model is one function");
-  if (is_description(path)) return read_description_program(path);
-  const std::string text = TESSERA_TRY(read_ir_text(path));
-  const ir::NodeRef node = TESSERA_TRY(ir::parse(text, {.file = shown(path)}));
+Result<ProgramFile> tessera::cli::open_program(const std::string& path) {
+  const bool is_file = path != "-";
+  if (is_file && plan::is_package(path)) return ProgramFile{path, FileKind::plan, {}};
+  if (is_onnx_name(path)) return ProgramFile{path, FileKind::model, {}};
+  ProgramFile out{path, FileKind::text, {}};
+  out.content = TESSERA_TRY(read_text(path));
+  const std::size_t first = out.content.find_first_not_of(" \t\r\n");
+  if (begins_plan(out.content))
+    out.kind = FileKind::plan;
+  else if (path.ends_with(".json") || (first != std::string::npos && out.content[first] == '{'))
+    out.kind = FileKind::description;
+  return out;
+}
+
+Result<void> tessera::cli::check_choice(const ProgramFile& file, const FunctionChoice& choice) {
+  if (choice.name.empty() || file.kind == FileKind::text) return {};
+  const std::string_view what = file.kind == FileKind::model  ? "a model"
+                                : file.kind == FileKind::plan ? "a plan"
+                                                              : "a graph description";
+  return Error(ErrorCode::invalid_argument, cat("--function: ", what, " is one function"));
+}
+
+Result<NamedProgram> tessera::cli::read_program(const ProgramFile& file, const FunctionChoice& choice) {
+  TESSERA_TRY(check_choice(file, choice));
+  if (file.kind == FileKind::model) return read_onnx_program(file.path);
+  if (file.kind == FileKind::description) return read_description_program(file);
+  if (file.kind == FileKind::plan)
+    return Error(ErrorCode::invalid_argument, "this is a compiled plan: 'tessera run' runs it",
+                 {shown(file.path), 0, 0});
+  TESSERA_TRY(check_ir_text(file.path, file.content));
+  const ir::NodeRef node = TESSERA_TRY(ir::parse(file.content, {.file = shown(file.path)}));
   std::vector<ir::FunctionRef> functions;
   if (const auto* function = ir::as<ir::Function>(node)) functions.emplace_back(function);
   if (const auto* module = ir::as<ir::Module>(node)) functions = module->functions;
   if (functions.empty())
-    return Error(ErrorCode::invalid_argument, cat(shown(path), ": expected a function or a module"));
-  return NamedProgram{.function = TESSERA_TRY(chosen(functions, choice, path))};
+    return Error(ErrorCode::invalid_argument, cat(shown(file.path), ": expected a function or a module"));
+  NamedProgram out;
+  out.function = TESSERA_TRY(chosen(functions, choice, file.path));
+  return out;
 }

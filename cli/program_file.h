@@ -1,4 +1,4 @@
-// A program named on the command line: a text of the IR or an ONNX model.
+// A program named on the command line: a text of the IR, an ONNX model, or a graph description.
 #pragma once
 
 #include <string>
@@ -22,9 +22,28 @@ struct FunctionChoice {
   bool last_of_several = false;  ///< if it is not said: the last, else an error that lists them
 };
 
-/// The function in a file: a text that is one function or a module, a model whose name ends in .onnx, or a
-/// graph description without host functions whose name ends in .json. "-" is a text on standard input.
-[[nodiscard]] Result<NamedProgram> read_program(const std::string& path, const FunctionChoice& choice);
+enum class FileKind : std::uint8_t {
+  model,        ///< its name ends in .onnx
+  plan,         ///< it begins as `compile -o` writes it
+  description,  ///< its name ends in .json, or it begins as JSON does
+  text,         ///< of the IR
+};
+
+struct ProgramFile {
+  std::string path;  ///< "-": standard input
+  FileKind kind = FileKind::text;
+  std::string content;  ///< of a model, and of a plan in a file, not read
+};
+
+/// Finds out what a file is, and reads it once: standard input gives nothing a second time.
+[[nodiscard]] Result<ProgramFile> open_program(const std::string& path);
+
+/// The function in a file: a text that is one function or a module, a model, or a graph description without
+/// host functions.
+[[nodiscard]] Result<NamedProgram> read_program(const ProgramFile& file, const FunctionChoice& choice);
+
+/// An error if a function is chosen of a program that is but one.
+[[nodiscard]] Result<void> check_choice(const ProgramFile& file, const FunctionChoice& choice);
 
 /// A model as a function.
 [[nodiscard]] Result<NamedProgram> read_onnx_program(const std::string& path);

@@ -31,14 +31,18 @@ Result<Answer> run_file(const RunOptions& options) {
 void tessera::cli::add_run(Commands& commands) {
   auto options = std::make_shared<RunOptions>();
   CLI::App& command = commands.add(
-      "run", "run an ONNX model, a compiled plan, or a function as IR text",
+      "run", "run an ONNX model, a compiled plan, a graph description of ops, or a function as IR text",
       "  tessera run model.onnx --input x=x.npy --input mask=raw:i64:1x128:mask.bin\n"
       "  tessera run model.onnx --input inputs.npz --output results\n"
       "  tessera run model.onnx --random 1 --dim batch=4 --dim x:2=224 --repeat 5\n"
+      "  tessera run examples/describe/running_total.json --random 1\n"
       "  tessera run mlp.plan --input x=x.npy --parameter 0=0.5\n"
       "  tessera run model.onnx --device cuda:0 --random 1 --repeat 5 --profile --trace run.json",
       [options] { return run_file(*options); });
-  command.add_option("FILE", options->file, "model.onnx, what `tessera compile -o` wrote, or IR text")
+  command
+      .add_option("FILE", options->file,
+                  "model.onnx, what `tessera compile -o` wrote, a graph description as JSON, or IR text; "
+                  "- is standard input")
       ->required();
   command.add_option("--function", options->function, "which function, if the text has several");
   add_tensor_source_options(command, options->inputs);

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "cli/files.h"
 #include "cli/program_file.h"
 #include "cli/run_options.h"
 #include "tessera/base/text.h"
@@ -18,9 +19,17 @@ using op::HostTensor;
 
 namespace {
 
+Result<plan::Package> plan_in(const ProgramFile& file, const RunOptions& options) {
+  TESSERA_TRY(check_choice(file, {.name = options.function}));
+  if (file.content.empty()) return plan::load(file.path);
+  return plan::from_bytes(Bytes::copy(std::as_bytes(std::span(file.content.data(), file.content.size()))),
+                          shown(file.path));
+}
+
 Result<plan::Package> package_of(const RunOptions& options) {
-  if (plan::is_package(options.file)) return plan::load(options.file);
-  NamedProgram program = TESSERA_TRY(read_program(options.file, {.name = options.function}));
+  const ProgramFile file = TESSERA_TRY(open_program(options.file));
+  if (file.kind == FileKind::plan) return plan_in(file, options);
+  NamedProgram program = TESSERA_TRY(read_program(file, {.name = options.function}));
   const std::string name = options.device.empty() ? std::string(default_plan_device) : options.device;
   const auto device = TESSERA_TRY(engine::find_device(name));
   const auto tuned = options.autotune ? TESSERA_TRY(engine::autotune(program.function, *device))

@@ -1,9 +1,11 @@
 #include "tessera/describe/validate.h"
 
+#include <filesystem>
 #include <map>
 #include <set>
 
 #include "tessera/describe/check_types.h"
+#include "tessera/describe/code_files.h"
 #include "tessera/describe/memory_plan.h"
 #include "tessera/describe/program_order.h"
 #include "tessera/describe/resolve.h"
@@ -42,6 +44,22 @@ void check_kernels(const Graph& graph, const KernelTable& kernels, Report& repor
                             ? error.message()
                             : cat("kernel ", shown(node.call), " does not load: ", error.to_text()));
     diagnostic.code = error.code();
+    report.add(std::move(diagnostic));
+  }
+}
+
+/// Where no kernels are given, that there is the code of those that say where it is.
+void check_code_files(const Graph& graph, Report& report) {
+  const Description& d = *graph.description;
+  for (std::uint32_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = d.nodes[i];
+    if (!node.code) continue;
+    const std::string path = code_path(d, node);
+    std::error_code unknown;
+    if (std::filesystem::is_regular_file(path, unknown)) continue;
+    Diagnostic diagnostic =
+        graph.about(Item{false, i}, cat("kernel ", shown(node.call), ": there is no file ", shown(path)));
+    diagnostic.code = ErrorCode::not_found;
     report.add(std::move(diagnostic));
   }
 }
@@ -125,7 +143,10 @@ Validation tessera::description::validate(std::shared_ptr<const Description> des
   program->graph = resolve(*program->description, out.report);
   program->schedule.sequences = order_steps(program->graph, out.report);
   check_types(program->graph, program->schedule.sequences, out.report);
-  if (kernels != nullptr) check_kernels(program->graph, *kernels, out.report);
+  if (kernels != nullptr)
+    check_kernels(program->graph, *kernels, out.report);
+  else
+    check_code_files(program->graph, out.report);
   warn_of_buffers(program->graph, out.report);
   warn_of_empty_regions(program->graph, out.report);
   warn_of_empty_blocks(*program->description, out.report);

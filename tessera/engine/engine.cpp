@@ -226,12 +226,25 @@ std::vector<std::string> Engine::block_names() const {
   return blocks_;
 }
 
+namespace {
+
+/// For a message: the first of them that has to be computed.
+std::string first_without_value(std::span<Node* const> nodes) {
+  const auto first =
+      std::find_if(nodes.begin(), nodes.end(), [](const Node* node) { return !node->is_stored(); });
+  const op::Card* card = (*first)->card;
+  return card == nullptr ? "a parameter" : cat("'", card->name, "'");
+}
+
+}  // namespace
+
 Result<void> Engine::evaluate(std::span<Node* const> nodes) {
   const bool all_stored =
       std::all_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->is_stored(); });
   if (thread_state.trace_depth > 0 && !all_stored)
     return Error(ErrorCode::invalid_argument,
-                 "a value was asked for while a region is traced: it has none yet");
+                 cat("the value of ", first_without_value(nodes),
+                     " was asked for while a region or a compiled function is traced: it has none yet"));
   // It may be the one that is being computed, or need the threads that are busy with it.
   if (thread_state.custom_depth > 0 && !all_stored)
     return Error(ErrorCode::invalid_argument, "a value was asked for by the function of a custom op");

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "tessera/base/text.h"
+#include "tessera/describe/code_files.h"
 
 using namespace tessera;
 using namespace tessera::engine;
@@ -117,13 +118,6 @@ void run_code(const op::DeviceCall& code, const Arguments& arguments,
   value_or_throw(call.run(device, {.grid = arguments.grid(), .block = threads}));
 }
 
-std::string path_of(const description::Description& of, const description::Node& node) {
-  const std::string& file = node.code->file;
-  const std::string described = of.span_of(node.at).file;
-  const std::size_t slash = described.rfind('/');
-  return file[0] == '/' || slash == std::string::npos ? file : described.substr(0, slash + 1) + file;
-}
-
 }  // namespace
 
 Result<description::GraphDeviceRef> tessera::engine::make_graph_device(
@@ -148,7 +142,7 @@ Result<void> tessera::engine::add_kernel_files(description::KernelTable& to,
                        printable(shortened(node.id, 60)), "' has other code than that of another node"),
                    of.span_of(node.at));
     if (!is_new) continue;
-    const std::string path = path_of(of, node);
+    const std::string path = description::code_path(of, node);
     op::DeviceCall code;
     code.name = node.call;
     code.entry = node.code->entry.empty() ? node.call : node.code->entry;

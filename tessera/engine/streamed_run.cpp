@@ -3,6 +3,7 @@
 #include <algorithm>
 #include "tessera/base/text.h"
 
+#include "tessera/base/text.h"
 #include "tessera/engine/record.h"
 #include "tessera/op/call_info.h"
 #include "tessera/op/interpreter.h"
@@ -166,7 +167,11 @@ Result<void> StreamedRun::allocate_results(std::uint32_t step, std::vector<op::A
   const Node& node = needed_.node(step);
   const auto add = [&](Dtype dtype, const Extents& shape) -> Result<void> {
     const auto bytes = static_cast<std::size_t>(op::element_count(shape)) * ir::size_of(dtype);
-    Storage storage{TESSERA_TRY(pool_.allocate(bytes)), op::contiguous(shape)};
+    auto buffer = pool_.allocate(bytes);
+    if (!buffer)
+      return std::move(buffer).error().note(
+          cat("for a result of '", node.card->name, "', ", dtype, "[", join(shape, ", "), "]"));
+    Storage storage{*std::move(buffer), op::contiguous(shape)};
     TESSERA_TRY(runtime::clear(*storage.buffer));
     arrays.push_back(storage.array(dtype));
     results_[step].push_back(std::move(storage));

@@ -33,7 +33,14 @@ Result<void> HostExecutable::prepare(std::span<const std::int64_t> sizes,
   const plan::Running running = TESSERA_TRY(running_for(sizes));
   plan::Binding binding = TESSERA_TRY(plan::bind(*plan_, sizes, inputs, running));
   const auto bytes = static_cast<std::size_t>(binding.memory.bytes);
-  if (scratch_ == nullptr || scratch_->size() < bytes) scratch_ = TESSERA_TRY(pool_->allocate(bytes));
+  if (scratch_ == nullptr || scratch_->size() < bytes) {
+    auto scratch = pool_->allocate(bytes);
+    if (!scratch)
+      return std::move(scratch).error().note(
+          cat("for the values between the ", plan_->steps.size(), " steps of a plan",
+              plan_->steps.empty() ? "" : cat(" that begins with '", plan_->steps.front().name(), "'")));
+    scratch_ = *std::move(scratch);
+  }
   binding_ = std::move(binding);
   cells_.assign(plan_->parameters.size(), 0);
   for (const std::int64_t size : binding_.size_cells) cells_.push_back(static_cast<std::uint64_t>(size));

@@ -521,6 +521,14 @@ TEST(Compile, WhatCannotBeTracedIsAnError) {
   *again = nullptr;
   const auto random = compile([](const Tensor& a) { return a + rand({1}); });
   EXPECT_THROW((void)random(ones({1})), Exception);
+  const auto asks = compile([](const Tensor& a) { return exp(a).item<float>() > 0 ? a : a + 1; });
+  try {
+    (void)asks(ones({1}));
+    FAIL() << "a value that is not there";
+  } catch (const Exception& e) {
+    EXPECT_NE(std::string(e.what()).find("the value of 'exp' was asked for while"), std::string::npos)
+        << e.what();
+  }
 }
 
 TEST(Plans, WhatPlansKeepIsGivenBackWhenMemoryIsShort) {

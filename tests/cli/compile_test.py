@@ -51,9 +51,46 @@ class Compile(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             broken = pathlib.Path(folder) / "broken.json"
             broken.write_text(example.read_text().replace('"op": "mul"', '"op": "mull"'))
-            result = tessera("compile", broken)
-            self.assertEqual((result.returncode, result.stdout), (1, ""))
-            self.assertIn("there is no op 'mull'", result.stderr)
+            # Whether a description is valid is asked of `validate`; to the others it is an error.
+            self.assertEqual(tessera("validate", broken).returncode, 1)
+            for arguments in (["compile"], ["compile", "-o", pathlib.Path(folder) / "plan"], ["explain"], ["run"]):
+                result = tessera(arguments[0], broken, *arguments[1:])
+                self.assertEqual((result.returncode, result.stdout), (2, ""))
+                self.assertIn("the description is not valid", result.stderr)
+                self.assertIn("there is no op 'mull'", result.stderr)
+
+    def test_descriptions_on_standard_input(self):
+        example = ROOT / "examples/describe/particles.json"
+        for command in ("compile", "explain"):
+            expected = tessera(command, example)
+            result = tessera(command, "-", stdin=example.read_text())
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertEqual(len(result.stdout.splitlines()), len(expected.stdout.splitlines()))
+        result = tessera("compile", "-", stdin="{")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("<stdin>:1:", result.stderr)
+
+    def test_dumps_of_descriptions(self):
+        example = ROOT / "examples/describe/particles.json"
+        result = tessera("compile", example, "--dump-after", "canonicalise")
+        self.assertIn("# after canonicalise, ops 'squares', 'total'\nfunc ", result.stdout)
+        dumps = json.loads(tessera("compile", example, "--dump-after", "tile", "--json").stdout)["dumps"]
+        self.assertTrue(dumps and all("ops 'squares', 'total'" in dump["after"] for dump in dumps))
+
+    def test_options_that_say_nothing_are_errors(self):
+        example = ROOT / "examples/describe/particles.json"
+        for arguments, expected in ((["compile", example, "--function", "f"], "--function: a graph description is one function"),
+                                    (["explain", example, "--function", "f"], "--function: a graph description is one function"),
+                                    (["compile", example, "--dump-after", "nothing"], "--dump-after: "),
+                                    (["compile", "-", "-o", ""], "expected the name of a file")):
+            result = tessera(*arguments, stdin=PROGRAM)
+            self.assertEqual((result.returncode, result.stdout), (2, ""), arguments)
+            self.assertIn(expected, result.stderr)
+
+    def test_explain_names_what_stays(self):
+        example = ROOT / "examples/describe/running_total.json"
+        self.assertIn("from run to run: 'total'", tessera("explain", example).stdout)
+        self.assertEqual(json.loads(tessera("explain", example, "--json").stdout)["states"], ["'total'"])
 
     def test_disable_and_dump(self):
         result = tessera("compile", "-", "--disable", "simplify_views", "--dump-after", "simplify_algebra", stdin=PROGRAM)

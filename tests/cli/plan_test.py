@@ -68,6 +68,18 @@ class Plans(unittest.TestCase):
             n.write_bytes(struct.pack("<i", 1001))
             self.refused("running_total.json:9:15: ", "run", self.plan, *given)
 
+    def test_plans_and_descriptions_on_standard_input(self):
+        example = ROOT / "examples/describe/running_total.json"
+        subprocess.run([TESSERA, "compile", example, "-o", self.plan], check=True)
+        for file in (example, self.plan):
+            words = [TESSERA, "run", "-", "--random", "1", "--json"]
+            result = subprocess.run(words, input=file.read_bytes(), capture_output=True, timeout=120)
+            self.assertEqual((result.returncode, result.stderr), (0, b""))
+            expected = json.loads(tessera("run", file, "--random", 1, "--json").stdout)["outputs"]
+            self.assertEqual(json.loads(result.stdout)["outputs"], expected)
+        self.refused("--function: a plan is one function", "run", self.plan, "--function", "f")
+        self.refused("this is a compiled plan: 'tessera run' runs it", "compile", self.plan)
+
     def test_descriptions_with_host_functions_are_explained_by_their_groups(self):
         report = json.loads(tessera("explain", ROOT / "examples/describe/particles.json", "--json").stdout)
         self.assertIn("a host function", report["no_plan"])

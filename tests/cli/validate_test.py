@@ -3,6 +3,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(sys.argv.pop())
@@ -56,6 +57,19 @@ class Validate(unittest.TestCase):
             self.assertIn("tessera: <stdin>:1:", result.err)
         self.assertEqual(validate("/nonexistent").returncode, 2)
         self.assertEqual(validate().returncode, 2)
+
+    def test_the_code_of_kernels_must_be_there(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "graph.json"
+            file.write_text(json.dumps({"nodes": [{"id": "n", "kernel": "scale", "source": "scale.cu", "grid": [1]}]}))
+            result = validate(file)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(f"node 'n': kernel 'scale': there is no file '{folder}/scale.cu'", result.out)
+            (pathlib.Path(folder) / "scale.cu").mkdir()
+            self.assertEqual(validate(file).returncode, 1)
+            (pathlib.Path(folder) / "scale.cu").rmdir()
+            (pathlib.Path(folder) / "scale.cu").write_text("")
+            self.assertEqual(validate(file).returncode, 0)
 
     def test_a_file_without_anything_is_valid(self):
         self.assertEqual(validate("-", stdin={}).returncode, 0)
