@@ -8,7 +8,7 @@ using namespace tessera::runtime::cuda;
 namespace {
 
 /// Stands for the address of a scratch memory, far from all that a step is given.
-std::byte* placeholder(std::size_t index) {
+std::byte* scratch_placeholder(std::size_t index) {
   return reinterpret_cast<std::byte*>((std::uint64_t{0x70} << 56) + (std::uint64_t{index} << 42));
 }
 
@@ -16,7 +16,7 @@ std::byte* placeholder(std::size_t index) {
 
 ProgramArray ProgramDraft::scratch(op::Dtype dtype, const op::Extents& shape) {
   const std::size_t index = out_.scratch_bytes.size();
-  const op::Array array{dtype, op::contiguous(shape), placeholder(index)};
+  const op::Array array{dtype, op::contiguous(shape), scratch_placeholder(index)};
   out_.scratch_bytes.push_back(array.size() * static_cast<std::int64_t>(ir::size_of(dtype)));
   return {array, {Memory::Kind::scratch, static_cast<std::uint32_t>(index), 0}};
 }
