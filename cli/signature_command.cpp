@@ -49,7 +49,7 @@ Trace trace_of(const StreamFile& file) {
   }
   for (std::uint32_t result = 0; !file.has_live && result < trace.result_count(); ++result)
     if (!trace.is_read(result) && !freed.contains(result))
-      trace.set_live(Operand(Operand::Kind::result, result));
+      trace.set_live(stream::Operand(stream::Operand::Kind::result, result));
   for (const ValueId id : file.live)
     if (const auto value = recorder.find(id); value && value->is_result()) trace.set_live(*value);
   return trace;
