@@ -48,8 +48,8 @@ if(TESSERA_TESTS)
 endif()
 
 # Sources of a target are compiled several at a time: what headers cost, in reading and in templates, is paid once. So
-# names in unnamed namespaces are chosen for the whole room. A group has about so many bytes of sources; those that are
-# generated, or have options of their own, stay alone. Who works on a room leaves it off, and compiles what was changed.
+# names in unnamed namespaces are chosen for the whole room. A group has about so many bytes of sources, and is compiled
+# in halves, so that none takes the most that a unit may; sources that are generated, or have options of their own, stay alone. Who works on a room leaves it off, and compiles what was changed.
 set(tessera_joined_bytes 40000)
 function(tessera_join_units target)
   if(NOT TESSERA_JOIN_UNITS)
@@ -67,7 +67,8 @@ function(tessera_join_units target)
         math(EXPR group "${group} + 1")
         set(bytes ${size})
       endif()
-      set_source_files_properties(${path} PROPERTIES UNITY_GROUP ${group})
+      math(EXPR half "2 * (${bytes} - 1) / ${tessera_joined_bytes}")
+      set_source_files_properties(${path} PROPERTIES UNITY_GROUP ${group}_${half})
     endif()
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
