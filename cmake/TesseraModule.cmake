@@ -49,7 +49,7 @@ endif()
 
 # Sources of a target are compiled several at a time: what headers cost, in reading and in templates, is paid once. So
 # names in unnamed namespaces are chosen for the whole room. A group has about so many bytes of sources, and is compiled in
-# halves, so that none takes the most that a unit may; sources that are generated, or have options of their own, stay
+# halves, so that none takes the most that a unit may; sources that are larger, generated, or have options of their own, stay
 # alone. Who works on a room leaves it off, and compiles what was changed.
 set(tessera_joined_bytes 40000)
 function(tessera_join_units target)
@@ -70,6 +70,10 @@ function(tessera_join_units target)
       endif()
       math(EXPR half "2 * (${bytes} - 1) / ${tessera_joined_bytes}")
       set_source_files_properties(${path} PROPERTIES UNITY_GROUP ${group}_${half})
+      math(EXPR twice "2 * ${size}")
+      if(twice GREATER ${tessera_joined_bytes})
+        set_source_files_properties(${path} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+      endif()
     endif()
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
