@@ -32,7 +32,7 @@ set(tessera_common_headers "")
 if(TESSERA_JOIN_UNITS)
   set(tessera_common_headers <algorithm> <array> <bit> <cmath> <cstring> <functional> <limits> <map> <memory> <mutex> <numeric>
     <optional> <set> <span> <string> <string_view> <unordered_map> <unordered_set> <vector>
-    ${PROJECT_SOURCE_DIR}/tessera/base/text.h ${PROJECT_SOURCE_DIR}/tessera/ir/function.h ${PROJECT_SOURCE_DIR}/tessera/op/card.h)
+    ${PROJECT_SOURCE_DIR}/tessera/base/text.h ${PROJECT_SOURCE_DIR}/tessera/ir/function.h)
 endif()
 
 # The options of every library; two targets share a precompiled header only if theirs are the same.
@@ -106,6 +106,11 @@ function(tessera_join_units target)
     endif()
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
+
+# A source of a library with options of its own, which then reads the common headers itself.
+function(tessera_source_options source)
+  set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${ARGN}" SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
 function(tessera_module name)

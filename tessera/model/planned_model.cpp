@@ -94,7 +94,7 @@ Result<void> PlannedModel::make(Plan& plan) const {
   return {};
 }
 
-void PlannedModel::set_profiling(engine::ProfilingLevel level) {
+void PlannedModel::set_profiling(ProfilingLevel level) {
   profiling_ = level;
   for (Plan& plan : plans_)
     if (plan.runner) plan.runner->set_profiling(level);

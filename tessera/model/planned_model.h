@@ -23,7 +23,7 @@ class PlannedModel {
   [[nodiscard]] Result<std::vector<onnx::DataValue>> run(std::span<const onnx::DataValue> inputs);
 
   /// Measures runs from now on, and forgets those that were measured.
-  void set_profiling(engine::ProfilingLevel level);
+  void set_profiling(ProfilingLevel level);
   /// Of the plan that ran last.
   [[nodiscard]] engine::Profile profile() const;
 
@@ -52,7 +52,7 @@ class PlannedModel {
   std::vector<Plan> plans_;         ///< by the bits of the flags
   std::vector<std::size_t> flags_;  ///< inputs that the plans do not have
   std::size_t last_ = 0;            ///< plan that ran
-  engine::ProfilingLevel profiling_ = engine::ProfilingLevel::none;
+  ProfilingLevel profiling_ = ProfilingLevel::none;
   std::vector<onnx::ValueInfo> inputs_;
   std::string file_;
 };
