@@ -121,8 +121,12 @@ SourceRef tessera::runtime::cuda::while_source(ir::Dtype flag, std::span<const C
 }
 
 SourceRef tessera::runtime::cuda::limited_for_source(ir::Dtype count, std::optional<ir::Dtype> index) {
-  const std::string parameter = index ? cat(", ", integer_type(*index), "* index") : "";
-  const std::string note = index ? cat("  if (again) *index = (", integer_type(*index), ")over;\n") : "";
+  const std::string_view type = !index                     ? ""
+                                : *index == ir::Dtype::f64 ? "double"
+                                : *index == ir::Dtype::f32 ? "float"
+                                                           : integer_type(*index);
+  const std::string parameter = index ? cat(", ", type, "* index") : "";
+  const std::string note = index ? cat("  if (again) *index = (", type, ")over;\n") : "";
   return source_of(
       "turn",
       cat("const ", deciding_type(count),

@@ -37,7 +37,7 @@ struct CarriedBytes {
 
 /// The same of a `for` with a limit: `turn(condition, at, turns, is_first, limit, status, index)`. More turns
 /// than the limit are noted, and none is made. `index`, of that dtype, gets the number of the turn that
-/// begins; without a dtype there is none.
+/// begins; without a dtype there is none. REQUIRES that it is no 16-bit float and no boolean.
 [[nodiscard]] SourceRef limited_for_source(ir::Dtype count, std::optional<ir::Dtype> index);
 
 /// The end of a turn of a `while` that finds out itself whether it goes on, by its condition on these inputs,

@@ -140,10 +140,12 @@ Result<void> CudaStepGraph::make_region(HeldStep& to) {
   to.status = reinterpret_cast<std::byte*>(&cells->status);
   to.checks.push_back({.op = "", .axes = {}, .limit = region.limit});
   const bool has_index = region.index.data != nullptr;
-  const SourceRef source =
-      region.kind == GraphRegion::Kind::repeat
-          ? while_source(dtype, {})
-          : limited_for_source(dtype, has_index ? std::optional(region.index.dtype) : std::nullopt);
+  const ir::Dtype index = region.index.dtype;
+  if (has_index && (index == ir::Dtype::f16 || index == ir::Dtype::bf16 || index == ir::Dtype::boolean))
+    return Error(ErrorCode::unsupported, cat("an index of dtype ", to_string(index)));
+  const SourceRef source = region.kind == GraphRegion::Kind::repeat
+                               ? while_source(dtype, {})
+                               : limited_for_source(dtype, has_index ? std::optional(index) : std::nullopt);
   for (const std::uint64_t is_first : {1, 0}) {
     std::vector<std::uint64_t> values{
         0,
