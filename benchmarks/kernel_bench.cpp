@@ -21,12 +21,16 @@ struct Case {
     for (const auto& result : function->results) add(*ir::as<ir::Var>(result)->type, outputs);
   }
 
+  template <class Number>
+  static void fill(std::span<Number> values) {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<Number>(i * 7919 % 8000) * Number{1e-3f} - Number{4};
+  }
+
   void add(const ir::Type& type, std::vector<op::Array>& to) {
     const auto& tensor = static_cast<const ir::TensorType&>(type);
     held.push_back(value_or_throw(op::HostTensor::allocate(tensor.dtype, *ir::constant_shape(tensor.shape))));
-    auto values = held.back().values<float>();
-    for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] = static_cast<float>(i * 7919 % 8000) * 1e-3f - 4.0f;
+    tensor.dtype == ir::Dtype::f64 ? fill(held.back().values<double>()) : fill(held.back().values<float>());
     to.push_back(held.back().array());
   }
 
@@ -104,6 +108,10 @@ KERNEL(layer_norm_4096x768, layer_norm);
 KERNEL(sum_of_columns_64x512, column_sum("f32[64, 512]", "f32[512]"));
 KERNEL(sum_of_columns_4096x768, column_sum("f32[4096, 768]", "f32[768]"));
 KERNEL(gelu_1024x3072, one_op("gelu", "f32[1024, 3072]"));
+KERNEL(exp_of_f64, one_op("exp", "f64[16384]"));
+KERNEL(tanh_of_f64, one_op("tanh", "f64[16384]"));
+KERNEL(sin_of_f64, one_op("sin", "f64[16384]"));
+KERNEL(atan, one_op("atan", "f32[16384]"));
 BENCHMARK_CAPTURE(compile, affine_tanh_fast, affine_tanh(16), runtime::cpu::CodeQuality::fast)
     ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(compile, affine_tanh_good, affine_tanh(16), runtime::cpu::CodeQuality::good)

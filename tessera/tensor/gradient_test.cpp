@@ -84,7 +84,7 @@ TEST(Gradient, through_views_and_updates) {
 
 TEST(Gradient, of_parts_is_written_part_by_part) {
   const Tensor x = arange(6, {.dtype = f32}).reshape({3, 2});
-  const Tensor gradient = grad([](const Tensor& x) { return sum(x[0] * x[1] * x[2]); })(x);
+  const Tensor gradient = grad([](const Tensor& v) { return sum(v[0] * v[1] * v[2]); })(x);
   const std::string recorded = gradient.graph().to_text();
   EXPECT_EQ(floats(gradient), (Floats{8, 15, 0, 5, 0, 3}));
   EXPECT_EQ(recorded.find("add("), std::string::npos) << recorded;
