@@ -72,7 +72,7 @@ Result<Outcome> run_repeatedly(const onnx::Model& model, const std::vector<onnx:
     if (!options.outputs.quiet)
       std::fprintf(stderr, "tessera: runs node by node: %s\n", planned.error().message().c_str());
   }
-  if (options.profiling() != engine::ProfilingLevel::none)
+  if (options.profiling() != ProfilingLevel::none)
     return Error(ErrorCode::unsupported, cat("--profile: on ", device->name(),
                                              " the model runs node by node, only plans are measured"));
   return run_node_by_node(model, inputs, *device, limits, options);

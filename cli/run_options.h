@@ -26,8 +26,7 @@ struct RunOptions {
   std::string trace;              ///< where the kernels go as events; empty: nowhere
   RunOutputOptions outputs;
 
-  [[nodiscard]] engine::ProfilingLevel profiling() const {
-    using engine::ProfilingLevel;
+  [[nodiscard]] ProfilingLevel profiling() const {
     return profile || !trace.empty() ? ProfilingLevel::per_kernel : ProfilingLevel::none;
   }
 };

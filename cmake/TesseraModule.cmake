@@ -32,7 +32,7 @@ set(tessera_common_headers "")
 if(TESSERA_JOIN_UNITS)
   set(tessera_common_headers <algorithm> <array> <bit> <cmath> <cstring> <functional> <limits> <map> <memory> <mutex> <numeric>
     <optional> <set> <span> <string> <string_view> <unordered_map> <unordered_set> <vector>
-    ${PROJECT_SOURCE_DIR}/tessera/base/text.h ${PROJECT_SOURCE_DIR}/tessera/ir/function.h ${PROJECT_SOURCE_DIR}/tessera/op/card.h)
+    ${PROJECT_SOURCE_DIR}/tessera/base/text.h ${PROJECT_SOURCE_DIR}/tessera/ir/function.h)
 endif()
 
 # The options of every library; two targets share a precompiled header only if theirs are the same.
@@ -41,6 +41,11 @@ function(tessera_library_settings target)
   if(TESSERA_SANITIZE)
     target_compile_options(${target} PRIVATE -O1)
   endif()
+endfunction()
+
+# What stands around the libraries, tests and the program, is compiled quickly: what must be fast is in the rooms.
+function(tessera_quick_settings target)
+  target_compile_options(${target} PRIVATE $<IF:$<BOOL:${TESSERA_SANITIZE}>,-O0,$<$<CONFIG:Release>:-O1>>)
 endfunction()
 
 if(TESSERA_JOIN_UNITS)
@@ -70,9 +75,7 @@ if(TESSERA_TESTS)
   target_link_libraries(tessera_test_header PRIVATE tessera_settings GTest::gtest)
   target_include_directories(tessera_test_header PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(tessera_test_header PRIVATE TESSERA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  if(TESSERA_SANITIZE)
-    target_compile_options(tessera_test_header PRIVATE -O0)
-  endif()
+  tessera_quick_settings(tessera_test_header)
   target_precompile_headers(tessera_test_header PRIVATE <gtest/gtest.h> ${tessera_common_headers})
 endif()
 
@@ -108,6 +111,11 @@ function(tessera_join_units target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()
 
+# A source of a library with options of its own, which then reads the common headers itself.
+function(tessera_source_options source)
+  set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${ARGN}" SKIP_PRECOMPILE_HEADERS ON)
+endfunction()
+
 function(tessera_module name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;HEADERS;DEPENDS;TESTS;TEST_DEPENDS")
   string(REPLACE "/" "_" target tessera_${name})
@@ -138,9 +146,7 @@ function(tessera_test name)
   add_executable(tessera_${name} ${arg_SOURCES})
   target_link_libraries(tessera_${name} PRIVATE ${arg_DEPENDS} tessera_settings GTest::gtest GTest::gtest_main)
   set_target_properties(tessera_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin/tests)
-  if(TESSERA_SANITIZE)
-    target_compile_options(tessera_${name} PRIVATE -O0)
-  endif()
+  tessera_quick_settings(tessera_${name})
   tessera_join_units(tessera_${name})
   target_compile_definitions(tessera_${name} PRIVATE TESSERA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_precompile_headers(tessera_${name} REUSE_FROM tessera_test_header)

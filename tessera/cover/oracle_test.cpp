@@ -8,23 +8,12 @@
 #include "tessera/cover/cover.h"
 #include "tessera/cover/ilp_oracle.h"
 #include "tessera/cover/instances.h"
+#include "tests/support/random_cases.h"
 
 using namespace tessera;
 using namespace tessera::cover;
 
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t slowdown = 10;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr std::uint64_t slowdown = 10;
-#else
-constexpr std::uint64_t slowdown = 1;
-#endif
-#else
-constexpr std::uint64_t slowdown = 1;
-#endif
 
 /// Other random problems than the usual ones: TESSERA_SEED=1000000 tessera_cover_tests
 std::uint64_t first_seed() {
@@ -62,7 +51,7 @@ RandomShape random_shape(Random& random, std::uint32_t most_nodes) {
 }
 
 TEST(CoverOracle, BruteForceAgreesOnRandomProblems) {
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + 4000 / slowdown; ++seed) {
+  for (std::uint64_t seed = first_seed(); seed < first_seed() + fixture::random_cases(4000); ++seed) {
     Random random(seed);
     const Problem problem = random_problem(random_shape(random, 12), seed);
     expect_cost(problem, brute_force_cost(problem), seed);
@@ -71,7 +60,7 @@ TEST(CoverOracle, BruteForceAgreesOnRandomProblems) {
 }
 
 TEST(CoverOracle, BruteForceAgreesOnSixteenNodes) {
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + 200 / slowdown; ++seed) {
+  for (std::uint64_t seed = first_seed(); seed < first_seed() + fixture::random_cases(200); ++seed) {
     Random random(seed);
     RandomShape shape = random_shape(random, 16);
     shape.nodes = 16;
@@ -100,7 +89,7 @@ Problem tangled_problem(std::uint64_t seed) {
 
 TEST(CoverOracle, BruteForceAgreesWhereCyclesDecide) {
   std::uint64_t decided_by_cycles = 0;
-  const std::uint64_t count = 3000 / slowdown;
+  const std::uint64_t count = fixture::random_cases(3000);
   for (std::uint64_t seed = first_seed(); seed < first_seed() + count; ++seed) {
     const Problem problem = tangled_problem(seed);
     const double best = brute_force_cost(problem);
@@ -130,7 +119,7 @@ Problem ring_with_noise(std::uint32_t tiles, std::uint64_t seed) {
 }
 
 TEST(CoverOracle, BruteForceAgreesOnCyclesOfThreeAndMoreTiles) {
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + 1000 / slowdown; ++seed) {
+  for (std::uint64_t seed = first_seed(); seed < first_seed() + fixture::random_cases(1000); ++seed) {
     const Problem problem = ring_with_noise(2 + seed % 5, seed);
     expect_cost(problem, brute_force_cost(problem), seed);
     if (HasFailure()) return;
@@ -174,15 +163,15 @@ void expect_ilp_agrees(IlpOracle::Program program, const char* name, std::uint64
 }
 
 TEST(CoverOracle, GlpkAgreesOnHundredsOfNodes) {
-  expect_ilp_agrees(IlpOracle::Program::glpsol, "glpsol", 0, 120 / slowdown);
+  expect_ilp_agrees(IlpOracle::Program::glpsol, "glpsol", 0, fixture::random_cases(120));
 }
 
 TEST(CoverOracle, CbcAgreesOnHundredsOfNodes) {
-  expect_ilp_agrees(IlpOracle::Program::cbc, "cbc", 1000, 25 / slowdown);
+  expect_ilp_agrees(IlpOracle::Program::cbc, "cbc", 1000, fixture::random_cases(25));
 }
 
 TEST(CoverOracle, BothSolversAgreeWhereNoOracleCan) {
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + 60 / slowdown; ++seed) {
+  for (std::uint64_t seed = first_seed(); seed < first_seed() + fixture::random_cases(60); ++seed) {
     const Problem problem = random_problem({.nodes = 60,
                                             .candidates = 80,
                                             .edge_percent = 6,

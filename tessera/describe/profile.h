@@ -2,12 +2,13 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
-namespace tessera::description {
+#include "tessera/base/profiling_level.h"
 
-enum class ProfilingLevel : std::uint8_t { none, summary, per_block, per_kernel };
+namespace tessera::description {
 
 struct BlockTime {
   std::string block;

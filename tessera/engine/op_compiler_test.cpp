@@ -133,7 +133,7 @@ TEST_P(Compiled, ProfilesNameTheNodesThatRanTogether) {
   Memory memory;
   memory.add<float>("x", {0, 0}).add<float>("y", {0, 0});
   HostOptions with = options();
-  with.profiling = description::ProfilingLevel::per_kernel;
+  with.profiling = ProfilingLevel::per_kernel;
   const auto graph = make_graph(b, memory, std::move(with));
   const auto report = graph->launch();
   ASSERT_TRUE(report);

@@ -160,7 +160,7 @@ TEST(PlanRunner, MeasuresItsStepsIfAsked) {
   const HostTensor inputs[] = {with_holes(33, 4)};
   static_cast<void>(value_or_throw(runner.run(inputs)));
   EXPECT_EQ(runner.profile().evaluations, 0U);
-  runner.set_profiling(engine::ProfilingLevel::per_kernel);
+  runner.set_profiling(ProfilingLevel::per_kernel);
   for (int i = 0; i < 2; ++i) static_cast<void>(value_or_throw(runner.run(inputs)));
   const engine::Profile profile = runner.profile();
   EXPECT_EQ(profile.evaluations, 2U);

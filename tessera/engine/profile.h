@@ -7,14 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace tessera::engine {
+#include "tessera/base/profiling_level.h"
 
-enum class ProfilingLevel : std::uint8_t {
-  none,        ///< nothing is measured
-  summary,     ///< evaluations alone
-  per_block,   ///< the named scopes as well
-  per_kernel,  ///< every kernel as well, also as events in time
-};
+namespace tessera::engine {
 
 /// An op and the line that called it.
 struct ProfiledOp {

@@ -5,6 +5,7 @@
 #include "tessera/base/checked.h"
 #include "tessera/base/text.h"
 #include "tessera/ir/fold_expression.h"
+#include "tessera/ir/integers.h"
 #include "tessera/ir/print.h"
 #include "tessera/ir/scalar_fold.h"
 #include "tessera/ir/size_algebra.h"

@@ -1,45 +1,22 @@
 #include "tessera/ir/scalar_fold.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <span>
 
 #include "tessera/ir/fold_expression.h"
+#include "tessera/ir/integers.h"
 
 using namespace tessera;
 using namespace tessera::ir;
 
 namespace {
 
-/// Wide enough for any operation on two 64-bit integers, signed or not, to be exact or right in its low bits.
-__extension__ using Wide = __int128;
-
-struct Number {
-  Dtype dtype = Dtype::i64;
-  std::int64_t bits = 0;  // sign- or zero-extended as the dtype is
-
-  [[nodiscard]] Wide wide() const {
-    return dtype == Dtype::u64 ? static_cast<Wide>(static_cast<std::uint64_t>(bits))
-                               : static_cast<Wide>(bits);
-  }
-};
-
 bool is_foldable(Dtype dtype) { return is_integer(dtype) || dtype == Dtype::boolean; }
 
-std::optional<Number> number_of(const Expr& expr) {
-  if (const auto* constant = as<IntConst>(expr)) return Number{constant->dtype, constant->value};
-  if (const auto* constant = as<BoolConst>(expr)) return Number{Dtype::boolean, constant->value ? 1 : 0};
+std::optional<Integer> number_of(const Expr& expr) {
+  if (const auto* constant = as<IntConst>(expr)) return Integer{constant->dtype, constant->value};
+  if (const auto* constant = as<BoolConst>(expr)) return Integer{Dtype::boolean, constant->value ? 1 : 0};
   return std::nullopt;
-}
-
-/// Narrowed as a store does it: integers wrap, anything but 0 is true.
-std::int64_t narrowed(Wide value, Dtype dtype) {
-  if (dtype == Dtype::boolean) return value != 0 ? 1 : 0;
-  const unsigned unused = 64 - 8 * static_cast<unsigned>(size_of(dtype));
-  const std::uint64_t high = static_cast<std::uint64_t>(value) << unused;
-  return is_signed_integer(dtype) ? static_cast<std::int64_t>(high) >> unused
-                                  : static_cast<std::int64_t>(high >> unused);
 }
 
 ExprRef constant(std::int64_t bits, Dtype dtype) {
@@ -47,126 +24,14 @@ ExprRef constant(std::int64_t bits, Dtype dtype) {
   return int_const(bits, dtype);
 }
 
-std::optional<bool> compare(ScalarOpcode opcode, Wide a, Wide b) {
-  switch (opcode) {
-    case ScalarOpcode::eq:
-      return a == b;
-    case ScalarOpcode::ne:
-      return a != b;
-    case ScalarOpcode::lt:
-      return a < b;
-    case ScalarOpcode::le:
-      return a <= b;
-    case ScalarOpcode::gt:
-      return a > b;
-    case ScalarOpcode::ge:
-      return a >= b;
-    default:
-      return std::nullopt;
-  }
-}
-
-Wide multiply(Wide a, Wide b) {
-  Wide out = 0;
-  (void)__builtin_mul_overflow(a, b, &out);  // only of two u64, whose low bits are what counts
-  return out;
-}
-
-Wide quotient(Wide a, Wide b) { return b == 0 ? 0 : a / b; }
-Wide remainder(Wide a, Wide b) { return b == 0 ? a : a % b; }
-bool rounds_up(Wide a, Wide b) { return remainder(a, b) != 0 && b != 0 && (a < 0) != (b < 0); }
-Wide floor_quotient(Wide a, Wide b) { return quotient(a, b) - (rounds_up(a, b) ? 1 : 0); }
-Wide floor_remainder(Wide a, Wide b) { return remainder(a, b) + (rounds_up(a, b) ? b : 0); }
-
-/// A shift by a negative amount or by the width and more pushes everything out.
-Wide shift_left(Wide a, Wide by) { return by < 0 || by > 63 ? 0 : a * (static_cast<Wide>(1) << by); }
-Wide shift_right(Wide a, Wide by) { return by < 0 || by > 63 ? (a < 0 ? -1 : 0) : a >> by; }
-
-std::optional<Wide> arithmetic(ScalarOpcode opcode, Wide a, Wide b) {
-  switch (opcode) {
-    case ScalarOpcode::add:
-      return a + b;
-    case ScalarOpcode::sub:
-      return a - b;
-    case ScalarOpcode::mul:
-      return multiply(a, b);
-    case ScalarOpcode::div:
-      return quotient(a, b);
-    case ScalarOpcode::fmod:
-      return remainder(a, b);
-    case ScalarOpcode::floor_div:
-      return floor_quotient(a, b);
-    case ScalarOpcode::floor_mod:
-      return floor_remainder(a, b);
-    case ScalarOpcode::min:
-      return std::min(a, b);
-    case ScalarOpcode::max:
-      return std::max(a, b);
-    case ScalarOpcode::neg:
-      return -a;
-    case ScalarOpcode::abs:
-      return a < 0 ? -a : a;
-    case ScalarOpcode::sign:
-      return (a > 0 ? 1 : 0) - (a < 0 ? 1 : 0);
-    case ScalarOpcode::bit_and:
-      return a & b;
-    case ScalarOpcode::bit_or:
-      return a | b;
-    case ScalarOpcode::bit_xor:
-      return a ^ b;
-    case ScalarOpcode::bit_not:
-      return ~a;
-    case ScalarOpcode::shl:
-      return shift_left(a, b);
-    case ScalarOpcode::shr:
-      return shift_right(a, b);
-    case ScalarOpcode::popcount:
-      return std::popcount(static_cast<std::uint64_t>(a));
-    default:
-      return std::nullopt;
-  }
-}
-
-/// Wraps in the width of the dtype; for i64 there is no result if it does not fit. A negative exponent gives
-/// what the exact result truncates to.
-std::optional<std::int64_t> power(Wide base, Wide exponent, Dtype dtype) {
-  if (exponent < 0) return base == 1 ? 1 : base == -1 ? ((exponent & 1) != 0 ? -1 : 1) : 0;
-  std::int64_t out = 1;
-  auto square = static_cast<std::int64_t>(base);
-  for (auto e = static_cast<std::uint64_t>(exponent); e != 0;) {
-    if ((e & 1) != 0 && __builtin_mul_overflow(out, square, &out) && dtype == Dtype::i64) return std::nullopt;
-    e >>= 1;
-    if (e != 0 && __builtin_mul_overflow(square, square, &square) && dtype == Dtype::i64) return std::nullopt;
-  }
-  return narrowed(out, dtype);
-}
-
-std::optional<std::int64_t> fitting(Wide value, Dtype dtype) {
-  const std::int64_t bits = narrowed(value, dtype);
-  if (dtype == Dtype::i64 && bits != value) return std::nullopt;
-  return bits;
-}
-
-/// Truncated and saturated; NaN gives 0.
-std::int64_t from_float(double value, Dtype dtype) {
-  if (dtype == Dtype::boolean) return value != 0 ? 1 : 0;
-  if (std::isnan(value)) return 0;
-  const int bits = 8 * static_cast<int>(size_of(dtype)) - (is_signed_integer(dtype) ? 1 : 0);
-  const Wide limit = static_cast<Wide>(1) << bits;
-  const Wide lowest = is_signed_integer(dtype) ? -limit : 0;
-  if (value >= std::ldexp(1.0, bits)) return narrowed(limit - 1, dtype);
-  if (value <= static_cast<double>(lowest)) return narrowed(lowest, dtype);
-  return narrowed(static_cast<Wide>(value), dtype);
-}
-
 ExprRef fold_conversion(const ScalarOp& op, const Expr& operand) {
   if (!is_foldable(op.dtype)) return nullptr;
   if (const auto* value = as<FloatConst>(operand); value != nullptr && op.opcode == ScalarOpcode::cast)
-    return constant(from_float(value->value, op.dtype), op.dtype);
+    return constant(integer_from_float(value->value, op.dtype), op.dtype);
   const auto number = number_of(operand);
   if (!number) return nullptr;
   if (op.opcode == ScalarOpcode::bitcast && size_of(number->dtype) != size_of(op.dtype)) return nullptr;
-  return constant(narrowed(number->wide(), op.dtype), op.dtype);
+  return constant(convert_integer(*number, op.dtype), op.dtype);
 }
 
 /// The operation on one or two constants of one dtype, or null.
@@ -174,14 +39,10 @@ ExprRef fold_numbers(const ScalarOp& op, std::span<const ExprRef> operands) {
   const auto a = number_of(*operands[0]);
   const auto b = operands.size() > 1 ? number_of(*operands[1]) : a;
   if (!a || !b || a->dtype != b->dtype || operands.size() > 2) return nullptr;
-  if (const auto answer = compare(op.opcode, a->wide(), b->wide())) return bool_const(*answer);
+  if (const auto answer = compare_integers(op.opcode, *a, *b)) return bool_const(*answer);
   if (op.dtype != a->dtype || (is_division(op.opcode) && b->bits == 0)) return nullptr;
-  if (op.opcode == ScalarOpcode::bit_not && op.dtype == Dtype::boolean) return bool_const(a->bits == 0);
-  std::optional<std::int64_t> bits;
-  if (op.opcode == ScalarOpcode::pow)
-    bits = power(a->wide(), b->wide(), op.dtype);
-  else if (const auto value = arithmetic(op.opcode, a->wide(), b->wide()))
-    bits = fitting(*value, op.dtype);
+  const auto bits = op.dtype == Dtype::i64 ? evaluate_integers(op.opcode, a->bits, b->bits)
+                                           : wrapped_integers(op.opcode, *a, *b);
   return bits ? constant(*bits, op.dtype) : nullptr;
 }
 
@@ -233,18 +94,6 @@ ExprRef fold(const ScalarOp& op, std::span<const ExprRef> operands) {
 }
 
 }  // namespace
-
-std::optional<std::int64_t> tessera::ir::evaluate_integers(ScalarOpcode opcode, std::int64_t a,
-                                                           std::int64_t b) {
-  if (opcode == ScalarOpcode::pow) return power(a, b, Dtype::i64);
-  const auto value = arithmetic(opcode, a, b);
-  return value ? fitting(*value, Dtype::i64) : std::nullopt;
-}
-
-bool tessera::ir::is_division(ScalarOpcode opcode) {
-  return opcode == ScalarOpcode::div || opcode == ScalarOpcode::fmod || opcode == ScalarOpcode::floor_div ||
-         opcode == ScalarOpcode::floor_mod;
-}
 
 bool tessera::ir::divides_by_zero(const Expr& expr) {
   const auto* op = as<ScalarOp>(expr);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tessera/ir/dim.h"
+#include "tessera/ir/integers.h"
 #include "tessera/ir/parse.h"
 #include "tessera/ir/print.h"
 #include "tessera/ir/structural_equal.h"

@@ -6,6 +6,7 @@
 #include "tessera/base/checked.h"
 #include "tessera/ir/dim.h"
 #include "tessera/ir/fold_expression.h"
+#include "tessera/ir/integers.h"
 #include "tessera/ir/scalar_fold.h"
 #include "tessera/ir/structural_equal.h"
 

@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "tessera/base/text.h"
-#include "tessera/ir/node_table.h"
+#include "tessera/ir/fold_expression.h"
 
 using namespace tessera;
 using namespace tessera::kernel;
@@ -137,34 +137,23 @@ Result<ValueId> BodyDraft::operation_of(const ir::ScalarOp& op, std::span<const 
 }
 
 Result<ValueId> BodyDraft::expression(const ir::Expr& root, const Leaf& leaf) {
-  ir::NodeTable<ValueId> done;
-  std::vector<const ir::Expr*> stack{&root};
-  while (!stack.empty()) {
-    const ir::Expr& expr = *stack.back();
-    if (done.find(expr) != nullptr) {
-      stack.pop_back();
-      continue;
-    }
-    const auto* op = ir::as<ir::ScalarOp>(expr);
-    if (op == nullptr) {
-      auto value = constant(expr);
-      if (!value) value = leaf(expr);
-      if (!value) return Error(ErrorCode::unsupported, "a scalar expression has a leaf that is no scalar");
-      done[expr] = *value;
-      stack.pop_back();
-      continue;
-    }
-    SmallVector<ValueId, 3> operands;
-    for (const ir::ExprRef& operand : op->operands) {
-      const ValueId* value = done.find(*operand);
-      if (value == nullptr)
-        stack.push_back(operand.get());
-      else
-        operands.push_back(*value);
-    }
-    if (operands.size() < op->operands.size()) continue;
-    done[expr] = TESSERA_TRY(operation_of(*op, operands));
-    stack.pop_back();
-  }
-  return *done.find(root);
+  std::optional<Error> failure;
+  const ValueId value = ir::fold_expression<ValueId>(
+      root, [](const ir::Expr& expr) { return ir::is<ir::ScalarOp>(expr); },
+      [&](const ir::Expr& expr) -> ValueId {
+        auto id = constant(expr);
+        if (!id) id = leaf(expr);
+        if (!id) failure = Error(ErrorCode::unsupported, "a scalar expression has a leaf that is no scalar");
+        return id.value_or(ValueId{});
+      },
+      [&](const ir::ScalarOp& op, std::span<const ValueId* const> values) -> ValueId {
+        if (failure) return {};
+        SmallVector<ValueId, 3> operands;
+        for (const ValueId* operand : values) operands.push_back(*operand);
+        Result<ValueId> id = operation_of(op, operands);
+        if (!id) failure = std::move(id).error();
+        return id ? *id : ValueId{};
+      });
+  if (failure) return *std::move(failure);
+  return value;
 }

@@ -21,7 +21,7 @@ class PlannedModel {
   [[nodiscard]] Result<std::vector<onnx::DataValue>> run(std::span<const onnx::DataValue> inputs);
 
   /// Measures runs from now on, and forgets those that were measured.
-  void set_profiling(engine::ProfilingLevel level) { runner_.set_profiling(level); }
+  void set_profiling(ProfilingLevel level) { runner_.set_profiling(level); }
   [[nodiscard]] engine::Profile profile() const { return runner_.profile(); }
 
   /// One, or one for each combination of flags, the first of which counts least.

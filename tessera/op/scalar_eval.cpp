@@ -1,8 +1,8 @@
 // The value of a scalar expression, by the same formulas as the reference kernels.
-#include <bit>
-
+#include "tessera/ir/compare_numbers.h"
+#include "tessera/ir/fold_expression.h"
 #include "tessera/ir/half.h"
-#include "tessera/ir/node_table.h"
+#include "tessera/ir/integers.h"
 #include "tessera/op/formula.h"
 #include "tessera/op/interpreter.h"
 
@@ -37,28 +37,7 @@ W wide(const ScalarValue& value) {
   return W(value.integer);
 }
 
-template <class W>
-std::optional<bool> compare(ScalarOpcode opcode, W a, W b) {
-  switch (opcode) {
-    case ScalarOpcode::eq:
-      return a == b;
-    case ScalarOpcode::ne:
-      return a != b;
-    case ScalarOpcode::lt:
-      return a < b;
-    case ScalarOpcode::le:
-      return a <= b;
-    case ScalarOpcode::gt:
-      return a > b;
-    case ScalarOpcode::ge:
-      return a >= b;
-    default:
-      return std::nullopt;
-  }
-}
-
-template <class W>
-std::optional<W> arithmetic(ScalarOpcode opcode, W a, W b) {
+std::optional<double> arithmetic(ScalarOpcode opcode, double a, double b) {
   switch (opcode) {
     case ScalarOpcode::add:
       return a + b;
@@ -86,28 +65,6 @@ std::optional<W> arithmetic(ScalarOpcode opcode, W a, W b) {
       return f::abs(a);
     case ScalarOpcode::sign:
       return f::sign(a);
-    default:
-      return std::nullopt;
-  }
-}
-
-template <class Int>
-std::optional<Wrapping<Int>> bits(ScalarOpcode opcode, Wrapping<Int> a, Wrapping<Int> b) {
-  switch (opcode) {
-    case ScalarOpcode::bit_and:
-      return a & b;
-    case ScalarOpcode::bit_or:
-      return a | b;
-    case ScalarOpcode::bit_xor:
-      return a ^ b;
-    case ScalarOpcode::bit_not:
-      return ~a;
-    case ScalarOpcode::shl:
-      return f::shift_left(a, b);
-    case ScalarOpcode::shr:
-      return f::shift_right(a, b);
-    case ScalarOpcode::popcount:
-      return Wrapping<Int>(std::popcount(static_cast<std::uint64_t>(a.v)));
     default:
       return std::nullopt;
   }
@@ -176,19 +133,24 @@ std::optional<double> transcendental(ScalarOpcode opcode, double a, double b) {
   }
 }
 
-template <class W>
-std::optional<ScalarValue> operate(const ir::ScalarOp& op, W a, W b) {
-  if (const auto flag = compare(op.opcode, a, b)) return ScalarValue{Dtype::boolean, 0, *flag ? 1 : 0};
-  if (const auto value = arithmetic(op.opcode, a, b)) return stored<W>(op.dtype, *value);
-  if constexpr (std::is_same_v<W, double>) {
-    if (op.opcode == ScalarOpcode::is_nan) return ScalarValue{Dtype::boolean, 0, f::is_nan(a) ? 1 : 0};
-    if (op.opcode == ScalarOpcode::is_inf) return ScalarValue{Dtype::boolean, 0, f::is_inf(a) ? 1 : 0};
-    if (const auto value = transcendental(op.opcode, a, b)) return stored<W>(op.dtype, *value);
-  } else {
-    if (const auto value = bits(op.opcode, a, b)) return stored<W>(op.dtype, *value);
-  }
-  return std::nullopt;
+ScalarValue flag(bool value) { return {Dtype::boolean, 0, value ? 1 : 0}; }
+
+std::optional<ScalarValue> operate_floats(const ir::ScalarOp& op, double a, double b) {
+  if (const auto answer = ir::compare_numbers(op.opcode, a, b)) return flag(*answer);
+  if (op.opcode == ScalarOpcode::is_nan) return flag(f::is_nan(a));
+  if (op.opcode == ScalarOpcode::is_inf) return flag(f::is_inf(a));
+  auto value = arithmetic(op.opcode, a, b);
+  if (!value) value = transcendental(op.opcode, a, b);
+  return value ? std::optional(stored<double>(op.dtype, *value)) : std::nullopt;
 }
+
+std::optional<ScalarValue> operate_integers(ScalarOpcode opcode, ir::Integer a, ir::Integer b) {
+  if (const auto answer = ir::compare_integers(opcode, a, b)) return flag(*answer);
+  const auto bits = ir::wrapped_integers(opcode, a, b);
+  return bits ? std::optional(ScalarValue{a.dtype, 0, *bits}) : std::nullopt;
+}
+
+ir::Integer integer(const ScalarValue& value) { return {value.dtype, value.integer}; }
 
 std::optional<ScalarValue> bitcast(const ScalarValue& from, Dtype to) {
   if (ir::size_of(from.dtype) != ir::size_of(to)) return std::nullopt;
@@ -215,9 +177,6 @@ std::optional<ScalarValue> evaluate_op(const ir::ScalarOp& op, std::span<const S
       return in[a.integer != 0 ? 1 : 2];
     case ScalarOpcode::bitcast:
       return bitcast(a, op.dtype);
-    case ScalarOpcode::bit_not:
-      if (a.dtype == Dtype::boolean) return ScalarValue{Dtype::boolean, 0, a.integer == 0 ? 1 : 0};
-      break;
     case ScalarOpcode::fma:
       if (ir::is_float(op.dtype))
         return stored<double>(op.dtype, std::fma(a.number, in[1].number, in[2].number));
@@ -230,8 +189,9 @@ std::optional<ScalarValue> evaluate_op(const ir::ScalarOp& op, std::span<const S
     default:
       break;
   }
-  return visit_wide(
-      a.dtype, [&]<class W>(W*) { return operate<W>(op, wide<W>(a), in.size() > 1 ? wide<W>(in[1]) : W{}); });
+  const ScalarValue& b = in.size() > 1 ? in[1] : a;
+  return ir::is_float(a.dtype) ? operate_floats(op, wide<double>(a), wide<double>(b))
+                               : operate_integers(op.opcode, integer(a), integer(b));
 }
 
 std::optional<ScalarValue> constant(const ir::Expr& expr) {
@@ -245,36 +205,19 @@ std::optional<ScalarValue> constant(const ir::Expr& expr) {
 
 std::optional<ScalarValue> tessera::op::evaluate_scalar(
     const ir::Expr& root, const std::function<std::optional<ScalarValue>(const ir::Expr&)>& leaf) {
-  ir::NodeTable<ScalarValue> done;
-  std::vector<const ir::Expr*> stack{&root};
-  while (!stack.empty()) {
-    const ir::Expr& expr = *stack.back();
-    if (done.find(expr) != nullptr) {
-      stack.pop_back();
-      continue;
-    }
-    const auto* op = ir::as<ir::ScalarOp>(expr);
-    if (op == nullptr) {
-      auto value = constant(expr);
-      if (!value) value = leaf(expr);
-      if (!value) return std::nullopt;
-      done[expr] = *value;
-      stack.pop_back();
-      continue;
-    }
-    SmallVector<ScalarValue, 3> operands;
-    for (const ir::ExprRef& operand : op->operands) {
-      const ScalarValue* value = done.find(*operand);
-      if (value == nullptr)
-        stack.push_back(operand.get());
-      else
-        operands.push_back(*value);
-    }
-    if (operands.size() < op->operands.size()) continue;
-    const auto value = evaluate_op(*op, operands);
-    if (!value) return std::nullopt;
-    done[expr] = *value;
-    stack.pop_back();
-  }
-  return *done.find(root);
+  using Value = std::optional<ScalarValue>;
+  return ir::fold_expression<Value>(
+      root, [](const ir::Expr& expr) { return ir::is<ir::ScalarOp>(expr); },
+      [&](const ir::Expr& expr) {
+        const Value value = constant(expr);
+        return value ? value : leaf(expr);
+      },
+      [](const ir::ScalarOp& op, std::span<const Value* const> values) -> Value {
+        SmallVector<ScalarValue, 3> operands;
+        for (const Value* value : values) {
+          if (!*value) return std::nullopt;
+          operands.push_back(**value);
+        }
+        return evaluate_op(op, operands);
+      });
 }

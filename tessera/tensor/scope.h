@@ -33,7 +33,6 @@ void set_memory_limit(std::uint64_t bytes);
 [[nodiscard]] EngineStatistics stats();
 void set_seed(std::uint64_t seed);
 
-using ProfilingLevel = engine::ProfilingLevel;
 using Profile = engine::Profile;
 
 /// Measures the evaluations of the default engine from now on, as far as the level says; what was measured

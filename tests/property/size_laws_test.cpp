@@ -11,6 +11,7 @@
 #include "tessera/ir/function.h"
 #include "tessera/ir/parse.h"
 #include "tessera/ir/print.h"
+#include "tessera/ir/integers.h"
 #include "tessera/ir/scalar_fold.h"
 #include "tessera/ir/size_form.h"
 #include "tessera/ir/structural_equal.h"

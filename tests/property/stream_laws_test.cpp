@@ -9,6 +9,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/ir/dim.h"
+#include "tests/support/random_cases.h"
 #include "tests/support/stream_text.h"
 
 using namespace tessera;
@@ -17,11 +18,7 @@ using namespace tessera::testing;
 
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t programs = 100;
-#else
-constexpr std::uint64_t programs = 1000;
-#endif
+constexpr std::uint64_t programs = fixture::random_cases(1000);
 
 using Instructions = std::vector<OwnedInstruction>;
 
