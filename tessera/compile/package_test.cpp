@@ -8,9 +8,11 @@
 #include <random>
 #include <sstream>
 
+#include "tessera/compile/constants.h"
 #include "tessera/compile/plan_program.h"
 #include "tessera/ir/parse.h"
 #include "tessera/op/catalogue.h"
+#include "tessera/op/ir_builder.h"
 #include "tessera/plan/binding.h"
 #include "tessera/plan/verify.h"
 
@@ -208,12 +210,34 @@ TEST(SavedPlan, WithAFunctionOfThisProcessSaysItsName) {
   EXPECT_NE(bytes.error().message().find("'my_filter'"), std::string::npos) << bytes.error().message();
 }
 
+TEST(SavedPlan, EqualConstantsAreWrittenOnce) {
+  const op::HostTensor weights = value_or_throw(op::HostTensor::allocate(ir::Dtype::f32, {64, 64}));
+  const op::HostTensor others = value_or_throw(op::HostTensor::allocate(ir::Dtype::f32, {64, 64}));
+  others.values<float>()[4095] = 1;
+  const auto bytes_with = [&](const op::HostTensor& second) {
+    op::IrBuilder b;
+    const op::Value x = b.parameter("x", {ir::Dtype::f32, {64, 64}});
+    const auto product = [&](const op::Value& with, const op::HostTensor& by) {
+      return b.call("matmul", {with, b.import(compiler::dense_constant(by), x.type())});
+    };
+    const auto function =
+        value_or_throw(b.function("main", std::vector{product(product(x, weights), second)}));
+    const auto planned = value_or_throw(compiler::plan_program(function, {.name = "test", .sources = {}}));
+    return bytes_of(compiler::package(*function, {planned.program}, "test"));
+  };
+  const std::size_t apart = bytes_with(others).size();
+  const op::HostTensor equal = value_or_throw(op::HostTensor::allocate(ir::Dtype::f32, {64, 64}));
+  EXPECT_LE(bytes_with(equal).size() + weights.byte_size(), apart);
+  EXPECT_TRUE(read(bytes_with(equal)));
+}
+
 TEST(SavedPlan, ProgramsThatFlagsChooseAmongAreInOneFile) {
   plan::Package package = packaged(softmax_rows);
   package.programs.push_back(package.programs[0]);
   package.flags = {{.input = 1, .rank = 2}};
   package.inputs.insert(package.inputs.begin() + 1, "is_cached");
-  const auto again = read(bytes_of(package));
+  const std::string bytes = bytes_of(package);
+  const auto again = read(bytes);
   ASSERT_TRUE(again) << again.error().to_text();
   ASSERT_EQ(again->programs.size(), 2U);
   EXPECT_EQ(plan::to_text(*again->programs[1].parts[0].plan),

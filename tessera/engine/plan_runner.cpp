@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <optional>
@@ -164,8 +165,8 @@ Result<void> PlanRunner::check_work(const plan::Plan& plan, std::span<const std:
   const auto by_step = TESSERA_TRY(plan::work_by_step(plan, sizes));
   const double work = std::accumulate(by_step.begin(), by_step.end(), 0.0);
   if (work <= limits_.work) return {};
-  return Error(ErrorCode::limit,
-               cat("the work is about ", work, " multiply-adds, at most ", limits_.work, " are allowed"));
+  return Error(ErrorCode::limit, cat("the work is about ", work, " multiply-adds, at most ",
+                                     std::llround(limits_.work), " are allowed"));
 }
 
 Result<void> PlanRunner::check_time(std::chrono::steady_clock::time_point begin) const {

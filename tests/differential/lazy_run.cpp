@@ -3,6 +3,7 @@
 #include "tessera/ir/node_table.h"
 #include "tessera/ir/walk.h"
 #include "tessera/op/interpreter.h"
+#include "tessera/op/ir_builder.h"
 #include "tessera/tensor/call.h"
 #include "tessera/tensor/create.h"
 #include "tessera/tensor/gradient.h"
@@ -259,7 +260,7 @@ Result<WithGradients> run_with_gradients(const Program& program, std::span<const
     Tensor total;
     for (const Tensor& result : results)
       if (ir::is_float(result.dtype())) {
-        const Tensor part = sum(cast(result, Dtype::f64));
+        const Tensor part = sum(cast(result, {.dtype = Dtype::f64}));
         total = total.is_empty() ? part : total + part;
       }
     if (!total.is_empty() && !tracked.empty()) out.gradients = evaluated(gradients(total, tracked));
