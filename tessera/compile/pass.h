@@ -27,12 +27,21 @@ struct PassOptions {
   std::int64_t fold_bytes = 4096;
   /// What one run of the pass may compute at compile time, in elements touched.
   std::int64_t fold_work = 64'000'000;
+  /// Constants of 8 bits that are made wider for a product are not folded: the target reads them as they are.
+  bool keeps_narrow_factors = false;
   /// Whether the target has a kernel for this composite call; the others are written out as their parts.
   /// Null: it has one for all.
   std::function<bool(const op::CallInfo&)> takes = {};
   /// Copies of one cheap value that duplicate_cheap may make, and values that one copy may consist of.
   std::uint32_t most_copies = 8;
   std::uint32_t most_cheap = 8;
+
+  /// What is made of constant weights, of 8 bits say, is computed once, though it is larger than they are:
+  /// for models, which are compiled once and run often. Folding then takes up to half a second.
+  void fold_weights() {
+    fold_bytes = std::int64_t{1} << 26;
+    fold_work = std::int64_t{1} << 29;
+  }
 };
 
 /// One rewrite that a pass made: what, and for which line of the program.
