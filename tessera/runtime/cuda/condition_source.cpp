@@ -38,6 +38,23 @@ std::string_view integer_type(ir::Dtype dtype) {
   }
 }
 
+constexpr std::string_view unsigned_type(std::size_t bytes) {
+  return bytes == 8 ? "unsigned long long" : bytes == 4 ? "unsigned int" : "unsigned short";
+}
+
+/// The type that `at` points to.
+std::string_view deciding_type(ir::Dtype dtype) {
+  return ir::is_float(dtype) ? unsigned_type(ir::size_of(dtype)) : integer_type(dtype);
+}
+
+/// What is at `at`, as a long long. A float is 0 if nothing but its sign is set.
+std::string_view deciding_number(ir::Dtype dtype) {
+  if (!ir::is_float(dtype)) return "((long long)*at)";
+  return ir::size_of(dtype) == 8   ? "((*at << 1) != 0ull ? 1ll : 0ll)"
+         : ir::size_of(dtype) == 4 ? "((*at & 0x7fffffffu) != 0u ? 1ll : 0ll)"
+                                   : "((*at & 0x7fff) != 0 ? 1ll : 0ll)";
+}
+
 std::string_view access_type(std::uint32_t width) {
   return width == 16 ? "uint4" : width == 4 ? "unsigned int" : "unsigned char";
 }
@@ -72,7 +89,9 @@ std::string copies(std::span<const CarriedBytes> carried) {
 /// copy, and the compiler must not move one over a store.
 constexpr std::string_view count_turns =
     "  const long long over = threadIdx.x != 0 || is_first ? 0 : *turns + 1;\n";
-constexpr std::string_view read_flag = "  const bool is_true = threadIdx.x == 0 && *at != 0;\n";
+std::string read_flag(std::string_view number) {
+  return cat("  const bool is_true = threadIdx.x == 0 && ", number, " != 0;\n");
+}
 constexpr std::string_view read_count = "  const bool again = threadIdx.x == 0 && over < (long long)*at;\n";
 
 constexpr std::string_view note_turn = "  if (threadIdx.x != 0) return;\n  *turns = over;\n";
@@ -83,24 +102,48 @@ constexpr std::string_view set_condition = "  cudaGraphSetConditional(condition,
 
 }  // namespace
 
-SourceRef tessera::runtime::cuda::branch_source() {
-  return source_of("choose", "const unsigned char* at",
-                   "  cudaGraphSetConditional(condition, *at != 0 ? 0 : 1);\n");
+SourceRef tessera::runtime::cuda::branch_source(ir::Dtype flag) {
+  return source_of("choose", cat("const ", deciding_type(flag), "* at"),
+                   cat("  cudaGraphSetConditional(condition, ", deciding_number(flag), " != 0 ? 0 : 1);\n"));
 }
 
 SourceRef tessera::runtime::cuda::choice_source(ir::Dtype index) {
   return source_of(
-      "choose", cat("const ", integer_type(index), "* at, unsigned int count"),
-      "  const unsigned long long index = (unsigned long long)(long long)*at;\n"
-      "  cudaGraphSetConditional(condition, index < count ? (unsigned int)index : count - 1);\n");
+      "choose", cat("const ", deciding_type(index), "* at, unsigned int count"),
+      cat("  const unsigned long long index = (unsigned long long)", deciding_number(index),
+          ";\n  cudaGraphSetConditional(condition, index < count ? (unsigned int)index : count - 1);\n"));
 }
 
-SourceRef tessera::runtime::cuda::while_source(std::span<const CarriedBytes> carried) {
-  return source_of("turn",
-                   cat("const unsigned char* at, long long* turns, unsigned int is_first, long long limit, "
-                       "unsigned long long* status",
-                       carried_parameters(carried)),
-                   cat(count_turns, read_flag, copies(carried), note_turn, while_end, set_condition));
+SourceRef tessera::runtime::cuda::while_source(ir::Dtype flag, std::span<const CarriedBytes> carried) {
+  return source_of(
+      "turn",
+      cat("const ", deciding_type(flag),
+          "* at, long long* turns, unsigned int is_first, long long limit, unsigned long long* status",
+          carried_parameters(carried)),
+      cat(count_turns, read_flag(deciding_number(flag)), copies(carried), note_turn, while_end,
+          set_condition));
+}
+
+SourceRef tessera::runtime::cuda::limited_for_source(ir::Dtype count, std::optional<ir::Dtype> index) {
+  const std::string_view type = !index                     ? ""
+                                : *index == ir::Dtype::f64 ? "double"
+                                : *index == ir::Dtype::f32 ? "float"
+                                                           : integer_type(*index);
+  const std::string parameter = index ? cat(", ", type, "* index") : "";
+  const std::string note = index ? cat("  if (again) *index = (", type, ")over;\n") : "";
+  return source_of(
+      "turn",
+      cat("const ", deciding_type(count),
+          "* at, long long* turns, unsigned int is_first, long long limit, unsigned long long* status",
+          parameter),
+      cat(count_turns, "  const long long count = ", deciding_number(count), ";\n", note_turn,
+          R"(  const bool again = over < count && count <= limit;
+  if (count > limit) {
+    status[1] = 1;
+    status[2] = (unsigned long long)count;
+  }
+)",
+          note, set_condition));
 }
 
 SourceRef tessera::runtime::cuda::for_source(ir::Dtype count, std::span<const CarriedBytes> carried) {
@@ -161,7 +204,7 @@ Result<StepProgram> tessera::runtime::cuda::checking_turn(const ir::Function& co
       "turn",
       cat("__shared__ unsigned long long parts[32], flag;\nconst bool is_first = false;\n", count_turns, text,
           copies(carried), "__syncthreads();\nconst unsigned char* const at = (const unsigned char*)&flag;\n",
-          read_flag, note_turn, while_end, set_condition),
+          read_flag("*at"), note_turn, while_end, set_condition),
       true, 1024));
   Launch& launch = out.launches.back();
   Source source = *launch.source;

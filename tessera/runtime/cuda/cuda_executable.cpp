@@ -436,17 +436,18 @@ Result<void> CudaExecutable::update_graph(GraphReplica& replica, std::size_t par
   GraphUpdate update;
   if (replica.is_stale) {
     const auto after = std::span<const std::vector<std::uint32_t>>(prepared_.after).subspan(begin, count);
-    update = TESSERA_TRY(replica.graphs[part]->set(launches, after));
+    update = TESSERA_TRY(replica.graphs[part]->set(launches, after, blame_of(part)));
   } else {
     std::vector<std::uint32_t> own;
     for (const std::uint32_t node : replica.changed)
       if (node >= begin && node - begin < count) own.push_back(node - begin);
-    update = TESSERA_TRY(replica.graphs[part]->patch(launches, own));
+    update = TESSERA_TRY(replica.graphs[part]->patch(launches, own, blame_of(part)));
   }
   last_update_.patched += update.patched;
   last_update_.new_code += update.new_code;
   last_update_.recaptured += update.recaptured;
   last_update_.is_instantiated = last_update_.is_instantiated || update.is_instantiated;
+  if (last_update_.refusal.empty()) last_update_.refusal = std::move(update.refusal);
   return {};
 }
 
@@ -523,7 +524,15 @@ Result<void> CudaExecutable::set_twin(GraphReplica& replica, std::size_t part) {
   for (std::uint32_t i = 0; i < count; ++i) steps.push_back(prepared_.program.nodes[begin + i].step);
   return replica.twins[part]->set(
       std::span<const BoundLaunch>(replica.launches).subspan(begin, count),
-      std::span<const std::vector<std::uint32_t>>(prepared_.after).subspan(begin, count), steps);
+      std::span<const std::vector<std::uint32_t>>(prepared_.after).subspan(begin, count), steps,
+      blame_of(part));
+}
+
+LaunchBlame CudaExecutable::blame_of(std::size_t part) const {
+  return [this, begin = part_begin(part)](std::size_t launch, Error error) {
+    const plan::Step& step = plan_->steps[prepared_.program.nodes[begin + launch].step];
+    return std::move(error).note(cat("in the graph, for '", step.name(), "'")).at(step.span.resolve());
+  };
 }
 
 Result<void> CudaExecutable::read_statuses() {

@@ -87,6 +87,8 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
   [[nodiscard]] Result<void> run_timed(std::vector<TimedStep>& times);
   [[nodiscard]] Result<void> set_twin(GraphReplica& replica, std::size_t part);
   [[nodiscard]] Result<void> take_statuses(Prepared& to) const;
+  /// Adds the op that a node is of, and the caller's line.
+  [[nodiscard]] LaunchBlame blame_of(std::size_t part) const;
   [[nodiscard]] Result<void> read_statuses();
 
   std::shared_ptr<CudaDevice> device_;
