@@ -51,6 +51,55 @@ int count_calls(const ir::Function& function, std::string_view op) {
   return out;
 }
 
+// ---- parts of one value
+
+void expect_no_sums(const ir::FunctionRef& f, int parts) {
+  const auto gradient = value_or_throw(autodiff::vjp(f, autodiff::float_parameters(*f)));
+  EXPECT_EQ(count_calls(*gradient, "update_slice"), parts) << ir::print(*gradient);
+  EXPECT_EQ(count_calls(*gradient, "add"), 0) << ir::print(*gradient);
+}
+
+TEST(Parts, ThatDoNotOverlapAreWrittenSideBySide) {
+  const auto f = parsed_function(R"(
+func f(x: f64[5, 2]) {
+  a: f64[2, 2] = slice(x) {starts = shape[0], stops = shape[2]}
+  b: f64[2, 2] = slice(x) {starts = shape[3], stops = shape[1], steps = [-1]}
+  c: f64[1, 1] = slice(x) {starts = shape[4, 1], stops = shape[5, 2]}
+  d: f64[2, 2] = mul(a, b)
+  e: f64[2, 2] = mul(d, c)
+  return e
+})");
+  check_both_orders(f, inputs_for(*f, {}));
+  expect_no_sums(f, 3);
+}
+
+TEST(Parts, OfSymbolicSizesAreProvenNotToOverlap) {
+  expect_no_sums(parsed_function(R"(
+func f[N](x: f64[N + 2, 2]) {
+  a: f64[N, 2] = slice(x) {starts = shape[0], stops = shape[N]}
+  b: f64[2, 2] = slice(x) {starts = shape[N], stops = shape[N + 2]}
+  c: f64[] = sum(a)
+  d: f64[2, 2] = mul(b, c)
+  return d
+})"),
+                 2);
+}
+
+TEST(Parts, ThatOverlapAreAdded) {
+  const auto f = parsed_function(R"(
+func f(x: f64[4]) {
+  a: f64[2] = slice(x) {starts = shape[0], stops = shape[2]}
+  b: f64[2] = slice(x) {starts = shape[3], stops = shape[0], steps = [-2]}
+  c: f64[2] = slice(x) {starts = shape[2], stops = shape[4]}
+  d: f64[2] = mul(a, b)
+  e: f64[2] = mul(d, c)
+  return e
+})");
+  check_both_orders(f, inputs_for(*f, {}));
+  const auto gradient = value_or_throw(autodiff::vjp(f, autodiff::float_parameters(*f)));
+  EXPECT_EQ(count_calls(*gradient, "add"), 2) << ir::print(*gradient);
+}
+
 TEST(Checkpoint, ComputesAgainAndChangesNoValue) {
   const auto f = last_function(calls);
   const auto inputs = inputs_for(*f, {});

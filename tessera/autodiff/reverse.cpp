@@ -140,7 +140,7 @@ class Reverse {
     const auto* var = ir::as<ir::Var>(operand);
     if (var == nullptr || !gradient || !activity_.of(*var)) return;
     Known& known = known_[*var];
-    known.gradient = known.gradient ? known.gradient + gradient : gradient;
+    known.gradient = known.gradient ? builder_.add_gradients(known.gradient, gradient) : gradient;
   }
 
   Result<void> backward(const ir::Assign& statement) {

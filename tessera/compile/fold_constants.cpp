@@ -6,6 +6,7 @@
 #include "tessera/compile/constants.h"
 #include "tessera/compile/each_function.h"
 #include "tessera/compile/function_draft.h"
+#include "tessera/compile/narrow_factors.h"
 #include "tessera/compile/purity.h"
 #include "tessera/ir/seal.h"
 #include "tessera/ir/uses.h"
@@ -84,9 +85,12 @@ class FoldConstants {
   ir::FunctionRef run(const ir::FunctionRef& function) {
     FunctionDraft draft(function);
     std::optional<UseCounts> uses;
+    std::optional<NarrowFactors> narrow;
+    if (context_.options().keeps_narrow_factors) narrow.emplace(*function);
     for (const auto& statement : function->body) {
       auto current = with_folded_scalars(draft.current(statement));
-      const auto results = folded(*current, *statement);
+      const bool stays = narrow && narrow->has(*statement);
+      const auto results = stays ? std::nullopt : folded(*current, *statement);
       if (!results) {
         draft.keep(current);
         continue;

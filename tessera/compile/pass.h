@@ -27,6 +27,8 @@ struct PassOptions {
   std::int64_t fold_bytes = 4096;
   /// What one run of the pass may compute at compile time, in elements touched.
   std::int64_t fold_work = 64'000'000;
+  /// Constants of 8 bits that are made wider for a product are not folded: the target reads them as they are.
+  bool keeps_narrow_factors = false;
   /// Whether the target has a kernel for this composite call; the others are written out as their parts.
   /// Null: it has one for all.
   std::function<bool(const op::CallInfo&)> takes = {};

@@ -12,6 +12,7 @@
 #include "tessera/compile/fold_batch_norm.h"
 #include "tessera/compile/fold_constants.h"
 #include "tessera/compile/inline_calls.h"
+#include "tessera/compile/join_updates.h"
 #include "tessera/compile/merge_equal.h"
 #include "tessera/compile/plan_passes.h"
 #include "tessera/compile/simplify_algebra.h"
@@ -31,6 +32,7 @@ constexpr Pass passes[] = {
     {"fold_batch_norm",  "batch norms go into the weights of convolutions",         fold_batch_norm},
     {"decompose",        "composites that the target has no kernel for, by parts",  decompose},
     {"simplify_algebra", "rules of algebra that hold for the numbers at hand",      simplify_algebra},
+    {"join_updates",     "updates that leave nothing of an array are its parts",    join_updates},
     {"simplify_views",   "reshapes, transposes and broadcasts that cancel",         simplify_views},
     {"fold_constants",   "what the passes before made of constants",                fold_constants},
     {"merge_equal",      "what is computed twice is computed once",                 merge_equal},

@@ -36,6 +36,7 @@ Result<Planned> compiler::plan_function(const ir::FunctionRef& function, const p
   // A device with tiles has none for composites that are no kernel: their parts are tiled.
   const bool may_round = pipeline.passes.floats != FloatRules::exact;
   if (!pipeline.passes.takes && !target.sources.empty() && may_round) pipeline.passes.takes = stays_whole;
+  if (target.reads_narrow_factors) pipeline.passes.keeps_narrow_factors = true;
   Outcome outcome = TESSERA_TRY(run_passes(function, pipeline));
   const TiledFunction tiled = TESSERA_TRY(run_tiling(*outcome.function, target, options, outcome.passes));
   plan::Plan plan = TESSERA_TRY(lower(*outcome.function, tiled));

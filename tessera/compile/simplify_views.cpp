@@ -53,7 +53,10 @@ class SimplifyViews {
 
   /// An operand or a call that stands for a call, or null.
   ir::ExprRef simplified(const ir::Call& call, const op::ValueType& type) {
-    if (call.op == "reshape") return reshape(call.args[0], call, type);
+    if (call.op == "reshape") {
+      const ir::ExprRef joined = parts_in_order(call, type);
+      return joined != nullptr ? joined : reshape(call.args[0], call, type);
+    }
     if (call.op == "transpose") return transpose(call, type);
     if (call.op == "broadcast_to") return broadcast(call, type);
     if (call.op == "slice") return slice(call, type);
@@ -84,6 +87,33 @@ class SimplifyViews {
     if (inner == nullptr && &operand == &call.args[0] && call.op == "reshape") return nullptr;
     return noted(view_call("reshape", from, "shape", type.shape, call.span()),
                  inner == nullptr ? "a transpose of axes of size 1 as reshape" : "two reshapes as one", call);
+  }
+
+  /// Parts that are joined, transposed and reshaped are put in order as they are joined: a reshape of what is
+  /// in another order would copy all of it again.
+  ir::ExprRef parts_in_order(const ir::Call& call, const op::ValueType& type) {
+    const ir::Call* transposed = only_use(call.args[0], "transpose");
+    const ir::Call* concat = transposed == nullptr ? nullptr : only_use(transposed->args[0], "concat");
+    if (concat == nullptr) return nullptr;
+    const std::size_t rank = op::operand_type(*call.args[0])->rank();
+    const auto permutation = permutation_of(*transposed, rank);
+    const auto* given = concat->attrs.get<std::int64_t>("axis");
+    const std::int64_t axis = given == nullptr ? 0 : *given;
+    const std::int64_t from_front = axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis;
+    if (!permutation) return nullptr;
+    std::vector<op::Value> parts;
+    for (const auto& part : concat->args) parts.push_back(op::transpose(draft_.value(part), *permutation));
+    const auto at = std::find(permutation->begin(), permutation->end(), from_front) - permutation->begin();
+    const op::Value joined =
+        draft_.builder().call("concat", parts, {{"axis", static_cast<std::int64_t>(at)}});
+    if (!joined) return nullptr;
+    return noted(view_call("reshape", draft_.builder().expr(joined), "shape", type.shape, call.span()),
+                 "a transpose moves above concat", call);
+  }
+
+  /// The call of this op that gives `operand`, if nothing else uses it.
+  const ir::Call* only_use(const ir::ExprRef& operand, std::string_view op) {
+    return uses_.of(*operand) == 1 ? draft_.call_of(*operand, op) : nullptr;
   }
 
   ir::ExprRef transpose(const ir::Call& call, const op::ValueType& type) {

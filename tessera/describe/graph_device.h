@@ -1,14 +1,57 @@
-// A device that a graph's buffers lie on and its nodes run on, driven by the host. This room knows none.
+// A device that a graph's buffers lie on and its nodes run on. It holds the schedule and launches it as one,
+// or the host drives it step by step. This room knows no device.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "tessera/op/call_info.h"
 
 namespace tessera::description {
+
+struct HostExecutable;
+
+/// What of an executable may be other than what a device holds.
+struct ScheduleChanges {
+  bool all = false;                    ///< also the steps themselves
+  std::vector<std::uint32_t> nodes;    ///< whose calls are others
+  std::vector<std::uint32_t> buffers;  ///< that lie elsewhere
+};
+
+/// What a change took.
+struct ScheduleUpdate {
+  std::uint32_t patched = 0;     ///< nodes of the device's graph
+  std::uint32_t recaptured = 0;  ///< those of them that were captured again
+  bool is_remade = false;        ///< all of it was made anew
+  std::string refusal = {};      ///< why, where a change in place was tried and refused
+};
+
+/// How long a node ran.
+struct NodeTime {
+  std::uint32_t node = 0;
+  std::chrono::nanoseconds time{};
+};
+
+/// What of a launch is measured: nothing, when it is done, or each step as well.
+enum class Measuring : std::uint8_t { nothing, total, steps };
+
+/// A schedule that a device holds. One thread at a time.
+class DeviceSchedule {
+ public:
+  virtual ~DeviceSchedule() = default;
+
+  /// Holds what `executable` runs. A launch that is under way is not touched. After an error, which names the
+  /// node or region, it holds what it held; one with code `unsupported` says why it cannot hold that.
+  [[nodiscard]] virtual Result<ScheduleUpdate> follow(const HostExecutable& executable,
+                                                      const ScheduleChanges& changes) = 0;
+  /// Queues all steps at once. What they find wrong is an error of the node or region; it is waited for if
+  /// there may be some. `times` gets those of nodes; of a region its first node has the time.
+  [[nodiscard]] virtual Result<void> launch(Measuring measuring, std::vector<NodeTime>& times) = 0;
+};
 
 /// Thread-safe. What is queued runs in the order of the calls.
 class GraphDevice {
@@ -26,6 +69,8 @@ class GraphDevice {
   /// Queues a call on arrays in its memory.
   [[nodiscard]] virtual Result<void> run(const op::CallInfo& call, std::span<const op::Array> inputs,
                                          std::span<const op::Array> results) = 0;
+  /// Something to hold a schedule with, of none at first.
+  [[nodiscard]] virtual Result<std::unique_ptr<DeviceSchedule>> make_schedule() = 0;
 };
 using GraphDeviceRef = std::shared_ptr<GraphDevice>;
 

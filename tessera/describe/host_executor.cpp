@@ -5,6 +5,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/describe/check_types.h"
+#include "tessera/describe/node_call.h"
 #include "tessera/describe/profile_clock.h"
 #include "tessera/op/reference.h"
 #include "tessera/op/wide.h"
@@ -45,25 +46,48 @@ class Runner {
         clock_(d_, level) {}
 
   Result<LaunchReport> run() {
-    TESSERA_TRY(check_bindings());
-    for (std::uint32_t i = 0; i < graph_.buffers.size(); ++i) TESSERA_TRY(reset_counter(i));
-    clock_.begin();
-    TESSERA_TRY(run_scope(0));
-    out_.profile = clock_.end();
-    if (out_.profile.level == ProfilingLevel::per_kernel) name_joined_nodes();
-    for (std::uint32_t i = 0; i < graph_.buffers.size(); ++i) TESSERA_TRY(note_overflow(i));
+    TESSERA_TRY(exe_.held != nullptr ? run_held() : run_steps());
+    for (const std::uint32_t buffer : exe_.memory.append_buffers()) TESSERA_TRY(note_overflow(buffer));
     return std::move(out_);
   }
 
  private:
-  Result<void> check_bindings() {
-    for (std::uint32_t i = 0; i < graph_.buffers.size(); ++i)
-      if (graph_.buffers[i].lifetime == Lifetime::external && graph_.buffers[i].is_used &&
-          exe_.memory.data(i) == nullptr)
-        return Error(ErrorCode::invalid_argument,
-                     cat("external buffer ", shown(graph_.buffers[i].name), " is not bound"),
-                     d_.span_of(d_.buffers[i].at));
+  Result<void> run_steps() {
+    if (const std::uint32_t buffer = unbound_buffer(exe_); buffer != no_index)
+      return Error(ErrorCode::invalid_argument,
+                   cat("external buffer ", shown(graph_.buffers[buffer].name), " is not bound"),
+                   d_.span_of(d_.buffers[buffer].at));
+    for (const std::uint32_t buffer : exe_.memory.append_buffers()) TESSERA_TRY(reset_counter(buffer));
+    clock_.begin();
+    TESSERA_TRY(run_scope(0));
+    out_.profile = clock_.end();
+    if (out_.profile.level == ProfilingLevel::per_kernel) name_joined_nodes();
     return {};
+  }
+
+  /// All at once: what is on the device waits for each other there.
+  Result<void> run_held() {
+    const ProfilingLevel level = clock_.level();
+    const Measuring measuring = level >= ProfilingLevel::per_block ? Measuring::steps
+                                : level == ProfilingLevel::none    ? Measuring::nothing
+                                                                   : Measuring::total;
+    std::vector<NodeTime> times;
+    clock_.begin();
+    TESSERA_TRY(exe_.held->launch(measuring, times));
+    for (const NodeTime& time : times) clock_.add(time.node, time.time);
+    out_.profile = clock_.end();
+    if (level == ProfilingLevel::per_kernel) name_region_nodes();
+    return {};
+  }
+
+  /// What is in a region is measured as one.
+  void name_region_nodes() {
+    for (const Step& step : exe_.program->schedule.sequences[0].steps) {
+      if (step.kind != StepKind::region) continue;
+      const std::vector<std::uint32_t> nodes = nodes_in(*exe_.program, step.index);
+      for (std::size_t i = 1; i < nodes.size(); ++i)
+        out_.profile.kernels[nodes[i]].joined_with = d_.nodes[nodes[0]].id;
+    }
   }
 
   // Regions nest at most as deep as validation allows, so that this may recurse.
@@ -151,8 +175,7 @@ class Runner {
   Result<void> run_while(std::uint32_t index) {
     const Region& region = d_.regions[index];
     for (std::int64_t i = 0; TESSERA_TRY(condition(index)) != 0; ++i) {
-      if (i == region.limit)
-        return region_error(index, cat("did not end within its limit of ", region.limit, " iterations"));
+      if (i == region.limit) return beyond_limit(*exe_.program, index);
       TESSERA_TRY(run_scope(graph_.first_branch[index]));
     }
     return {};
@@ -161,8 +184,7 @@ class Runner {
   Result<void> run_for(std::uint32_t index) {
     const Region& region = d_.regions[index];
     const std::int64_t count = region.count ? *region.count : TESSERA_TRY(condition(index));
-    if (count > region.limit)
-      return region_error(index, cat("has ", count, " iterations, beyond its limit of ", region.limit));
+    if (count > region.limit) return beyond_limit(*exe_.program, index, count);
     for (std::int64_t i = 0; i < count; ++i) {
       if (const std::uint32_t buffer = graph_.index_buffer[index]; buffer != no_index) {
         const op::SignedWide value = i;
@@ -207,13 +229,7 @@ class Runner {
     if (counter == nullptr) return {};
     counter->reset();
     std::byte* far = exe_.memory.device_counter(buffer);
-    return far == nullptr ? Result<void>() : zero(far, sizeof(std::uint64_t));
-  }
-
-  [[nodiscard]] Error region_error(std::uint32_t index, std::string_view problem) const {
-    const Region& region = d_.regions[index];
-    return Error(ErrorCode::limit, cat(to_string(region.kind), " region ", shown(region.id), " ", problem),
-                 d_.span_of(region.at));
+    return far == nullptr ? Result<void>() : zero(far, device_counter_bytes);
   }
 
   Result<void> run_node(std::uint32_t index) {
@@ -227,6 +243,10 @@ class Runner {
   Result<void> call(std::uint32_t index) {
     BoundNode& node = exe_.nodes[index];
     try {
+      if (GraphDevice* device = exe_.memory.device()) {
+        const op::BoundCallRef call = node_call(*exe_.program, index, node);
+        return device->run(call->info(), call->inputs, call->results);
+      }
       if (d_.nodes[index].kind == NodeKind::op) return call_op(index, node);
       if (d_.nodes[index].kind == NodeKind::captured) {
         if (node.calls == nullptr) return Error(ErrorCode::internal, "the node was not captured");
@@ -261,37 +281,22 @@ class Runner {
       }
     }
     const op::CallInfo call(*node.card, types, node.attributes);
-    if (exe_.memory.device() != nullptr) return call_on_device(call, bound, inputs, results);
     return op::run_reference(call, inputs, results);
-  }
-
-  /// Numbers of ops are read from memory, too.
-  Result<void> call_on_device(const op::CallInfo& call, const BoundNode& bound, std::span<op::Array> inputs,
-                              std::span<const op::Array> results) {
-    GraphDevice& device = *exe_.memory.device();
-    std::vector<std::shared_ptr<std::byte>> held;
-    for (op::Array& input : inputs)
-      for (const op::HostTensor& number : bound.numbers)
-        if (number.array().data == input.data) {
-          held.push_back(TESSERA_TRY(device.allocate(number.byte_size())));
-          TESSERA_TRY(device.copy_in(held.back().get(), {input.data, number.byte_size()}));
-          input.data = held.back().get();
-          break;
-        }
-    return device.run(call, inputs, results);
   }
 
   Result<void> note_overflow(std::uint32_t buffer) {
     AppendCounter* counter = exe_.memory.counter(buffer);
     if (counter == nullptr) return {};
+    std::uint64_t most = 0;
     if (const std::byte* far = exe_.memory.device_counter(buffer)) {
-      std::uint64_t asked = 0;
-      TESSERA_TRY(read(far, std::as_writable_bytes(std::span(&asked, 1))));
-      counter->set(asked);
+      std::uint64_t counted[2] = {};
+      TESSERA_TRY(read(far, std::as_writable_bytes(std::span(counted))));
+      counter->set(counted[0]);
+      most = counted[1];
     }
+    most = std::max(most, counter->asked());
     const auto capacity = static_cast<std::uint64_t>(graph_.buffers[buffer].shape[0]);
-    if (counter->asked() > capacity)
-      out_.overflows.push_back({graph_.buffers[buffer].name, counter->asked(), capacity});
+    if (most > capacity) out_.overflows.push_back({graph_.buffers[buffer].name, most, capacity});
     return {};
   }
 
@@ -303,6 +308,36 @@ class Runner {
 };
 
 }  // namespace
+
+Error tessera::description::beyond_limit(const Program& program, std::uint32_t index, std::int64_t count) {
+  const Region& region = program.description->regions[index];
+  const std::string problem = count == 0
+                                  ? cat("did not end within its limit of ", region.limit, " iterations")
+                                  : cat("has ", count, " iterations, beyond its limit of ", region.limit);
+  return Error(ErrorCode::limit, cat(to_string(region.kind), " region ", shown(region.id), " ", problem),
+               program.description->span_of(region.at));
+}
+
+std::vector<std::uint32_t> tessera::description::nodes_in(const Program& program, std::uint32_t region) {
+  const Graph& graph = program.graph;
+  std::vector<std::uint32_t> out;
+  for (std::uint32_t node = 0; node < graph.nodes.size(); ++node)
+    for (std::uint32_t scope = graph.nodes[node].scope; scope != 0; scope = graph.scopes[scope].parent)
+      if (graph.scopes[scope].region == region) {
+        out.push_back(node);
+        break;
+      }
+  return out;
+}
+
+std::uint32_t tessera::description::unbound_buffer(const HostExecutable& executable) {
+  const auto& buffers = executable.program->graph.buffers;
+  for (std::uint32_t i = 0; i < buffers.size(); ++i)
+    if (buffers[i].lifetime == Lifetime::external && buffers[i].is_used &&
+        executable.memory.data(i) == nullptr)
+      return i;
+  return no_index;
+}
 
 Error tessera::description::at_node(const Program& program, std::uint32_t node, Error error) {
   const Node& n = program.description->nodes[node];
@@ -325,8 +360,10 @@ Result<op::HostTensor> tessera::description::number_tensor(const ScalarValue& va
 
 namespace {
 
-Result<void> check_side(const HostMemory& memory, Side side, std::string_view what, std::string_view name) {
-  if ((side == Side::device) == (memory.device() != nullptr)) return {};
+/// `code` is what a kernel or a capture of that name has for devices.
+Result<void> check_side(const HostMemory& memory, const DeviceCodeRef& code, std::string_view what,
+                        std::string_view name) {
+  if ((code != nullptr) == (memory.device() != nullptr)) return {};
   if (memory.device() == nullptr)
     return Error(ErrorCode::unsupported, cat(what, " ", shown(name), " is for a device, the graph has none"));
   return Error(
@@ -334,7 +371,45 @@ Result<void> check_side(const HostMemory& memory, Side side, std::string_view wh
       cat(what, " ", shown(name), " is a function of the host, the graph is on ", memory.device()->name()));
 }
 
+/// Memory of the device with the bytes of a number.
+Result<std::shared_ptr<std::byte>> number_cell(GraphDevice& device, std::span<const std::byte> number) {
+  auto out = TESSERA_TRY(device.allocate(sizeof(std::uint64_t)));
+  TESSERA_TRY(device.copy_in(out.get(), number));
+  return out;
+}
+
+/// A number that is read from memory: by an op, and where the node says so.
+Result<void> bind_number(const Pin& pin, const HostMemory& memory, bool is_op, std::size_t i, BoundNode& to,
+                         Argument& argument) {
+  GraphDevice* device = memory.device();
+  double& value = (*to.device_numbers)[i];
+  value = std::visit([](auto v) { return static_cast<double>(v); }, argument.scalar);
+  if (pin.declared.in_device_memory && !is_op) {
+    argument.device_value = &value;
+    if (device != nullptr) {
+      to.cells[i] = TESSERA_TRY(number_cell(*device, std::as_bytes(std::span(&value, 1))));
+      argument.device_value = reinterpret_cast<double*>(to.cells[i].get());
+    }
+  }
+  if (!is_op) return {};
+  to.numbers.push_back(TESSERA_TRY(number_tensor(argument.scalar, argument.dtype)));
+  if (device != nullptr)
+    to.cells[i] =
+        TESSERA_TRY(number_cell(*device, {to.numbers.back().array().data, to.numbers.back().byte_size()}));
+  return {};
+}
+
 }  // namespace
+
+Result<void> tessera::description::bind_code(const Node& node, const HostMemory& memory,
+                                             const KernelTable& kernels, BoundNode& to) {
+  const bool is_kernel = node.kind == NodeKind::kernel;
+  DeviceCodeRef code = is_kernel ? kernels.device_kernel(node.call) : kernels.device_capture(node.call);
+  TESSERA_TRY(check_side(memory, code, is_kernel ? "kernel" : "capture", node.call));
+  to.code = std::move(code);
+  if (is_kernel && to.code == nullptr) to.kernel = TESSERA_TRY(kernels.load(node.call));
+  return {};
+}
 
 Result<BoundNode> tessera::description::bind_node(const Program& program, std::uint32_t index,
                                                   const HostMemory& memory, const KernelTable& kernels) {
@@ -344,15 +419,10 @@ Result<BoundNode> tessera::description::bind_node(const Program& program, std::u
   BoundNode out;
   out.grid = described.grid;
   out.device_numbers = std::make_shared<std::vector<double>>(node.pins.size());
-  if (described.kind == NodeKind::kernel) {
-    auto fits = check_side(memory, kernels.side_of_kernel(described.call), "kernel", described.call);
-    if (!fits) return at_node(program, index, std::move(fits).error());
-    out.kernel = TESSERA_TRY(kernels.load(described.call));
-  }
-  if (described.kind == NodeKind::captured) {
-    auto fits = check_side(memory, kernels.side_of_capture(described.call), "capture", described.call);
-    if (!fits) return at_node(program, index, std::move(fits).error());
-  }
+  if (memory.device() != nullptr) out.cells.resize(node.pins.size());
+  if (described.kind != NodeKind::op)
+    if (auto bound = bind_code(described, memory, kernels, out); !bound)
+      return at_node(program, index, std::move(bound).error());
   for (std::size_t i = 0; i < node.pins.size(); ++i) {
     const Pin& pin = node.pins[i];
     Argument argument{.name = pin.declared.name, .access = pin.declared.access};
@@ -360,10 +430,7 @@ Result<BoundNode> tessera::description::bind_node(const Program& program, std::u
       argument.is_scalar = true;
       argument.scalar = *pin.declared.scalar;
       argument.dtype = scalar_dtype(graph, node, pin);
-      (*out.device_numbers)[i] = std::visit([](auto v) { return static_cast<double>(v); }, argument.scalar);
-      if (pin.declared.in_device_memory) argument.device_value = &(*out.device_numbers)[i];
-      if (node.card != nullptr)
-        out.numbers.push_back(TESSERA_TRY(number_tensor(argument.scalar, argument.dtype)));
+      TESSERA_TRY(bind_number(pin, memory, node.card != nullptr, i, out, argument));
     } else if (pin.buffer != no_index) {
       argument.dtype = graph.buffers[pin.buffer].dtype;
       argument.shape = graph.buffers[pin.buffer].shape;
@@ -378,6 +445,7 @@ Result<BoundNode> tessera::description::bind_node(const Program& program, std::u
 
 Result<void> tessera::description::capture(const Program& program, std::uint32_t index, BoundNode& bound,
                                            const KernelTable& kernels) {
+  if (bound.code != nullptr) return {};  // the device captures
   const GraphNode& node = program.graph.nodes[index];
   for (std::size_t i = 0; i < node.pins.size(); ++i)
     if (node.pins[i].buffer != no_index && bound.arguments[i].data == nullptr) return {};

@@ -1,5 +1,6 @@
 // Runs a schedule on the host: groups of op nodes by the programs that were made of them, single op nodes by
 // the cards' reference kernels, kernel nodes by their functions, captured nodes by the calls they recorded.
+// A schedule on a device is launched by that as one; where it cannot be, its steps are queued one by one.
 //
 // May know: the schedule, kernels, host memory. Must not know: where a description came from, how it is
 // changed (host_graph.h), how op programs are made.
@@ -33,7 +34,15 @@ struct BoundNode {
       calls;                                            ///< of a captured node; null: not captured yet
   std::shared_ptr<std::vector<double>> device_numbers;  ///< by parameter
   std::vector<op::HostTensor> numbers;                  ///< of an op: its scalars, in the order of inputs
+  // On a device:
+  DeviceCodeRef code;                             ///< of a kernel or a captured node
+  std::vector<std::shared_ptr<std::byte>> cells;  ///< by parameter: where a number lies that is read there
 };
+
+/// What a kernel or a captured node calls: fails if it is for another side than the memory. The kernel must
+/// load.
+[[nodiscard]] Result<void> bind_code(const Node& node, const HostMemory& memory, const KernelTable& kernels,
+                                     BoundNode& to);
 
 /// Arguments and kernel of a node of `program`; does not capture. The kernel must load.
 [[nodiscard]] Result<BoundNode> bind_node(const Program& program, std::uint32_t node,
@@ -42,9 +51,15 @@ struct BoundNode {
 /// A number as a tensor of rank 0. REQUIRES that it fits the dtype.
 [[nodiscard]] Result<op::HostTensor> number_tensor(const ScalarValue& value, Dtype dtype);
 
-/// Records the calls of a captured node, if all its buffers are there.
+/// Records the calls of a captured node, if all its buffers are there; on a device that does it.
 [[nodiscard]] Result<void> capture(const Program& program, std::uint32_t node, BoundNode& bound,
                                    const KernelTable& kernels);
+
+/// The error of a loop that would have had so many iterations; 0: nobody knows how many.
+[[nodiscard]] Error beyond_limit(const Program& program, std::uint32_t region, std::int64_t count = 0);
+
+/// The nodes in a region and in those inside it, ascending.
+[[nodiscard]] std::vector<std::uint32_t> nodes_in(const Program& program, std::uint32_t region);
 
 /// The error of something that went wrong at a node.
 [[nodiscard]] Error at_node(const Program& program, std::uint32_t node, Error error);
@@ -63,7 +78,13 @@ struct HostExecutable {
   std::vector<BoundNode> nodes;
   Grouping grouping;
   std::vector<BoundGroup> groups;
+  // On a device:
+  std::shared_ptr<DeviceSchedule> held;  ///< null: the host drives the steps
+  std::string driven;                    ///< why it does; empty: it does not, or something is not bound yet
 };
+
+/// An external buffer that is used and not bound; no_index if there is none.
+[[nodiscard]] std::uint32_t unbound_buffer(const HostExecutable& executable);
 
 /// Runs all steps once. Fails for an external buffer that is not bound, a kernel that throws, a loop beyond
 /// its limit; the error names the node or region. Not thread-safe: one run of an executable at a time.

@@ -181,10 +181,32 @@ Result<void> HostGraph::replace_kernel(std::string name, KernelLoader loader) {
   return {};
 }
 
+Result<void> HostGraph::replace_kernel(std::string name, DeviceCode code) {
+  TESSERA_TRY(check_caller());
+  if (code.call.code == nullptr)
+    return Error(ErrorCode::invalid_argument, cat("kernel ", shown(name), " is given no code"));
+  const std::lock_guard lock(edit_mutex_);
+  kernels_.add_device_kernel(name, std::move(code));
+  pending_.kernels.insert(std::move(name));
+  note();
+  return {};
+}
+
 Result<void> HostGraph::replace_capture(std::string name, CaptureFunction capture) {
   TESSERA_TRY(check_caller());
   const std::lock_guard lock(edit_mutex_);
   kernels_.add_capture(name, std::move(capture));
+  pending_.captures.insert(std::move(name));
+  note();
+  return {};
+}
+
+Result<void> HostGraph::replace_capture(std::string name, DeviceCode code) {
+  TESSERA_TRY(check_caller());
+  if (!code.call.capture)
+    return Error(ErrorCode::invalid_argument, cat("capture ", shown(name), " is given no function"));
+  const std::lock_guard lock(edit_mutex_);
+  kernels_.add_device_capture(name, std::move(code));
   pending_.captures.insert(std::move(name));
   note();
   return {};

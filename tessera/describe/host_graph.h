@@ -1,4 +1,4 @@
-// A description that runs on the host and is changed while it runs.
+// A description that runs on the host, or on a device that the host has, and is changed while it runs.
 //
 //   auto graph = HostGraph::create(*b.finish(), b.kernels(), {.bindings = …});
 //   graph->set_number("scale", "by", 3.0);      // noted
@@ -29,7 +29,7 @@ struct HostOptions {
   /// Makes programs of op nodes (engine/op_compiler.h); without one they run one by one by the reference.
   std::shared_ptr<OpCompiler> compiler = {};
   /// Where buffers lie and nodes run (engine/graph_device.h); null: on the host. Memory that is bound is the
-  /// device's, kernels and captures are for it, and op nodes run one by one.
+  /// device's, kernels and captures are for it, and op nodes are not compiled together.
   GraphDeviceRef device = {};
 };
 
@@ -48,7 +48,9 @@ class HostGraph {
   Result<void> resize(std::string_view buffer, Extents shape);
   Result<void> replace_kernel(std::string name, KernelFunction kernel);
   Result<void> replace_kernel(std::string name, KernelLoader loader);
+  Result<void> replace_kernel(std::string name, DeviceCode code);
   Result<void> replace_capture(std::string name, CaptureFunction capture);
+  Result<void> replace_capture(std::string name, DeviceCode code);
   /// Another description in place of the one there is.
   Result<void> set_description(Description description);
 

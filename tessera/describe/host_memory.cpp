@@ -97,8 +97,9 @@ Result<void> HostMemory::take_counters(const Program& program) {
   if (device_ != nullptr) device_counters_.resize(graph.buffers.size());
   for (std::uint32_t i = 0; i < graph.buffers.size(); ++i) {
     if (!graph.buffers[i].is_appended) continue;
+    append_buffers_.push_back(i);
     counters_[i] = std::make_shared<AppendCounter>();
-    if (device_ != nullptr) device_counters_[i] = TESSERA_TRY(device_->allocate(sizeof(std::uint64_t)));
+    if (device_ != nullptr) device_counters_[i] = TESSERA_TRY(device_->allocate(device_counter_bytes));
   }
   return {};
 }

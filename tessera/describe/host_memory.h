@@ -14,6 +14,9 @@ namespace tessera::description {
 /// What the caller gave for external buffers, by name.
 using Bindings = std::map<std::string, std::span<std::byte>, std::less<>>;
 
+/// On a device the counter of an append buffer is followed by the most that it had before it was reset.
+inline constexpr std::size_t device_counter_bytes = 2 * sizeof(std::uint64_t);
+
 /// Graph buffers and counters are shared by the plans that follow each other, so that their content goes on.
 class HostMemory {
  public:
@@ -30,6 +33,7 @@ class HostMemory {
   [[nodiscard]] std::byte* device_counter(std::uint32_t buffer) const {
     return device_counters_.empty() ? nullptr : device_counters_[buffer].get();
   }
+  [[nodiscard]] std::span<const std::uint32_t> append_buffers() const { return append_buffers_; }
   [[nodiscard]] GraphDevice* device() const { return device_.get(); }
   /// Bytes that were newly allocated.
   [[nodiscard]] std::uint64_t allocated() const { return allocated_; }
@@ -45,8 +49,9 @@ class HostMemory {
   std::vector<std::byte*> data_;                             // by buffer
   std::vector<std::shared_ptr<AppendCounter>> counters_;     // by buffer
   std::vector<std::shared_ptr<std::byte>> device_counters_;  // by buffer; empty on the host
-  GraphDeviceRef device_;                                    // null: the host
-  std::map<std::string, op::HostTensor, std::less<>> own_;   // graph buffers, by name
+  std::vector<std::uint32_t> append_buffers_;
+  GraphDeviceRef device_;                                   // null: the host
+  std::map<std::string, op::HostTensor, std::less<>> own_;  // graph buffers, by name
   op::HostTensor shared_;
   std::uint64_t allocated_ = 0;
 };

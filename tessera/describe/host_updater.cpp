@@ -226,8 +226,7 @@ Result<void> HostGraph::Updater::patch() {
   }
   for (const auto& [node, dirty] : dirty_) TESSERA_TRY(patch_node(node, dirty));
   report_.kernels += graph_.pending_.kernels.size();
-  if (!must_rebuild_) commit_patches();
-  return {};
+  return must_rebuild_ ? Result<void>() : commit_patches();
 }
 
 Result<void> HostGraph::Updater::patch_node(std::uint32_t node, const Dirty& dirty) {
@@ -241,11 +240,9 @@ Result<void> HostGraph::Updater::patch_node(std::uint32_t node, const Dirty& dir
     for (std::size_t i = 0; i < bound.arguments.size(); ++i)
       if (const std::uint32_t buffer = program.graph.nodes[node].pins[i].buffer; buffer != no_index)
         bound.arguments[i].data = memory_->data(buffer);
-  if (dirty.kernel) {
-    auto kernel = graph_.kernels_.load(graph_.draft_.nodes[node].call);
-    if (!kernel) return at_node(program, node, std::move(kernel).error());
-    bound.kernel = *std::move(kernel);
-  }
+  if (dirty.kernel || dirty.capture)
+    if (auto code = bind_code(graph_.draft_.nodes[node], exe.memory, graph_.kernels_, bound); !code)
+      return at_node(program, node, std::move(code).error());
   if (dirty.capture) {
     TESSERA_TRY(capture(program, node, bound, graph_.kernels_));
     ++report_.captures;
@@ -267,21 +264,87 @@ Result<void> HostGraph::Updater::patch_numbers(std::uint32_t node, BoundNode& bo
     if (!graph_.pending_.numbers.contains({node, argument.name})) continue;
     for (const Parameter& parameter : graph_.draft_.nodes[node].parameters)
       if (parameter.name == argument.name) argument.scalar = *parameter.scalar;
-    if (!bound.numbers.empty())
+    const auto store = [&](std::byte* where, std::span<const std::byte> bytes) {
+      std::copy(bytes.begin(), bytes.end(),
+                stored_numbers_.emplace_back(StoredNumber{where, {}, bytes.size()}).bytes.begin());
+    };
+    if (!bound.numbers.empty()) {
       bound.numbers[at] = TESSERA_TRY(number_tensor(argument.scalar, argument.dtype));
-    if (argument.device_value != nullptr)
-      device_numbers_.emplace_back(
-          argument.device_value, std::visit([](auto v) { return static_cast<double>(v); }, argument.scalar));
+      if (!bound.cells.empty())
+        store(bound.cells[i].get(), {bound.numbers[at].array().data, bound.numbers[at].byte_size()});
+    }
+    if (argument.device_value == nullptr) continue;
+    const double value = std::visit([](auto v) { return static_cast<double>(v); }, argument.scalar);
+    store(reinterpret_cast<std::byte*>(argument.device_value), std::as_bytes(std::span(&value, 1)));
   }
   return {};
 }
 
-void HostGraph::Updater::commit_patches() {
+/// All or none: what a device refuses leaves everything as it was.
+Result<void> HostGraph::Updater::commit_patches() {
   const std::lock_guard lock(graph_.launch_mutex_);
   HostExecutable& exe = *graph_.executable_;
-  for (auto& [node, bound] : patched_) exe.nodes[node] = std::move(bound);
-  for (const auto& [where, what] : device_numbers_) *where = what;
-  if (memory_) exe.memory = *std::move(memory_);
+  swap_patches(exe);
+  auto done = exe.driven.empty() ? hold(exe, exe.held, schedule_changes()) : Result<void>();
+  if (done) done = write_numbers();
+  if (!done) swap_patches(exe);
+  return done;
+}
+
+void HostGraph::Updater::swap_patches(HostExecutable& executable) {
+  for (auto& [node, bound] : patched_) std::swap(executable.nodes[node], bound);
+  if (memory_) std::swap(executable.memory, *memory_);
+}
+
+/// Launches that are under way have read what there was.
+Result<void> HostGraph::Updater::write_numbers() {
+  for (const StoredNumber& number : stored_numbers_) {
+    const std::span<const std::byte> bytes(number.bytes.data(), number.size);
+    if (graph_.device_ != nullptr)
+      TESSERA_TRY(graph_.device_->copy_in(number.where, bytes));
+    else
+      std::copy(bytes.begin(), bytes.end(), number.where);
+  }
+  return {};
+}
+
+/// Ops read their numbers from memory, as captured nodes those in device memory.
+ScheduleChanges HostGraph::Updater::schedule_changes() const {
+  ScheduleChanges out;
+  for (const auto& [node, dirty] : dirty_) {
+    const bool holds_numbers = dirty.numbers && graph_.draft_.nodes[node].kind == NodeKind::kernel;
+    if (holds_numbers || dirty.pointers || dirty.grid || dirty.kernel || dirty.capture)
+      out.nodes.push_back(node);
+  }
+  out.buffers.assign(graph_.pending_.bindings.begin(), graph_.pending_.bindings.end());
+  return out;
+}
+
+Result<void> HostGraph::Updater::hold(HostExecutable& executable, std::shared_ptr<DeviceSchedule> held,
+                                      const ScheduleChanges& changes) {
+  GraphDevice* device = executable.memory.device();
+  if (device == nullptr) return {};
+  if ((held == nullptr || changes.all) && unbound_buffer(executable) != no_index) return {};
+  const bool is_first = held == nullptr;
+  if (is_first) {
+    auto made = device->make_schedule();
+    if (!made && made.error().code() != ErrorCode::unsupported) return std::move(made).error();
+    if (!made) executable.driven = report_.driven = made.error().message();
+    if (!made) return {};
+    held = *std::move(made);
+  }
+  auto done = held->follow(executable, is_first ? ScheduleChanges{.all = true} : changes);
+  if (!done && done.error().code() == ErrorCode::unsupported) {
+    executable.driven = report_.driven = done.error().message();
+    executable.held = nullptr;
+    return {};
+  }
+  if (!done) return std::move(done).error();
+  report_.patched += done->patched;
+  report_.is_remade = done->is_remade;
+  if (!done->refusal.empty()) raise(Tier::cold, cat("not changed in place: ", done->refusal));
+  executable.held = std::move(held);
+  return {};
 }
 
 Result<void> HostGraph::Updater::rebuild() {
@@ -300,6 +363,7 @@ Result<void> HostGraph::Updater::rebuild() {
                                            report_));
   if (graph_.executable_ != nullptr && graph_.pending_.structure.empty()) compare_captures(*next);
   const std::lock_guard lock(graph_.launch_mutex_);
+  TESSERA_TRY(hold(*next, graph_.executable_ != nullptr ? graph_.executable_->held : nullptr, {.all = true}));
   graph_.executable_.swap(next);
   return {};
 }

@@ -46,7 +46,15 @@ class HostGraph::Updater {
   Result<void> patch();
   Result<void> patch_node(std::uint32_t node, const Dirty& dirty);
   Result<void> patch_numbers(std::uint32_t node, BoundNode& bound);
-  void commit_patches();
+  Result<void> commit_patches();
+  void swap_patches(HostExecutable& executable);
+  [[nodiscard]] ScheduleChanges schedule_changes() const;
+  Result<void> write_numbers();
+
+  /// On a device, that holds the executable from now on, by what held the one before it. REQUIRES that no
+  /// launch begins.
+  Result<void> hold(HostExecutable& executable, std::shared_ptr<DeviceSchedule> held,
+                    const ScheduleChanges& changes);
 
   Result<void> rebuild();
   void compare_captures(const HostExecutable& next);
@@ -62,8 +70,14 @@ class HostGraph::Updater {
   UpdateReport report_;
   std::map<std::uint32_t, Dirty> dirty_;                      // by node
   std::vector<std::pair<std::uint32_t, BoundNode>> patched_;  // by node
-  std::vector<std::pair<double*, double>> device_numbers_;    // where, what
-  std::optional<HostMemory> memory_;                          // with the new bindings
+  /// A number that is read from memory.
+  struct StoredNumber {
+    std::byte* where = nullptr;
+    std::array<std::byte, 8> bytes{};
+    std::size_t size = 0;
+  };
+  std::vector<StoredNumber> stored_numbers_;
+  std::optional<HostMemory> memory_;  // with the new bindings
   bool must_rebuild_ = false;
 };
 

@@ -84,8 +84,8 @@ AppendedRows Arguments::reserve(std::size_t i, std::uint64_t rows) const {
 }
 
 struct KernelTable::Entry {
-  Side side = Side::host;
   KernelLoader loader;
+  DeviceCodeRef code;  // in place of a loader
   std::mutex mutex;
   std::shared_ptr<const KernelFunction> loaded;
 };
@@ -95,17 +95,29 @@ KernelTable& KernelTable::add(std::string name, KernelFunction kernel) {
                     [kernel = std::move(kernel)]() -> Result<KernelFunction> { return kernel; });
 }
 
-KernelTable& KernelTable::add_loader(std::string name, KernelLoader loader, Side side) {
+KernelTable& KernelTable::add_loader(std::string name, KernelLoader loader) {
   auto entry = std::make_shared<Entry>();
-  entry->side = side;
   entry->loader = std::move(loader);
   entries_.insert_or_assign(std::move(name), std::move(entry));
   return *this;
 }
 
-KernelTable& KernelTable::add_capture(std::string name, CaptureFunction capture, Side side) {
+KernelTable& KernelTable::add_device_kernel(std::string name, DeviceCode code) {
+  auto entry = std::make_shared<Entry>();
+  entry->code = std::make_shared<const DeviceCode>(std::move(code));
+  entries_.insert_or_assign(std::move(name), std::move(entry));
+  return *this;
+}
+
+KernelTable& KernelTable::add_capture(std::string name, CaptureFunction capture) {
   captures_.insert_or_assign(std::move(name),
-                             Capture{std::make_shared<const CaptureFunction>(std::move(capture)), side});
+                             Capture{std::make_shared<const CaptureFunction>(std::move(capture)), nullptr});
+  return *this;
+}
+
+KernelTable& KernelTable::add_device_capture(std::string name, DeviceCode code) {
+  captures_.insert_or_assign(std::move(name),
+                             Capture{nullptr, std::make_shared<const DeviceCode>(std::move(code))});
   return *this;
 }
 
@@ -114,14 +126,26 @@ const CaptureFunction* KernelTable::find_capture(std::string_view name) const {
   return found == captures_.end() ? nullptr : found->second.function.get();
 }
 
-Side KernelTable::side_of_kernel(std::string_view name) const {
+DeviceCodeRef KernelTable::device_kernel(std::string_view name) const {
   const auto found = entries_.find(name);
-  return found == entries_.end() ? Side::host : found->second->side;
+  return found == entries_.end() ? nullptr : found->second->code;
 }
 
-Side KernelTable::side_of_capture(std::string_view name) const {
+DeviceCodeRef KernelTable::device_capture(std::string_view name) const {
   const auto found = captures_.find(name);
-  return found == captures_.end() ? Side::host : found->second.side;
+  return found == captures_.end() ? nullptr : found->second.code;
+}
+
+Result<void> KernelTable::check(std::string_view name) const {
+  const DeviceCodeRef code = device_kernel(name);
+  if (code == nullptr) {
+    TESSERA_TRY(load(name));
+  } else if (code->call.code == nullptr) {
+    return Error(ErrorCode::invalid_argument, cat("kernel ", shown(name), " has no code"));
+  } else {
+    TESSERA_TRY(code->call.code->current());
+  }
+  return {};
 }
 
 Result<std::shared_ptr<const KernelFunction>> KernelTable::load(std::string_view name) const {
@@ -129,6 +153,8 @@ Result<std::shared_ptr<const KernelFunction>> KernelTable::load(std::string_view
   if (found == entries_.end())
     return Error(ErrorCode::not_found, cat("there is no kernel ", shown(name), ", registered are ", names()));
   Entry& entry = *found->second;
+  if (entry.code != nullptr)
+    return Error(ErrorCode::unsupported, cat("kernel ", shown(name), " is for a device, the graph has none"));
   const std::lock_guard lock(entry.mutex);
   if (entry.loaded != nullptr) return entry.loaded;
   try {

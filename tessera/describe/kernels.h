@@ -1,4 +1,4 @@
-// Host functions behind kernel nodes and captured nodes, by name.
+// What is behind kernel nodes and captured nodes, by name: functions of the host, or code of a device.
 //
 // A kernel runs at every launch on the arguments the plan holds. A capture runs when the plan is built or
 // patched: it sees pointers and numbers once and records the calls that every launch then makes, as a library
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tessera/describe/description.h"
+#include "tessera/op/device_call.h"
 
 namespace tessera::description {
 
@@ -49,7 +50,7 @@ struct Argument {
   ScalarValue scalar;
   AppendCounter* counter = nullptr;     ///< of a buffer that is appended to
   std::byte* device_counter = nullptr;  ///< of one on a device: 64 bits in its memory
-  double* device_value = nullptr;       ///< of a number in device memory: where it lies
+  double* device_value = nullptr;       ///< of a number in device memory: where it lies, on a device there
 };
 
 /// What kernels and captures can ask of their arguments. A wrong position or C++ type throws Exception, which
@@ -124,24 +125,35 @@ using CaptureFunction = std::function<void(CaptureCall&)>;
 /// kernel.
 using KernelLoader = std::function<Result<KernelFunction>()>;
 
-/// Where a function may be called: those for a device get addresses of its memory.
-enum class Side : std::uint8_t { host, device };
+/// Code of a device, which is given addresses of its memory. What a node gives to it follows from the node's
+/// parameters: the call has no arguments of its own.
+struct DeviceCode {
+  op::DeviceCall call;
+  std::array<std::int64_t, 3> threads = {1, 1, 1};  ///< of a block of a kernel
+};
+using DeviceCodeRef = std::shared_ptr<const DeviceCode>;
 
 /// The kernels and captures there are. A value: copies share the functions.
 class KernelTable {
  public:
   /// Adds or replaces.
   KernelTable& add(std::string name, KernelFunction kernel);
-  KernelTable& add_loader(std::string name, KernelLoader loader, Side side = Side::host);
-  KernelTable& add_capture(std::string name, CaptureFunction capture, Side side = Side::host);
+  KernelTable& add_loader(std::string name, KernelLoader loader);
+  KernelTable& add_device_kernel(std::string name, DeviceCode code);
+  KernelTable& add_capture(std::string name, CaptureFunction capture);
+  KernelTable& add_device_capture(std::string name, DeviceCode code);
 
+  /// Null: it is for a device, or there is none.
   [[nodiscard]] const CaptureFunction* find_capture(std::string_view name) const;
   [[nodiscard]] bool has_kernel(std::string_view name) const { return entries_.contains(name); }
-  /// The kernel, loaded at most once per entry. Any number of threads.
+  [[nodiscard]] bool has_capture(std::string_view name) const { return captures_.contains(name); }
+  /// The kernel of the host, loaded at most once per entry. Any number of threads.
   [[nodiscard]] Result<std::shared_ptr<const KernelFunction>> load(std::string_view name) const;
-  /// Of a kernel or a capture that there is.
-  [[nodiscard]] Side side_of_kernel(std::string_view name) const;
-  [[nodiscard]] Side side_of_capture(std::string_view name) const;
+  /// Whether a kernel can be used: it loads, or its code can be read.
+  [[nodiscard]] Result<void> check(std::string_view name) const;
+  /// The code of a kernel or a capture for a device; null: it is for the host, or there is none.
+  [[nodiscard]] DeviceCodeRef device_kernel(std::string_view name) const;
+  [[nodiscard]] DeviceCodeRef device_capture(std::string_view name) const;
   /// "'a', 'b'": for messages.
   [[nodiscard]] std::string names() const;
 
@@ -150,7 +162,7 @@ class KernelTable {
   std::map<std::string, std::shared_ptr<Entry>, std::less<>> entries_;
   struct Capture {
     std::shared_ptr<const CaptureFunction> function;
-    Side side = Side::host;
+    DeviceCodeRef code;  ///< in place of a function
   };
   std::map<std::string, Capture, std::less<>> captures_;
 };

@@ -12,8 +12,13 @@ class ProfileClock {
 
   ProfileClock(const Description& description, ProfilingLevel level);
 
+  [[nodiscard]] ProfilingLevel level() const { return level_; }
+
   void begin();
   [[nodiscard]] Profile end();
+
+  /// A node ran so long.
+  void add(std::uint32_t node, Clock::duration time);
 
   /// Adds the time until it is destroyed to a node.
   class Timer {
@@ -37,7 +42,6 @@ class ProfileClock {
   }
 
  private:
-  void add(std::uint32_t node, Clock::duration time);
   void add_blocks(Profile& out) const;
 
   const Description& description_;

@@ -34,6 +34,10 @@ struct UpdateReport {
   std::uint64_t programs = 0;     ///< compiled from groups of op nodes; those of equal groups go on
   std::uint64_t interpreted = 0;  ///< groups that could not be compiled: their nodes run one by one
   std::uint64_t bytes = 0;        ///< allocated
+  // On a device:
+  std::uint64_t patched = 0;  ///< nodes of the graph that it holds
+  bool is_remade = false;     ///< that graph was made anew
+  std::string driven;         ///< why the device cannot hold the steps, so that the host drives them
 };
 
 }  // namespace tessera::description

@@ -27,7 +27,7 @@ void check_kernels(const Graph& graph, const KernelTable& kernels, Report& repor
     const Node& node = graph.description->nodes[i];
     if (node.kind == NodeKind::op || node.call.empty()) continue;
     if (node.kind == NodeKind::captured) {
-      if (kernels.find_capture(node.call) == nullptr) {
+      if (!kernels.has_capture(node.call)) {
         Diagnostic diagnostic = graph.about(Item{false, i}, cat("there is no capture ", shown(node.call)));
         diagnostic.code = ErrorCode::not_found;
         report.add(std::move(diagnostic));
@@ -36,7 +36,7 @@ void check_kernels(const Graph& graph, const KernelTable& kernels, Report& repor
     }
     const auto [entry, is_new] = seen.try_emplace(node.call);
     if (is_new)
-      if (auto loaded = kernels.load(node.call); !loaded) entry->second = std::move(loaded).error();
+      if (auto usable = kernels.check(node.call); !usable) entry->second = std::move(usable).error();
     if (!entry->second) continue;
     const Error& error = *entry->second;
     Diagnostic diagnostic = graph.about(

@@ -2,8 +2,8 @@
 //
 //   auto device = make_graph_device(*find_device("cuda:0"));
 //   KernelTable kernels;
-//   add_stream_capture(kernels, device, "fft", [](const op::StreamCall& call) { … });
-//   TESSERA_TRY(add_kernel_files(kernels, device, description));
+//   add_stream_capture(kernels, "fft", [](const op::StreamCall& call) { … });
+//   TESSERA_TRY(add_kernel_files(kernels, description));
 //   auto graph = HostGraph::create(description, kernels, {.device = device});
 #pragma once
 
@@ -25,13 +25,11 @@ namespace tessera::engine {
 /// for a pin that appends: the rows, the address of an unsigned long long that counts them, and the capacity,
 /// an unsigned long long; for a pin that is not required and has no buffer: null. Fails if two nodes mean
 /// different files by one name.
-[[nodiscard]] Result<void> add_kernel_files(description::KernelTable& to,
-                                            const description::GraphDeviceRef& device,
-                                            const description::Description& of);
+[[nodiscard]] Result<void> add_kernel_files(description::KernelTable& to, const description::Description& of);
 
 /// Adds a capture: what the function queues on the stream. Its arguments are as those of kernels, without
-/// capacities.
-void add_stream_capture(description::KernelTable& to, const description::GraphDeviceRef& device,
-                        std::string name, std::function<void(const op::StreamCall&)> function);
+/// capacities; a number in device memory is an array of one f64.
+void add_stream_capture(description::KernelTable& to, std::string name,
+                        std::function<void(const op::StreamCall&)> function);
 
 }  // namespace tessera::engine

@@ -1,21 +1,10 @@
 // Graph descriptions on the emulated device, and on a GPU where there is one: what they must refuse, in which
 // order their nodes run, and what a change costs.
-#include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-
-#include "tessera/base/text.h"
-#include "tessera/describe/host_graph.h"
-#include "tessera/describe/read_json.h"
-#include "tessera/engine/graph_device.h"
-#include "tessera/runtime/cuda/emulator/test_devices.h"
+#include "tessera/engine/device_graph_fixture.h"
 
 using namespace tessera;
 using namespace tessera::description;
-using runtime::cuda::TestDevice;
+using engine::fixture::DeviceFloats;
 
 namespace {
 
@@ -51,33 +40,16 @@ std::string copy(const std::string& id, const std::string& from, const std::stri
              R"("}, {"name": "bytes", "scalar": 256, "dtype": "i64"}]})");
 }
 
-class GraphTraps : public ::testing::TestWithParam<TestDevice> {
+class GraphTraps : public engine::fixture::DeviceGraph {
  protected:
   void SetUp() override {
-    auto opened = runtime::cuda::open_test_device(GetParam());
-    if (!opened) GTEST_SKIP() << opened.error().to_text();
-    cuda_ = *std::move(opened);
-    device_ = value_or_throw(engine::make_graph_device(cuda_));
-    folder_ = std::filesystem::temp_directory_path() / cat("tessera_traps_", ::getpid());
-    std::filesystem::create_directories(folder_);
+    DeviceGraph::SetUp();
+    if (device_ == nullptr) return;
     write_code(trap_kernels_text);
     x_ = filled(1);
   }
-  void TearDown() override {
-    if (!folder_.empty()) std::filesystem::remove_all(folder_);
-  }
 
-  void write_code(std::string_view text) const { std::ofstream(folder_ / "kernels.cu") << text; }
-
-  [[nodiscard]] std::shared_ptr<std::byte> filled(float value) const {
-    auto out = value_or_throw(device_->allocate(count * sizeof(float)));
-    const std::vector<float> values(count, value);
-    value_or_throw(device_->copy_in(out.get(), std::as_bytes(std::span(values))));
-    return out;
-  }
-  [[nodiscard]] static std::span<std::byte> bytes(const std::shared_ptr<std::byte>& memory) {
-    return {memory.get(), count * sizeof(float)};
-  }
+  [[nodiscard]] DeviceFloats filled(float value) const { return floats(std::vector<float>(count, value)); }
 
   /// Buffers x (external), a, b, out of f32, and i of i32.
   [[nodiscard]] Reading read(const std::vector<std::string>& nodes, const std::string& more = "") const {
@@ -85,36 +57,13 @@ class GraphTraps : public ::testing::TestWithParam<TestDevice> {
     for (const char* name : {"a", "b", "out"})
       buffers += cat(R"(, {"id": ")", name, R"(", "lifetime": "graph", "dtype": "f32", "shape": [64]})");
     buffers += R"(, {"id": "i", "lifetime": "graph", "dtype": "i32", "shape": [64]})";
-    return value_or_throw(read_description(
-        (folder_ / "graph.json").string(),
-        cat(R"({"buffers": [)", buffers, R"(], "nodes": [)", join(nodes, ", "), "]", more, "}")));
+    return reading(cat(R"({"buffers": [)", buffers, R"(], "nodes": [)", join(nodes, ", "), "]", more, "}"));
   }
   [[nodiscard]] Description description(const std::vector<std::string>& nodes) const {
     return read(nodes).description;
   }
   [[nodiscard]] Result<std::unique_ptr<HostGraph>> create(Description of) const {
-    KernelTable table;
-    const auto& driver = cuda_->context()->driver();
-    engine::add_stream_capture(table, device_, "copied", [&driver](const op::StreamCall& call) {
-      const auto result = driver.cuMemcpyDtoDAsync(reinterpret_cast<CUdeviceptr>(call.data<float>(1)),
-                                                   reinterpret_cast<CUdeviceptr>(call.data<float>(0)),
-                                                   static_cast<std::size_t>(call.number(2)),
-                                                   static_cast<CUstream>(call.stream()));
-      if (result != CUDA_SUCCESS) throw std::runtime_error("the copy was refused");
-    });
-    TESSERA_TRY(engine::add_kernel_files(table, device_, of));
-    return HostGraph::create(std::move(of), std::move(table),
-                             {.bindings = {{"x", bytes(x_)}}, .device = device_});
-  }
-  [[nodiscard]] static float first(HostGraph& graph, std::string_view buffer) {
-    const auto content = value_or_throw(graph.content(buffer));
-    float out = 0;
-    std::memcpy(&out, content.data(), sizeof out);
-    return out;
-  }
-  [[nodiscard]] static float launched(HostGraph& graph) {
-    static_cast<void>(value_or_throw(graph.launch()));
-    return first(graph, "out");
+    return DeviceGraph::create(std::move(of), {{"x", x_}});
   }
   void expect_refused(const std::vector<std::string>& nodes, const std::string& more,
                       const std::string& message) const {
@@ -124,10 +73,7 @@ class GraphTraps : public ::testing::TestWithParam<TestDevice> {
     EXPECT_NE(all.find(message), std::string::npos) << all;
   }
 
-  std::shared_ptr<runtime::cuda::CudaDevice> cuda_;
-  GraphDeviceRef device_;
-  std::filesystem::path folder_;
-  std::shared_ptr<std::byte> x_;
+  DeviceFloats x_;
 };
 
 }  // namespace
@@ -168,15 +114,14 @@ TEST_P(GraphTraps, Trap_G17_WhatAChangeOfAKernelCosts) {
   const auto graph = value_or_throw(create(description({scale("k", "x", "out", 2)})));
   EXPECT_EQ(launched(*graph), 2);
   EXPECT_EQ(graph->update().tier, Tier::none);
-  const std::vector<float> content(count, 5);
-  value_or_throw(device_->copy_in(x_.get(), std::as_bytes(std::span(content))));
+  set_values(x_, std::vector<float>(count, 5));
   EXPECT_EQ(graph->update().tier, Tier::none);
   EXPECT_EQ(launched(*graph), 10);
   value_or_throw(graph->set_number("k", "by", 3.0));
   EXPECT_EQ(graph->update().tier, Tier::hot);
   EXPECT_EQ(launched(*graph), 15);
   const auto other = filled(7);
-  value_or_throw(graph->bind("x", bytes(other)));
+  value_or_throw(graph->bind("x", other.bytes()));
   EXPECT_EQ(graph->update().tier, Tier::warm);
   EXPECT_EQ(launched(*graph), 21);
   value_or_throw(graph->set_grid("k", {1, 1, 1}));
@@ -197,7 +142,7 @@ TEST_P(GraphTraps, Trap_G17_WhatAChangeOfACaptureCosts) {
   const auto graph = value_or_throw(create(description({copy("c", "x", "out")})));
   EXPECT_EQ(launched(*graph), 1);
   const auto other = filled(9);
-  value_or_throw(graph->bind("x", bytes(other)));
+  value_or_throw(graph->bind("x", other.bytes()));
   EXPECT_EQ(graph->update().tier, Tier::recapture);
   EXPECT_EQ(launched(*graph), 9);
   value_or_throw(graph->set_number("c", "bytes", std::int64_t{128}));

@@ -2,19 +2,14 @@
 
 #include <algorithm>
 
+#include "tessera/op/bound_call.h"
+
 using namespace tessera;
 using namespace tessera::engine;
 using plan::Place;
 using plan::Where;
 
 namespace {
-
-bool overlap(const op::Array& a, const op::Array& b) {
-  const auto bytes = [](const op::Array& array) {
-    return array.size() * static_cast<std::int64_t>(ir::size_of(array.dtype));
-  };
-  return a.data < b.data + bytes(b) && b.data < a.data + bytes(a);
-}
 
 /// A plan on a device. Results go where they belong at once if nothing still reads what lies there.
 class PlanProgram final : public description::OpProgram {
@@ -44,8 +39,9 @@ class PlanProgram final : public description::OpProgram {
     for (std::size_t i = 0; i < results.size(); ++i) {
       const Place& place = executable_->binding().output(*plan_, i);
       if (place.where != Where::output || outputs_[place.index] != staging_[place.index].data()) continue;
-      const bool is_read = std::any_of(inputs.begin(), inputs.end(),
-                                       [&](const op::Array& input) { return overlap(input, results[i]); });
+      const bool is_read = std::any_of(inputs.begin(), inputs.end(), [&](const op::Array& input) {
+        return op::overlap(input, results[i]);
+      });
       const auto bytes = results[i].size() * static_cast<std::int64_t>(ir::size_of(results[i].dtype));
       const bool fits = executable_->binding().buffers[place.index].bytes <= bytes;
       if (is_read || !fits || place.layout != op::contiguous(results[i].shape())) continue;

@@ -12,6 +12,7 @@
 #include "tessera/engine/outline.h"
 #include "tessera/engine/size_rules.h"
 #include "tessera/runtime/device.h"
+#include "tessera/runtime/launch_update.h"
 
 namespace tessera::engine {
 
@@ -31,13 +32,17 @@ inline constexpr std::size_t tier_count = 7;
 /// An executable with what its last launch was given, and the memory its outputs come from.
 struct PlanInstance {
   std::unique_ptr<runtime::Executable> executable;
-  std::vector<std::int64_t> sizes;  ///< of the key; empty before the first launch
+  bool is_prepared = false;         ///< for `sizes`
+  std::vector<std::int64_t> sizes;  ///< of the key; scalars have none
   std::vector<std::byte*> inputs;
   std::vector<const runtime::Buffer*> buffers;  ///< of the inputs
   std::vector<std::uint64_t> parameters;
   std::vector<std::byte*> outputs;
   /// Per output buffer the memory used in turn: what nobody else holds any more is written again.
   std::vector<std::vector<Ref<runtime::Buffer>>> ring;
+  // Of the executable, for its sizes: a launch must not walk over the steps.
+  std::uint64_t kernels = 0, views = 0;             ///< steps that compute, steps that do not
+  const runtime::HoldsLaunches* updates = nullptr;  ///< null: it does not say what it had to change
 };
 
 /// Guarded by the engine's lock, but for what an instance taken out of `idle` holds.

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "tessera/base/text.h"
-#include "tessera/runtime/launch_update.h"
 
 using namespace tessera;
 using namespace tessera::engine;
@@ -28,7 +27,7 @@ class PlannedRun {
       : entry_(entry), instance_(instance), key_(key), pool_(pool), outcome_(outcome) {}
 
   Result<void> run(std::span<const std::int64_t> symbols, const LaunchOptions& options) {
-    const bool is_first = instance_.sizes.empty();
+    const bool is_first = !instance_.is_prepared;
     TESSERA_TRY(set_sizes(symbols));
     set_inputs();
     if (!options.keeps_copies) std::fill(instance_.buffers.begin(), instance_.buffers.end(), nullptr);
@@ -40,8 +39,8 @@ class PlannedRun {
                                            .buffers = instance_.buffers,
                                            .times = options.times}));
     note_update(is_first);
-    for (const bool is_view : instance_.executable->binding().is_view)
-      ++(is_view ? outcome_.figures.views : outcome_.figures.kernels);
+    outcome_.figures.kernels += instance_.kernels;
+    outcome_.figures.views += instance_.views;
     return {};
   }
 
@@ -60,14 +59,16 @@ class PlannedRun {
 
  private:
   Result<void> set_sizes(std::span<const std::int64_t> symbols) {
-    if (!instance_.sizes.empty() && std::ranges::equal(instance_.sizes, key_.sizes)) return {};
-    const bool first = instance_.sizes.empty();
+    const bool first = !instance_.is_prepared;
+    if (!first && std::ranges::equal(instance_.sizes, key_.sizes)) return {};
     std::vector<op::Layout> layouts;
     for (const KeyInput& input : key_.inputs) {
       layouts.push_back(input.storage->layout);
       layouts.back().offset = 0;
     }
     TESSERA_TRY(instance_.executable->prepare(symbols, layouts));
+    note_executable();
+    instance_.is_prepared = true;
     instance_.sizes.assign(key_.sizes.begin(), key_.sizes.end());
     instance_.ring.clear();
     instance_.ring.resize(instance_.executable->binding().buffers.size());
@@ -91,6 +92,13 @@ class PlannedRun {
       instance_.buffers[i] = buffer.tells_changes() ? &buffer : nullptr;
     }
     if (moved > 0 && !first) raise(Tier::warm, counted(moved, "buffer", "buffers"));
+  }
+
+  void note_executable() {
+    const std::vector<bool>& is_view = instance_.executable->binding().is_view;
+    instance_.views = static_cast<std::uint64_t>(std::count(is_view.begin(), is_view.end(), true));
+    instance_.kernels = is_view.size() - instance_.views;
+    instance_.updates = dynamic_cast<const runtime::HoldsLaunches*>(instance_.executable.get());
   }
 
   void set_parameters() {
@@ -124,9 +132,8 @@ class PlannedRun {
 
   /// What the device had to do may be more than what changed says: the first launch makes everything.
   void note_update(bool is_first) {
-    const auto* holder = dynamic_cast<const runtime::HoldsLaunches*>(instance_.executable.get());
-    if (holder == nullptr || is_first) return;
-    const runtime::LaunchUpdate update = holder->launch_update();
+    if (instance_.updates == nullptr || is_first) return;
+    const runtime::LaunchUpdate update = instance_.updates->launch_update();
     if (update.recaptured > 0) raise(Tier::recapture, counted(update.recaptured, "capture", "captures"));
     if (update.new_code > 0) raise(Tier::code, counted(update.new_code, "new kernel", "new kernels"));
     if (update.is_remade) raise(Tier::cold, "its graph was made anew");

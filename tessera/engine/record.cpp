@@ -279,7 +279,7 @@ class Recorder {
   }
 
   const op::Card& card_;
-  std::vector<Operand> operands_;
+  SmallVector<Operand, 8> operands_;
   std::size_t given_count_;
   Caller caller_;
   std::optional<Dtype> asked_;
@@ -358,7 +358,7 @@ Node* tessera::engine::make_leaf(const std::shared_ptr<Engine>& engine, Dtype dt
 
 SmallVector<Node*, 2> tessera::engine::record_plain(const op::Card& card, std::span<Node* const> inputs,
                                                     const op::ValueTypes& results, Caller caller) {
-  std::vector<Operand> operands;
+  SmallVector<Operand, 8> operands;
   for (Node* input : inputs) operands.push_back(Operand::of(input));
   auto component = joined(operands, nullptr);
   if (!component) throw Exception(std::move(component).error().at(line_of(caller)));

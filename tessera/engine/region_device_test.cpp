@@ -17,7 +17,6 @@ using namespace tessera::runtime;
 using op::Dtype;
 using op::HostTensor;
 using runtime::cuda::CudaExecutable;
-using runtime::cuda::TestDevice;
 
 namespace {
 
@@ -103,17 +102,13 @@ struct Turn {
   std::vector<std::uint64_t> parameters = {};
 };
 
-class RegionsOnDevice : public ::testing::TestWithParam<TestDevice> {
+class RegionsOnDevice : public cuda::OnTestDevice {
  protected:
-  void SetUp() override {
-    auto opened = cuda::open_test_device(GetParam(),
-                                         {.target = {.name = "cuda", .sources = {compiler::fused_regions()}},
-                                          .plan_body = &engine::plan_body});
-    if (!opened) GTEST_SKIP() << opened.error().to_text();
-    device_ = *std::move(opened);
+  [[nodiscard]] cuda::CudaOptions options() const override {
+    return {.target = {.name = "cuda", .sources = {compiler::fused_regions()}},
+            .plan_body = &engine::plan_body};
   }
   void TearDown() override { cuda::emulated_state().refuses_conditionals = false; }
-  [[nodiscard]] bool is_emulated() const { return GetParam() == TestDevice::emulated; }
 
   [[nodiscard]] plan::PlanRef plan_of(const std::string& text) const {
     return value_or_throw(
@@ -141,8 +136,6 @@ class RegionsOnDevice : public ::testing::TestWithParam<TestDevice> {
     for (std::size_t i = 0; i < got.size(); ++i)
       EXPECT_NEAR(got[i], wanted[i], 1e-4 * (1 + std::abs(wanted[i]))) << i;
   }
-
-  std::shared_ptr<cuda::CudaDevice> device_;
 };
 
 constexpr const char* branches = R"(func f(c: bool[], x: f32[3, 3]) {

@@ -36,15 +36,16 @@ std::optional<std::int64_t> as_constant(const Sum& sum) {
   return std::nullopt;
 }
 
-ExprRef op(ScalarOpcode opcode, ExprRef a, ExprRef b) {
+ExprRef scalar_call(ScalarOpcode opcode, ExprRef a, ExprRef b) {
   return scalar_op(opcode, {std::move(a), std::move(b)});
 }
 
 ExprRef build_term(const Term& term, std::int64_t coefficient) {
   if (term.factors.empty()) return int_const(coefficient);
-  ExprRef out =
-      coefficient == 1 ? term.factors[0] : op(ScalarOpcode::mul, int_const(coefficient), term.factors[0]);
-  for (std::size_t i = 1; i < term.factors.size(); ++i) out = op(ScalarOpcode::mul, out, term.factors[i]);
+  ExprRef out = coefficient == 1 ? term.factors[0]
+                                 : scalar_call(ScalarOpcode::mul, int_const(coefficient), term.factors[0]);
+  for (std::size_t i = 1; i < term.factors.size(); ++i)
+    out = scalar_call(ScalarOpcode::mul, out, term.factors[i]);
   return out;
 }
 
@@ -59,8 +60,8 @@ ExprRef build(const Sum& sum) {
     if (term == lead) continue;
     const bool negate =
         term->coefficient < 0 && term->coefficient != std::numeric_limits<std::int64_t>::min();
-    out = op(negate ? ScalarOpcode::sub : ScalarOpcode::add, out,
-             build_term(*term, negate ? -term->coefficient : term->coefficient));
+    out = scalar_call(negate ? ScalarOpcode::sub : ScalarOpcode::add, out,
+                      build_term(*term, negate ? -term->coefficient : term->coefficient));
   }
   return out;
 }
@@ -72,9 +73,9 @@ ExprRef quotient_atom(const Sum& a, std::int64_t c) {
   if (inner != nullptr && inner->opcode == ScalarOpcode::floor_div) {
     const auto* b = as<IntConst>(inner->operands[1]);
     const auto both = b != nullptr && b->value > 0 ? checked_mul(b->value, c) : std::nullopt;
-    if (both) return op(ScalarOpcode::floor_div, inner->operands[0], int_const(*both));
+    if (both) return scalar_call(ScalarOpcode::floor_div, inner->operands[0], int_const(*both));
   }
-  return op(ScalarOpcode::floor_div, build(a), int_const(c));
+  return scalar_call(ScalarOpcode::floor_div, build(a), int_const(c));
 }
 
 std::optional<Sum> extreme_of(ScalarOpcode opcode, const Sum& a, const Sum& b) {
@@ -361,7 +362,7 @@ std::optional<Sum> SizeAlgebra::floor_mod(const Sum& a, const Sum& b) const {
       if (const std::int64_t r = tessera::floor_mod(term.coefficient, *y); r != 0)
         rest.push_back({r, term.factors});
     if (const auto constant = as_constant(rest)) return constant_sum(tessera::floor_mod(*constant, *y));
-    return atom_sum(op(ScalarOpcode::floor_mod, build(rest), int_const(*y)));
+    return atom_sum(scalar_call(ScalarOpcode::floor_mod, build(rest), int_const(*y)));
   }
   if (b.size() == 1 && divide_exactly(a, b[0])) return Sum{};
   return std::nullopt;
@@ -423,7 +424,7 @@ Sum SizeAlgebra::combine(ScalarOpcode opcode, const Sum& a, const Sum& b) const 
   if (auto out = rule(opcode, a, b)) return *std::move(out);
   ExprRef x = build(a), y = build(b);
   if (info(opcode).commutative && compare_atoms(*x, *y) > 0) std::swap(x, y);
-  return atom_sum(op(opcode, std::move(x), std::move(y)));
+  return atom_sum(scalar_call(opcode, std::move(x), std::move(y)));
 }
 
 Sum SizeAlgebra::simplify(const Expr& root) const {

@@ -1,5 +1,8 @@
 #include "tessera/op/builder.h"
 
+#include <algorithm>
+
+#include "tessera/ir/dim.h"
 #include "tessera/op/catalogue.h"
 
 using namespace tessera;
@@ -45,6 +48,16 @@ Dtype default_dtype(const Card& card, std::span<const Value> inputs, const Input
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (card.inputs[i].type == spec.type) return inputs[i].dtype();
   return inputs[0].dtype();
+}
+
+/// Whether two parts of one value have no element in common, as far as that can be proven.
+bool are_apart(std::span<const AxisRange> a, std::span<const AxisRange> b) {
+  return std::any_of(a.begin(), a.end(), [&](const AxisRange& one) {
+    return std::any_of(b.begin(), b.end(), [&](const AxisRange& other) {
+      return one.axis == other.axis &&
+             (ir::provably_at_least(one.begin, other.end) || ir::provably_at_least(other.begin, one.end));
+    });
+  });
 }
 
 Value number_like(Value x, double value) { return x ? x.builder->constant(value, x.dtype()) : Value(); }
@@ -128,6 +141,37 @@ Values Builder::call_all(const Card& card, std::span<const Value> inputs, Attrib
   auto results = emit(card, all, *std::move(complete), *std::move(inferred));
   if (!results) return {fail(std::move(results).error())};
   return *std::move(results);
+}
+
+Value Builder::part_gradient(const ValueType& type, Value update, Attributes attributes,
+                             std::vector<AxisRange> ranges) {
+  const Value out = call("update_slice", {full(*this, 0, type), update}, attributes);
+  if (out)
+    part_gradients_.insert_or_assign(out.id,
+                                     PartGradient{update, std::move(attributes), std::move(ranges), Value()});
+  return out;
+}
+
+Value Builder::add_gradients(Value a, Value b) {
+  if (!a || !b) return {};
+  if (const Value out = joined_parts(a, b)) return out;
+  if (const Value out = joined_parts(b, a)) return out;
+  return a + b;
+}
+
+Value Builder::joined_parts(Value others, Value part) {
+  const auto known = part_gradients_.find(part.id);
+  if (known == part_gradients_.end() || known->second.into || others.type() != part.type()) return {};
+  PartGradient out = known->second;
+  for (Value other = others; other;) {
+    const auto before = part_gradients_.find(other.id);
+    if (before == part_gradients_.end() || !are_apart(before->second.ranges, out.ranges)) return {};
+    other = before->second.into;
+  }
+  const Value value = call("update_slice", {others, out.update}, out.attributes);
+  out.into = others;
+  if (value) part_gradients_.insert_or_assign(value.id, std::move(out));
+  return value;
 }
 
 Value tessera::op::operator+(Value a, Value b) {

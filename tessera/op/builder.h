@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "tessera/op/call_info.h"
@@ -27,6 +28,12 @@ struct Value {
   [[nodiscard]] Dtype dtype() const { return type().dtype; }
   [[nodiscard]] const Shape& shape() const { return type().shape; }
   [[nodiscard]] std::size_t rank() const { return type().rank(); }
+};
+
+/// Indices of one axis: from `begin` up to, not with, `end`.
+struct AxisRange {
+  std::size_t axis = 0;
+  Dim begin, end;
 };
 
 class Builder {
@@ -50,6 +57,14 @@ class Builder {
   /// A size, which may be symbolic, as an i64 of rank 0.
   Value extent(const Dim& size);
   [[nodiscard]] const ValueType& type(Value value) const { return *types_[value.id]; }
+
+  /// The gradient of a part of a value of this type: zeros, with `update` where update_slice puts it by these
+  /// attributes, which is within `ranges`.
+  Value part_gradient(const ValueType& type, Value update, Attributes attributes,
+                      std::vector<AxisRange> ranges);
+  /// The sum of two gradients of one value. Those of parts that do not overlap are written into the same
+  /// zeros: nothing is added then, and a zero keeps its sign.
+  Value add_gradients(Value a, Value b);
 
   /// Whether everything so far could be built.
   [[nodiscard]] Result<void> status() const;
@@ -75,9 +90,20 @@ class Builder {
   virtual Assumptions* assumptions() { return nullptr; }
 
  private:
-  Values call_all(const Card& card, std::span<const Value> inputs, Attributes attributes);
+  /// An update of zeros, or of what other parts were written into.
+  struct PartGradient {
+    Value update;
+    Attributes attributes;
+    std::vector<AxisRange> ranges;
+    Value into;  ///< empty if these are zeros
+  };
 
-  std::vector<const ValueType*> types_;   ///< by value
+  Values call_all(const Card& card, std::span<const Value> inputs, Attributes attributes);
+  /// `part` written into `others`; empty if they are not known to be gradients of parts that do not overlap.
+  Value joined_parts(Value others, Value part);
+
+  std::unordered_map<std::uint32_t, PartGradient> part_gradients_;  ///< by the id of the value
+  std::vector<const ValueType*> types_;                             ///< by value
   std::deque<ValueType> distinct_types_;  ///< a deque, so that references stay valid while more is built
   std::optional<Error> error_;
 };

@@ -19,7 +19,7 @@ class Tape : public Builder {
   void accumulate(Value value, Value gradient) {
     Entry& entry = entries_[value.id];
     if (!entry.active || !gradient) return;
-    entry.gradient = entry.gradient ? entry.gradient + gradient : gradient;
+    entry.gradient = entry.gradient ? to_.add_gradients(entry.gradient, gradient) : gradient;
   }
 
   /// Passes the gradients of results on to inputs, from the last call to the first.

@@ -18,6 +18,8 @@ struct Target {
   /// covered.
   std::function<double(const Graph&, NodeId)> uncovered_cost = {};
   ListLimits limits = {};
+  /// Products of i32 read a right operand of 8 bits as it is.
+  bool reads_narrow_factors = false;
   /// Longer chains become several kernels, which are often equal: code for one takes time to generate.
   std::size_t most_ops_in_kernel = 256;
 };

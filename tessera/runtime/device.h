@@ -5,11 +5,13 @@
 #include <span>
 #include <string_view>
 
+#include "tessera/base/text.h"
 #include "tessera/op/call_info.h"
 #include "tessera/pattern/target.h"
 #include "tessera/runtime/executable.h"
 #include "tessera/runtime/memory_pool.h"
 #include "tessera/runtime/step_clock.h"
+#include "tessera/runtime/step_graph.h"
 
 namespace tessera::runtime {
 
@@ -48,6 +50,12 @@ class Device {
   /// Makes a plan ready to run, with memory from `pool`.
   [[nodiscard]] virtual Result<std::unique_ptr<Executable>> load(plan::PlanRef plan,
                                                                  const std::shared_ptr<MemoryPool>& pool) = 0;
+
+  /// Something that holds steps, none at first; errors of steps go through `blame`. Fails with code
+  /// `unsupported` where a device makes calls one by one.
+  [[nodiscard]] virtual Result<std::unique_ptr<StepGraph>> step_graph(StepBlame /*blame*/) {
+    return Error(ErrorCode::unsupported, cat("device '", name(), "' makes calls one by one"));
+  }
 };
 
 }  // namespace tessera::runtime

@@ -22,7 +22,9 @@ std::pair<Node*, std::size_t> call_of(Node* node) {
                                    : std::pair{node, std::size_t{0}};
 }
 
-void accumulate(Value& sum, Value gradient) { sum = sum ? sum + gradient : gradient; }
+void accumulate(Value& sum, Value gradient) {
+  sum = sum ? gradient.builder->add_gradients(sum, gradient) : gradient;
+}
 
 }  // namespace
 

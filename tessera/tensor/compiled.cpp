@@ -49,6 +49,20 @@ struct RandomProbe {
 
 constexpr std::size_t max_traced = 64;
 
+/// Whether the tensors are of these types, which are not made for them: this is asked at every call.
+bool are_of(const std::vector<Tensor>& arguments, const op::ValueTypes& types) {
+  const auto is_size = [](std::int64_t size, const ir::Dim& dim) {
+    return dim.is_constant() && dim.value() == size;
+  };
+  return std::equal(arguments.begin(), arguments.end(), types.begin(), types.end(),
+                    [&](const Tensor& argument, const op::ValueType& type) {
+                      const Node& node = *argument.node();
+                      return node.dtype == type.dtype &&
+                             std::equal(node.shape().begin(), node.shape().end(), type.shape.begin(),
+                                        type.shape.end(), is_size);
+                    });
+}
+
 }  // namespace
 
 struct CompiledBody::State {
@@ -59,14 +73,14 @@ struct CompiledBody::State {
   std::vector<Traced> traced;  ///< the last used comes last
 
   Traced& find(const std::vector<Tensor>& arguments) {
-    op::ValueTypes types;
-    for (const Tensor& argument : arguments) types.push_back(argument.node()->type());
-    const auto known =
-        std::find_if(traced.begin(), traced.end(), [&](const Traced& one) { return one.arguments == types; });
+    const auto known = std::find_if(traced.begin(), traced.end(),
+                                    [&](const Traced& one) { return are_of(arguments, one.arguments); });
     if (known != traced.end()) {
       std::rotate(known, known + 1, traced.end());
       return traced.back();
     }
+    op::ValueTypes types;
+    for (const Tensor& argument : arguments) types.push_back(argument.node()->type());
     if (traced.size() == max_traced) traced.erase(traced.begin());
     traced.push_back(trace(arguments[0].engine(), std::move(types)));
     return traced.back();

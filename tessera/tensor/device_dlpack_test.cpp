@@ -21,12 +21,11 @@ namespace {
 constexpr unsigned char filler = 0x3f;
 constexpr float filler_value = std::bit_cast<float>(0x3f3f3f3fu);
 
-class DeviceDlpack : public ::testing::TestWithParam<TestDevice> {
+class DeviceDlpack : public runtime::cuda::OnTestDevice {
  protected:
   void SetUp() override {
-    auto opened = runtime::cuda::open_test_device(GetParam());
-    if (!opened) GTEST_SKIP() << opened.error().to_text();
-    device_ = *std::move(opened);
+    OnTestDevice::SetUp();
+    if (device_ == nullptr) return;
     engine_ = engine::Engine::create({.device = device_});
     current_.emplace(value_or_throw(device_->context()->enter()));
     other_ = value_or_throw(runtime::cuda::Stream::create(device_->context()));
@@ -36,7 +35,6 @@ class DeviceDlpack : public ::testing::TestWithParam<TestDevice> {
     if (memory_ != nullptr) device_->memory().free(memory_, byte_size());
   }
 
-  [[nodiscard]] bool is_emulated() const { return GetParam() == TestDevice::emulated; }
   /// So much on a GPU that what does not wait comes too early.
   [[nodiscard]] std::int64_t size() const { return is_emulated() ? 64 : std::int64_t{1} << 26; }
   [[nodiscard]] std::size_t byte_size() const { return static_cast<std::size_t>(size()) * 4; }
@@ -61,7 +59,6 @@ class DeviceDlpack : public ::testing::TestWithParam<TestDevice> {
     return &managed_;
   }
 
-  std::shared_ptr<runtime::cuda::CudaDevice> device_;
   std::shared_ptr<engine::Engine> engine_;
   std::optional<runtime::cuda::Current> current_;
   std::shared_ptr<const runtime::cuda::Stream> other_;

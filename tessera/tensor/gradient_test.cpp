@@ -82,6 +82,14 @@ TEST(Gradient, through_views_and_updates) {
   EXPECT_EQ(floats(grad(f)(x)), (Floats{0, 2, 4, 0, 8, 0}));
 }
 
+TEST(Gradient, of_parts_is_written_part_by_part) {
+  const Tensor x = arange(6, {.dtype = f32}).reshape({3, 2});
+  const Tensor gradient = grad([](const Tensor& x) { return sum(x[0] * x[1] * x[2]); })(x);
+  const std::string recorded = gradient.graph().to_text();
+  EXPECT_EQ(floats(gradient), (Floats{8, 15, 0, 5, 0, 3}));
+  EXPECT_EQ(recorded.find("add("), std::string::npos) << recorded;
+}
+
 TEST(Gradient, through_gather_and_scatter) {
   const Tensor index = from_vector<std::int64_t>({2, 0, 2}, {3});
   EXPECT_EQ(floats(grad([&](const Tensor& x) { return sum(gather(x, index)); })(ones({3}))),

@@ -21,7 +21,6 @@
 using namespace tessera;
 using fixture::message_of;
 namespace p = tessera::parameter;
-using runtime::cuda::TestDevice;
 
 namespace {
 
@@ -51,12 +50,11 @@ Kernel scale_kernel(std::string text = scale_text) {
                  .block = {64}});
 }
 
-class DeviceOps : public ::testing::TestWithParam<TestDevice> {
+class DeviceOps : public runtime::cuda::OnTestDevice {
  protected:
   void SetUp() override {
-    auto opened = runtime::cuda::open_test_device(GetParam());
-    if (!opened) GTEST_SKIP() << opened.error().to_text();
-    device_ = *std::move(opened);
+    OnTestDevice::SetUp();
+    if (device_ == nullptr) return;
     engine_ = engine::Engine::create({.plans = {.threshold = 2, .wait = true}, .device = device_});
   }
   [[nodiscard]] Tensor counted(std::int64_t size) const {
@@ -67,7 +65,6 @@ class DeviceOps : public ::testing::TestWithParam<TestDevice> {
   [[nodiscard]] engine::Tier tier() const { return engine_->report().components.at(0).tier; }
   [[nodiscard]] const runtime::cuda::Driver& driver() const { return device_->context()->driver(); }
 
-  std::shared_ptr<runtime::cuda::CudaDevice> device_;
   std::shared_ptr<engine::Engine> engine_;
 };
 

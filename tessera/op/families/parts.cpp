@@ -17,15 +17,6 @@ using namespace tessera::op;
 
 namespace {
 
-/// What is taken of one axis: `count` indices from `start`, each `step` further. With a count of 0 the start
-/// means nothing.
-struct AxisPart {
-  std::size_t axis = 0;
-  Dim start;
-  std::int64_t step = 1;
-  Dim count;
-};
-
 // ---- reading the attributes
 
 /// The axes that the entries of `starts` (and `stops`, `steps`) are about.
@@ -138,9 +129,19 @@ Attributes attributes_of(std::span<const AxisPart> parts) {
   return {{"starts", starts}, {"steps", steps}, {"axes", axes}};
 }
 
+std::vector<AxisRange> ranges_of(std::span<const AxisPart> parts) {
+  std::vector<AxisRange> out;
+  for (const AxisPart& part : parts) {
+    const Dim last = part.start + (part.count - 1) * part.step;
+    out.push_back(part.step > 0 ? AxisRange{part.axis, part.start, last + 1}
+                                : AxisRange{part.axis, last, part.start + 1});
+  }
+  return out;
+}
+
 Values gradient_slice(GradientCall& g) {
   const auto parts = value_or_throw(slice_parts(g.info));
-  return {g.b.call("update_slice", {zeros_like(g.x()), g.dy()}, attributes_of(parts))};
+  return {g.b.part_gradient(g.x().type(), g.dy(), attributes_of(parts), ranges_of(parts))};
 }
 
 // ---- update_slice
@@ -153,30 +154,8 @@ bool is_inside(const AxisPart& part, std::int64_t size) {
   return part.start.value() >= 0 && part.start.value() < size && last && *last >= 0 && *last < size;
 }
 
-Result<std::vector<AxisPart>> update_parts(const CallInfo& call) {
-  const Shape &shape = call.input(0).shape, &update = call.input(1).shape, &starts = call.shape("starts");
-  if (shape.size() != update.size())
-    return call.error("'x' has rank ", shape.size(), ", 'update' has rank ", update.size());
-  const auto axes = TESSERA_TRY(listed_axes(call, starts.size()));
-  const auto steps = TESSERA_TRY(listed_steps(call, starts.size()));
-  std::vector<AxisPart> out;
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    const Dim& size = shape[axes[i]];
-    const AxisPart part{axes[i], from_begin(starts[i], size), steps[i], update[axes[i]]};
-    if (size.is_constant() && part.start.is_constant() && part.count.is_constant() &&
-        !is_inside(part, size.value()))
-      return call.error("'update' of size ", part.count, " from ", starts[i], " in steps of ", part.step,
-                        " is not inside axis ", part.axis, " of 'x', which has size ", size);
-    out.push_back(part);
-  }
-  for (std::size_t i = 0; i < shape.size(); ++i)
-    if (std::find(axes.begin(), axes.end(), i) == axes.end())
-      TESSERA_TRY(call.unify(shape[i], update[i], cat("axis ", i, " of 'x' and 'update'")));
-  return out;
-}
-
 Result<ValueTypes> infer_update_slice(const CallInfo& call) {
-  TESSERA_TRY(update_parts(call));
+  TESSERA_TRY(updated_axes(call));
   return ValueTypes{call.input(0)};
 }
 
@@ -190,7 +169,7 @@ Result<void> run_update_slice(const CallInfo& call, std::span<const Array> input
 
 /// What was written over no longer counts; the update counts where it was written.
 Values gradient_update_slice(GradientCall& g) {
-  const auto parts = value_or_throw(update_parts(g.info));
+  const auto parts = value_or_throw(updated_axes(g.info));
   Attributes attributes = attributes_of(parts);
   const Value dx = g.b.call("update_slice", {g.dy(), zeros_like(g.x(1))}, attributes);
   Shape stops;
@@ -366,8 +345,30 @@ constexpr Card part_family[] = {
 
 std::span<const Card> tessera::op::part_cards() { return part_family; }
 
+Result<std::vector<AxisPart>> tessera::op::updated_axes(const CallInfo& call) {
+  const Shape &shape = call.input(0).shape, &update = call.input(1).shape, &starts = call.shape("starts");
+  if (shape.size() != update.size())
+    return call.error("'x' has rank ", shape.size(), ", 'update' has rank ", update.size());
+  const auto axes = TESSERA_TRY(listed_axes(call, starts.size()));
+  const auto steps = TESSERA_TRY(listed_steps(call, starts.size()));
+  std::vector<AxisPart> out;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const Dim& size = shape[axes[i]];
+    const AxisPart part{axes[i], from_begin(starts[i], size), steps[i], update[axes[i]]};
+    if (size.is_constant() && part.start.is_constant() && part.count.is_constant() &&
+        !is_inside(part, size.value()))
+      return call.error("'update' of size ", part.count, " from ", starts[i], " in steps of ", part.step,
+                        " is not inside axis ", part.axis, " of 'x', which has size ", size);
+    out.push_back(part);
+  }
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    if (std::find(axes.begin(), axes.end(), i) == axes.end())
+      TESSERA_TRY(call.unify(shape[i], update[i], cat("axis ", i, " of 'x' and 'update'")));
+  return out;
+}
+
 Result<Layout> tessera::op::updated_part(const CallInfo& call, Layout x) {
-  for (const AxisPart& part : TESSERA_TRY(update_parts(call)))
+  for (const AxisPart& part : TESSERA_TRY(updated_axes(call)))
     x = part_of(std::move(x), part.axis, part.start.value(), part.count.value(), part.step);
   return x;
 }

@@ -23,16 +23,20 @@ ByteMatmul::ByteMatmul(const OneDnn& onednn, const ByteMatmulSizes& sizes) : one
 }
 
 bool ByteMatmul::read_left(std::span<const std::int32_t> from) {
-  const auto zero = to_bytes(from, left_);
+  const auto zero = to_bytes(from, 0, left_);
   left_zero_ = zero.value_or(0);
   return zero.has_value();
 }
 
-bool ByteMatmul::read_right(std::span<const std::int32_t> from) {
-  const auto zero = to_bytes(from, right_);
+template <class Integer>
+bool ByteMatmul::read_right(std::span<const Integer> from, std::int32_t less) {
+  const auto zero = to_bytes(from, less, right_);
   right_zero_ = zero.value_or(0);
   return zero.has_value();
 }
+template bool ByteMatmul::read_right(std::span<const std::int32_t>, std::int32_t);
+template bool ByteMatmul::read_right(std::span<const std::int8_t>, std::int32_t);
+template bool ByteMatmul::read_right(std::span<const std::uint8_t>, std::int32_t);
 
 Result<void> ByteMatmul::run(std::int32_t* result, kernel::ItemRange range) const {
   for (std::int64_t item = range.begin; item < range.end; ++item) {

@@ -25,7 +25,10 @@ class ByteMatmul {
 
   // Read the operands. False if their elements do not fit: then nothing can be run.
   [[nodiscard]] bool read_left(std::span<const std::int32_t> from);
-  [[nodiscard]] bool read_right(std::span<const std::int32_t> from);
+  [[nodiscard]] bool read_right(std::span<const std::int32_t> from) { return read_right(from, 0); }
+  /// The elements without `less`; Integer is std::int32_t, std::int8_t or std::uint8_t.
+  template <class Integer>
+  [[nodiscard]] bool read_right(std::span<const Integer> from, std::int32_t less);
 
   [[nodiscard]] std::int64_t items() const { return sizes_.batch * row_blocks_ * panels_; }
   /// Threads may run disjoint ranges at once.

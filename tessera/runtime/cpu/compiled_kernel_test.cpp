@@ -148,6 +148,83 @@ TEST_F(CompiledKernelTest, FunctionsKeepTheirLimitsOverAllFloats) {
   EXPECT_LE(worst_ulps("expm1", [](double x) { return std::expm1(x); }), 4);
   EXPECT_LE(worst_ulps("log1p", [](double x) { return std::log1p(x); }), 4);
   EXPECT_LE(worst_ulps("sqrt", [](double x) { return std::sqrt(x); }), 0.5);
+  EXPECT_LE(worst_ulps("tan", [](double x) { return std::tan(x); }), 1);
+  EXPECT_LE(worst_ulps("atan", [](double x) { return std::atan(x); }), 1);
+}
+
+/// The same over a part of all doubles, and of those about 1 more.
+double worst_wide_ulps(const char* op, long double (*exact)(long double)) {
+  std::vector<double> x{0.0, -0.0, 1.0, -1.0, 5e-324, INFINITY, -INFINITY, NAN, 709.782, -745.13, 2.0, 0.5};
+  for (std::uint64_t i = 0; i < 200'000; ++i) x.push_back(std::bit_cast<double>(i * 0x9e3779b97f4a7c15ULL));
+  for (int i = -100'000; i < 100'000; ++i) x.push_back(i * 3.1415926e-4);
+  const auto n = static_cast<std::int64_t>(x.size());
+  CompiledKernel code(built(cat("func f[N](x: f64[N]) {\n  y: f64[N] = ", op, "(x)\n  return y\n}")));
+  const auto input = op::HostTensor::of<double>(Dtype::f64, {n}, x);
+  const auto output = value_or_throw(op::HostTensor::allocate(Dtype::f64, {n}));
+  Scratch scratch;
+  EXPECT_TRUE(run(code, arrays_of({input}), arrays_of({output}), {}, scratch));
+  EXPECT_EQ(code.why_interpreted(), "");
+  double worst = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const long double want = exact(static_cast<long double>(x[i]));
+    const auto rounded = static_cast<double>(want);
+    const double got = output.values<double>()[i];
+    if (std::isnan(want) != std::isnan(got) || std::isinf(rounded) != std::isinf(got) ||
+        (!std::isnan(want) && std::signbit(rounded) != std::signbit(got))) {
+      ADD_FAILURE() << op << "(" << x[i] << ") = " << got << ", expected " << rounded;
+      continue;
+    }
+    if (std::isnan(want) || std::isinf(got)) continue;
+    const double magnitude = std::max(std::abs(rounded), 2.2250738585072014e-308);
+    const auto off = static_cast<double>(std::abs(static_cast<long double>(got) - want));
+    worst = std::max(worst, off / std::ldexp(1.0, std::ilogb(magnitude) - 52));
+  }
+  return worst;
+}
+
+TEST_F(CompiledKernelTest, FunctionsOfF64KeepTheirLimits) {
+  EXPECT_LE(worst_wide_ulps("exp", [](long double x) { return std::exp(x); }), 2);
+  EXPECT_LE(worst_wide_ulps("exp2", [](long double x) { return std::exp2(x); }), 2);
+  EXPECT_LE(worst_wide_ulps("expm1", [](long double x) { return std::expm1(x); }), 3);
+  EXPECT_LE(worst_wide_ulps("log", [](long double x) { return std::log(x); }), 2);
+  EXPECT_LE(worst_wide_ulps("log2", [](long double x) { return std::log2(x); }), 3);
+  EXPECT_LE(worst_wide_ulps("log1p", [](long double x) { return std::log1p(x); }), 2);
+  EXPECT_LE(worst_wide_ulps("tanh", [](long double x) { return std::tanh(x); }), 3);
+  EXPECT_LE(worst_wide_ulps("sin", [](long double x) { return std::sin(x); }), 2);
+  EXPECT_LE(worst_wide_ulps("cos", [](long double x) { return std::cos(x); }), 2);
+  EXPECT_LE(worst_wide_ulps("tan", [](long double x) { return std::tan(x); }), 4);
+  EXPECT_LE(worst_wide_ulps("atan", [](long double x) { return std::atan(x); }), 3);
+}
+
+TEST_F(CompiledKernelTest, PowersAreWithinAUnitAlsoAtTheEdges) {
+  const std::vector<float> some{0.0f,  -0.0f,   1.0f,   -1.0f, 2.0f,   -2.0f, 3.0f,    -3.0f,     0.5f,
+                                -0.5f, 1e-40f,  1e30f,  2.5f,  -7.0f,  1e-3f, 1.001f,  -INFINITY, INFINITY,
+                                NAN,   100.25f, 151.0f, 1e10f, -1e10f, 7e6f,  -150.5f, 0.9999f};
+  std::vector<float> x, y;
+  for (const float a : some)
+    for (const float b : some) {
+      x.push_back(a);
+      y.push_back(b);
+    }
+  for (int i = 0; i < 20'000; ++i) {
+    x.push_back(std::exp(std::sin(static_cast<float>(i)) * 20));
+    y.push_back(std::cos(static_cast<float>(i) * 1.7f) * 5);
+  }
+  const auto n = static_cast<std::int64_t>(x.size());
+  CompiledKernel code(built("func f[N](x: f32[N], y: f32[N]) {\n  z: f32[N] = pow(x, y)\n  return z\n}"));
+  const auto base = op::HostTensor::of<float>(Dtype::f32, {n}, x),
+             exponent = op::HostTensor::of<float>(Dtype::f32, {n}, y);
+  const auto output = value_or_throw(op::HostTensor::allocate(Dtype::f32, {n}));
+  Scratch scratch;
+  EXPECT_TRUE(run(code, arrays_of({base, exponent}), arrays_of({output}), {}, scratch));
+  EXPECT_EQ(code.why_interpreted(), "");
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const auto want = static_cast<float>(std::pow(static_cast<double>(x[i]), static_cast<double>(y[i])));
+    const float got = output.values<float>()[i];
+    const bool is_near = std::bit_cast<std::uint32_t>(want) - std::bit_cast<std::uint32_t>(got) + 1 <= 2;
+    EXPECT_TRUE(is_near || (std::isnan(want) && std::isnan(got)))
+        << "pow(" << x[i] << ", " << y[i] << ") = " << got << ", expected " << want;
+  }
 }
 
 TEST_F(CompiledKernelTest, PreciseFunctionsAreWithinTwoUnitsOfTheLastPlace) {
@@ -286,7 +363,7 @@ TEST(CompiledKernel, WithoutACompilerTheInterpreterServes) {
 }
 
 TEST_F(CompiledKernelTest, WhatHasNoCodeIsInterpretedAndSaysWhy) {
-  const auto function = parsed("func f(x: f32[100]) {\n  y: f32[100] = atan(x)\n  return y\n}");
+  const auto function = parsed("func f(x: f32[100]) {\n  y: f32[100] = asinh(x)\n  return y\n}");
   CompiledKernel code(value_or_throw(build(*function)));
   const auto inputs = random_inputs(*function, 2);
   const auto expected = value_or_throw(op::interpret(*function, inputs));
@@ -294,7 +371,7 @@ TEST_F(CompiledKernelTest, WhatHasNoCodeIsInterpretedAndSaysWhy) {
   Scratch scratch;
   ASSERT_TRUE(run(code, arrays_of(inputs), arrays_of(results), {}, scratch));
   EXPECT_EQ(difference(results[0], expected[0]), 0);
-  EXPECT_EQ(code.why_interpreted(), "no vector code for 'atan' of f32");
+  EXPECT_EQ(code.why_interpreted(), "no vector code for 'asinh' of f32");
 }
 
 // ---- object code

@@ -16,6 +16,7 @@ CpuDevice::CpuDevice(CpuOptions options)
       kernels_(kernel_options()),
       libraries_(options_.kernels.is_precise) {
   options_.target.sources.push_back(std::make_shared<LibraryTiles>(options_.costs.steps()));
+  options_.target.reads_narrow_factors = true;
 }
 
 KernelOptions CpuDevice::kernel_options() const {

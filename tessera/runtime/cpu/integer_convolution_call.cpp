@@ -56,7 +56,7 @@ class IntegerConvolutionCall final : public LibraryCall {
     uses_bytes_ = false;
     if (!weight_zero_) return {};
     const auto count = static_cast<std::size_t>(launch.inputs[form_.left].size());
-    const auto zero = to_bytes({in_, count}, source_bytes_);
+    const auto zero = to_bytes(std::span(in_, count), 0, source_bytes_);
     uses_bytes_ = zero.has_value();
     source_zero_ = zero.value_or(0);
     return {};
@@ -90,7 +90,7 @@ class IntegerConvolutionCall final : public LibraryCall {
     plain_ = weights_.get(array);
     weight_zero_.reset();
     if (onednn_ != nullptr)
-      weight_zero_ = to_bytes({plain_, static_cast<std::size_t>(array.size())}, weight_bytes_);
+      weight_zero_ = to_bytes(std::span(plain_, static_cast<std::size_t>(array.size())), 0, weight_bytes_);
   }
 
   /// A block of positions of one group of an image, by bytes.

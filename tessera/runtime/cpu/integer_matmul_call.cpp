@@ -6,9 +6,11 @@
 #include <bit>
 #include <cstdlib>
 #include <optional>
+#include <variant>
 
 #include "tessera/runtime/cpu/byte_matmul.h"
 #include "tessera/runtime/cpu/dense_operand.h"
+#include "tessera/runtime/cpu/integer_bytes.h"
 #include "tessera/runtime/cpu/library_call.h"
 
 using namespace tessera;
@@ -21,20 +23,47 @@ constexpr std::int64_t most_exact = std::int64_t{1} << 24;
 /// Shorter parts of the depth do not pay.
 constexpr std::int64_t least_depth = 16;
 
-/// Integers without gaps, and the same as f32 if they are asked for.
+/// Integers of 32 bits or bytes, without gaps and without a number that is taken from each. They are made
+/// wider or f32 if they are asked for.
 class IntegerOperand {
  public:
-  Result<void> prepare(const op::Layout& layout) {
+  Result<void> prepare(const op::Layout& layout, op::Dtype dtype, std::int32_t less) {
     shape_ = layout.shape;
-    return dense_.prepare(layout);
+    less_ = less;
+    if (dtype == op::Dtype::i8) dense_.emplace<DenseArray<std::int8_t, op::Dtype::i8>>();
+    if (dtype == op::Dtype::u8) dense_.emplace<DenseArray<std::uint8_t, op::Dtype::u8>>();
+    return std::visit([&](auto& dense) { return dense.prepare(layout); }, dense_);
   }
 
   void read(const op::Array& array) {
-    integers_ = dense_.get(array);
+    std::visit([&](auto& dense) { given_ = dense.get(array); }, dense_);
+    const auto* plain = std::get_if<const std::int32_t*>(&given_);
+    integers_ = plain != nullptr && less_ == 0 ? *plain : nullptr;
     has_floats_ = false;
   }
 
+  /// Whether a product takes them as bytes.
+  [[nodiscard]] bool give_right(ByteMatmul& bytes) const {
+    return std::visit(
+        [&](const auto* given) { return bytes.read_right(std::span(given, element_count()), less_); },
+        given_);
+  }
+
+  Result<void> make_integers() {
+    if (integers_ != nullptr) return {};
+    if (wide_.array().data == nullptr) wide_ = TESSERA_TRY(op::HostTensor::allocate(op::Dtype::i32, shape_));
+    const std::span<std::int32_t> out = wide_.values<std::int32_t>();
+    std::visit(
+        [&](const auto* given) {
+          for (std::size_t i = 0; i < out.size(); ++i) out[i] = widened_without(given[i], less_);
+        },
+        given_);
+    integers_ = out.data();
+    return {};
+  }
+
   Result<void> make_floats() {
+    TESSERA_TRY(make_integers());
     if (has_floats_) return {};
     if (floats_.array().data == nullptr)
       floats_ = TESSERA_TRY(op::HostTensor::allocate(op::Dtype::f32, shape_));
@@ -51,19 +80,25 @@ class IntegerOperand {
     return {};
   }
 
+  // Once the integers are made, which those of 32 bits are that nothing is taken from:
   [[nodiscard]] const std::int32_t* integers() const { return integers_; }
-  [[nodiscard]] std::span<const std::int32_t> all() const {
-    return {integers_, static_cast<std::size_t>(op::element_count(shape_))};
-  }
+  [[nodiscard]] std::span<const std::int32_t> all() const { return {integers_, element_count()}; }
   // Once the floats are made:
   [[nodiscard]] const float* floats() const { return floats_.values<float>().data(); }
   /// A power of two that no element exceeds in size.
   [[nodiscard]] std::int64_t largest() const { return largest_; }
 
  private:
+  [[nodiscard]] std::size_t element_count() const {
+    return static_cast<std::size_t>(op::element_count(shape_));
+  }
+
   op::Extents shape_;
-  DenseIntegers dense_;
-  op::HostTensor floats_;
+  std::int32_t less_ = 0;
+  std::variant<DenseIntegers, DenseArray<std::int8_t, op::Dtype::i8>, DenseArray<std::uint8_t, op::Dtype::u8>>
+      dense_;
+  std::variant<const std::int32_t*, const std::int8_t*, const std::uint8_t*> given_;
+  op::HostTensor wide_, floats_;
   const std::int32_t* integers_ = nullptr;
   bool has_floats_ = false;
   std::int64_t largest_ = 0;
@@ -84,7 +119,7 @@ class IntegerMatmulCall final : public LibraryCall {
     spec_.a = {spec_.rows * depth_, depth_, 1};
     spec_.b = {is_shared_ ? 0 : depth_ * spec_.columns, spec_.columns, 1};
     spec_.c = {spec_.rows * spec_.columns, spec_.columns, 1};
-    TESSERA_TRY(a_.prepare(with_batch(inputs[form_.left].layout, shape)));
+    TESSERA_TRY(a_.prepare(with_batch(inputs[form_.left].layout, shape), op::Dtype::i32, 0));
     const auto onednn = OneDnn::open();
     if (onednn && OneDnn::multiplies_bytes_exactly() && depth_ * result_size() > 0)
       bytes_.emplace(**onednn, ByteMatmulSizes{.batch = spec_.batch,
@@ -92,8 +127,9 @@ class IntegerMatmulCall final : public LibraryCall {
                                                .columns = spec_.columns,
                                                .depth = depth_,
                                                .right_stride = spec_.b.batch_stride});
-    return b_.prepare(is_shared_ ? inputs[form_.right].layout
-                                 : with_batch(inputs[form_.right].layout, shape));
+    const op::Array& right = inputs[form_.right];
+    return b_.prepare(is_shared_ ? right.layout : with_batch(right.layout, shape), right.dtype,
+                      form_.right_zero);
   }
 
   Result<void> begin(const LibraryLaunch& launch) override {
@@ -103,7 +139,7 @@ class IntegerMatmulCall final : public LibraryCall {
     if (!stays) {
       b_.read(launch.inputs[form_.right]);
       packed_.clear();
-      has_right_bytes_ = bytes_ && bytes_->read_right(b_.all());
+      has_right_bytes_ = bytes_ && b_.give_right(*bytes_);
     }
     uses_bytes_ = has_right_bytes_ && bytes_->read_left(a_.all());
     if (uses_bytes_) return {};

@@ -45,6 +45,7 @@ class ChainGrower {
     }
     for (std::uint32_t operand : {0U, 1U})
       if (chain_.op == LibraryOp::matmul && !chain_.epilogue.has_scale) add_scale_before(operand);
+    if (chain_.op == LibraryOp::integer_matmul) add_widening();
     return std::move(chain_);
   }
 
@@ -160,9 +161,8 @@ class ChainGrower {
   /// (s a) b is s (a b): attention scales its queries.
   void add_scale_before(std::uint32_t operand) {
     const ValueId scaled = graph_.inputs(chain_.nodes[0])[operand];
-    const NodeId before = graph_.producer(scaled);
-    if (before == pattern::none || graph_.is_output(scaled) || graph_.consumers(scaled).size() != 1) return;
-    if (graph_.is_opaque(before) || graph_.result_count(before) != 1 || !graph_.reads(before).empty()) return;
+    const NodeId before = only_producer(scaled);
+    if (before == pattern::none) return;
     const bool divides = name(before) == "div";
     const auto inputs = graph_.inputs(before);
     if ((!divides && name(before) != "mul") || inputs.size() != 2) return;
@@ -177,6 +177,43 @@ class ChainGrower {
     chain_.scaled_operand = operand;
     chain_.unscaled = inputs[1 - number];
     chain_.nodes.push_back(before);
+  }
+
+  /// Weights of quantised models are bytes, made wider and moved by a number.
+  void add_widening() {
+    ValueId wide = graph_.inputs(chain_.nodes[0])[1];
+    NodeId before = only_producer(wide);
+    if (before != pattern::none && name(before) == "sub") {
+      const auto inputs = graph_.inputs(before);
+      const auto zero = integer_of(inputs[1]);
+      if (!zero || graph_.type(inputs[0]) != graph_.type(wide)) return;
+      chain_.nodes.push_back(before);
+      chain_.zero = *zero;
+      chain_.narrow = wide = inputs[0];
+      before = only_producer(wide);
+    }
+    if (before == pattern::none || name(before) != "cast") return;
+    const ValueId narrow = graph_.inputs(before)[0];
+    if (!has_type(narrow, ir::Dtype::i8) && !has_type(narrow, ir::Dtype::u8)) return;
+    chain_.nodes.push_back(before);
+    chain_.narrow = narrow;
+  }
+
+  /// The node whose one result this is, if the chain alone reads it.
+  [[nodiscard]] NodeId only_producer(ValueId value) const {
+    const NodeId node = graph_.producer(value);
+    if (node == pattern::none || graph_.is_output(value) || graph_.consumers(value).size() != 1)
+      return pattern::none;
+    if (graph_.is_opaque(node) || graph_.result_count(node) != 1 || !graph_.reads(node).empty())
+      return pattern::none;
+    return node;
+  }
+
+  [[nodiscard]] std::optional<std::int32_t> integer_of(ValueId value) const {
+    if (graph_.producer(value) != pattern::none || !shape(value).empty()) return std::nullopt;
+    const pattern::External& external = graph_.external(value);
+    const auto* number = external.constant ? std::get_if<std::int64_t>(&*external.constant) : nullptr;
+    return number == nullptr ? std::nullopt : std::optional(static_cast<std::int32_t>(*number));
   }
 
   /// A number that is known now, or given with each launch.

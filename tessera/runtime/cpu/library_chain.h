@@ -1,5 +1,6 @@
 // What a library computes at once: a matrix product, a convolution or a pooling, with the element-wise ops
-// behind it that it can finish while the result is at hand, and a scale of an operand before it.
+// behind it that it can finish while the result is at hand, and a scale of an operand before it. A product of
+// integers takes the bytes that its right operand is made of.
 #pragma once
 
 #include <optional>
@@ -24,7 +25,8 @@ enum class LibraryOp : std::uint8_t {
 
 struct LibraryChain {
   LibraryOp op = LibraryOp::matmul;
-  SmallVector<pattern::NodeId, 6> nodes;  ///< the product, what is behind it in order, a scale before it
+  /// The product, what is behind it in order, what is before it from the last to the first.
+  SmallVector<pattern::NodeId, 6> nodes;
   Epilogue epilogue;
   // Values of the graph, or `none`.
   pattern::ValueId bias = pattern::none;  ///< of an addition; a convolution may have one of its own
@@ -34,6 +36,9 @@ struct LibraryChain {
   /// The operand of the product, and what it is before it is scaled, if the scale is not behind the product.
   std::uint32_t scaled_operand = pattern::none;
   pattern::ValueId unscaled = pattern::none;
+  /// Of integers: what the right operand is made of, and the number that is taken from it.
+  pattern::ValueId narrow = pattern::none;
+  std::int32_t zero = 0;
 };
 
 /// The longest chain that begins at a node; nothing if no library computes the node itself. Its first nodes

@@ -28,6 +28,7 @@ class FormReader {
     const auto inputs = graph_.inputs(chain_.nodes[0]);
     out_.left = input(operand(inputs, 0));
     if (inputs.size() > 1) out_.right = input(operand(inputs, 1));
+    out_.right_zero = chain_.zero;
     if (out_.epilogue.has_bias) out_.bias = input(inputs.size() > 2 ? inputs[2] : chain_.bias);
     if (chain_.residual != pattern::none) out_.residual = input(chain_.residual);
     if (out_.epilogue.has_scale) set_scale();
@@ -36,6 +37,7 @@ class FormReader {
 
  private:
   [[nodiscard]] ValueId operand(std::span<const ValueId> inputs, std::uint32_t i) const {
+    if (i == 1 && chain_.narrow != pattern::none) return chain_.narrow;
     return i == chain_.scaled_operand ? chain_.unscaled : inputs[i];
   }
 

@@ -21,6 +21,7 @@ struct LibraryForm {
   float scale = 1;                      ///< of an epilogue that has one
   std::uint32_t scale_slot = no_input;  ///< of a scale that is a parameter
   bool divides = false;                 ///< by that parameter
+  std::int32_t right_zero = 0;          ///< of integers: what is taken from the right operand
 };
 
 /// Nothing if no library computes it.

@@ -475,4 +475,21 @@ TEST(Matmul, OurOwnServesWhereOneDnnWouldGenerateAllOfItsGeneralProduct) {
   }
 }
 
+TEST(Matmul, OurOwnMultipliesFewRowsByPackedWeights) {
+  if (!has_onednn()) GTEST_SKIP() << "no oneDNN";
+  const auto implementation = [](std::int64_t rows, std::int64_t columns, std::int64_t depth,
+                                 ProductLibrary library = ProductLibrary::best) {
+    MatmulSpec spec = dense(rows, columns, depth);
+    spec.weights = WeightForm::packed;
+    return value_or_throw(Matmul::create(spec, library))->implementation();
+  };
+  for (const std::int64_t rows : {1, 4}) EXPECT_EQ(implementation(rows, 768, 256), "blocked") << rows;
+  EXPECT_EQ(implementation(2, 64, 64), "blocked");
+  if (implementation(64, 768, 256, ProductLibrary::onednn).starts_with("gemm"))
+    GTEST_SKIP() << "oneDNN has its general product only";
+  EXPECT_NE(implementation(2, 768, 256), "blocked");
+  EXPECT_NE(implementation(64, 768, 256), "blocked");
+  EXPECT_NE(implementation(1, 4096, 4096), "blocked");
+}
+
 }  // namespace

@@ -5,182 +5,22 @@
 #include <span>
 
 #include "tessera/base/text.h"
-#include "tessera/kernel/vector_math.h"
 
 using namespace tessera;
 using namespace tessera::runtime::cpu;
 
-namespace {
+// ---- text
 
-/// Every bit of a float, in the form that LLVM reads for float and double alike.
-std::string float_literal(double value) {
+std::string tessera::runtime::cpu::float_literal(double value) {
   char out[24];
   std::snprintf(out, sizeof out, "0x%016lX", std::bit_cast<std::uint64_t>(value));
   return out;
 }
 
-Error no_code(ScalarOpcode opcode, Dtype wide) {
+Error tessera::runtime::cpu::no_vector_code(ScalarOpcode opcode, Dtype wide) {
   return Error(ErrorCode::unsupported,
                cat("no vector code for '", ir::to_string(opcode), "' of ", ir::to_string(wide)));
 }
-
-// ---- what vector_math.h computes with
-
-/// The code that is being written by this thread: formulas have no place for it.
-thread_local VectorCode* active = nullptr;
-
-struct Active {
-  explicit Active(VectorCode& code) { active = &code; }
-  Active(const Active&) = delete;
-  Active& operator=(const Active&) = delete;
-  ~Active() { active = nullptr; }
-};
-
-struct Truth {
-  std::string name;
-};
-struct Float {
-  std::string name;
-};
-struct Integer {
-  std::string name;
-};
-
-std::string binary(std::string_view operation, std::string_view type, const std::string& a,
-                   const std::string& b) {
-  return active->value(cat(operation, " ", active->vector_of(type), " ", a, ", ", b));
-}
-
-Float operator+(const Float& a, const Float& b) { return {binary("fadd", "float", a.name, b.name)}; }
-Float operator-(const Float& a, const Float& b) { return {binary("fsub", "float", a.name, b.name)}; }
-Float operator*(const Float& a, const Float& b) { return {binary("fmul", "float", a.name, b.name)}; }
-Float operator/(const Float& a, const Float& b) { return {binary("fdiv", "float", a.name, b.name)}; }
-Float operator-(const Float& a) {
-  return {active->value(cat("fneg ", active->vector_of("float"), " ", a.name))};
-}
-Truth operator<(const Float& a, const Float& b) { return {binary("fcmp olt", "float", a.name, b.name)}; }
-Truth operator>(const Float& a, const Float& b) { return {binary("fcmp ogt", "float", a.name, b.name)}; }
-Truth operator==(const Float& a, const Float& b) { return {binary("fcmp oeq", "float", a.name, b.name)}; }
-Truth operator&(const Truth& a, const Truth& b) { return {binary("and", "i1", a.name, b.name)}; }
-Integer operator+(const Integer& a, const Integer& b) { return {binary("add", "i32", a.name, b.name)}; }
-Integer operator-(const Integer& a, const Integer& b) { return {binary("sub", "i32", a.name, b.name)}; }
-
-struct OnVectors {
-  static Float number(double value) {
-    return {active->constant("float", float_literal(static_cast<double>(static_cast<float>(value))))};
-  }
-  static Integer integer(int value) { return {active->constant("i32", cat(value))}; }
-  static std::string floats() { return active->vector_of("float"); }
-  static Float intrinsic(std::string_view name, std::initializer_list<std::string> arguments) {
-    const std::string full = cat("llvm.", name, ".", active->suffix("float"));
-    if (arguments.size() == 1) return {active->call(floats(), full, {floats()}, arguments)};
-    return {active->call(floats(), full, {floats(), floats(), floats()}, arguments)};
-  }
-  static Float mul_add(const Float& a, const Float& b, const Float& c) {
-    return intrinsic("fma", {a.name, b.name, c.name});
-  }
-  /// AVX-512 has an instruction for it.
-  static Float scaled(const Float& p, const Float& n) {
-    if (active->width() != 16) return kernel::math::scaled_in_steps<OnVectors>(p, n);
-    return by_power_of_two(p + number(1.0), n);
-  }
-  static Float by_power_of_two(const Float& p, const Float& n) {
-    if (active->width() != 16) return kernel::math::by_power_in_steps<OnVectors>(p, n);
-    const std::string f = floats();
-    return {active->call(f, "llvm.x86.avx512.mask.scalef.ps.512", {f, f, f, "i16", "i32"},
-                         {p.name, n.name, "zeroinitializer", "-1", "4"})};
-  }
-  /// Of a positive number and a small rest. AVX-512 has an instruction for the first 14 bits of it.
-  static Float reciprocal(const Float& x, const Float& rest) {
-    if (active->width() != 16) {
-      const Float whole = number(1.0) / x;
-      return mul_add(whole * rest, -whole, whole);
-    }
-    const std::string f = floats();
-    const Float first{
-        active->call(f, "llvm.x86.avx512.rcp14.ps.512", {f, f, "i16"}, {x.name, "zeroinitializer", "-1"})};
-    const Float missing = mul_add(-rest, first, mul_add(-x, first, number(1.0)));
-    return mul_add(first, missing, first);
-  }
-  static Float copy_sign(const Float& a, const Float& b) {
-    const std::string f = floats();
-    return {active->call(f, cat("llvm.copysign.", active->suffix("float")), {f, f}, {a.name, b.name})};
-  }
-  static Float without_quarter_turns(const Float& x, const Float& n) {
-    return kernel::math::reduced_angle<OnVectors>(x, n);
-  }
-  static Float round(const Float& x) { return intrinsic("rint", {x.name}); }
-  static Float floor(const Float& x) { return intrinsic("floor", {x.name}); }
-  static Float abs(const Float& x) { return intrinsic("fabs", {x.name}); }
-  static Float select(const Truth& c, const Float& a, const Float& b) {
-    return {active->select("float", c.name, a.name, b.name)};
-  }
-  static std::string converted(std::string_view how, const std::string& x, std::string_view from,
-                               std::string_view to) {
-    return active->value(cat(how, " ", active->vector_of(from), " ", x, " to ", active->vector_of(to)));
-  }
-  /// Lanes out of range hold anything, but always the same.
-  static Integer to_int(const Float& x) {
-    const std::string whole = converted("fptosi", x.name, "float", "i32");
-    return {active->value(cat("freeze ", active->vector_of("i32"), " ", whole))};
-  }
-  static Float to_float(const Integer& x) { return {converted("sitofp", x.name, "i32", "float")}; }
-  static Integer bits(const Float& x) { return {converted("bitcast", x.name, "float", "i32")}; }
-  static Float from_bits(const Integer& x) { return {converted("bitcast", x.name, "i32", "float")}; }
-  static Integer shift_left(const Integer& x, int by) {
-    return {binary("shl", "i32", x.name, integer(by).name)};
-  }
-  static Integer shift_right(const Integer& x, int by) {
-    return {binary("ashr", "i32", x.name, integer(by).name)};
-  }
-  static Truth is_odd(const Integer& x) {
-    const std::string bit = binary("and", "i32", x.name, integer(1).name);
-    return {binary("icmp ne", "i32", bit, integer(0).name)};
-  }
-};
-
-/// f64, for formulas of f32 that must not lose anything on the way.
-struct Double {
-  std::string name;
-};
-Double operator+(const Double& a, const Double& b) { return {binary("fadd", "double", a.name, b.name)}; }
-Double operator-(const Double& a, const Double& b) { return {binary("fsub", "double", a.name, b.name)}; }
-Double operator*(const Double& a, const Double& b) { return {binary("fmul", "double", a.name, b.name)}; }
-Double operator/(const Double& a, const Double& b) { return {binary("fdiv", "double", a.name, b.name)}; }
-Double operator-(const Double& a) {
-  return {active->value(cat("fneg ", active->vector_of("double"), " ", a.name))};
-}
-Truth operator>(const Double& a, const Double& b) { return {binary("fcmp ogt", "double", a.name, b.name)}; }
-
-struct OnDoubles {
-  static Double number(double value) { return {active->constant("double", float_literal(value))}; }
-  static Double intrinsic(std::string_view name, std::initializer_list<std::string> arguments) {
-    const std::string full = cat("llvm.", name, ".", active->suffix("double")),
-                      d = active->vector_of("double");
-    if (arguments.size() == 1) return {active->call(d, full, {d}, arguments)};
-    return {active->call(d, full, {d, d, d}, arguments)};
-  }
-  static Double mul_add(const Double& a, const Double& b, const Double& c) {
-    return intrinsic("fma", {a.name, b.name, c.name});
-  }
-  static Double round(const Double& x) { return intrinsic("rint", {x.name}); }
-  static Double abs(const Double& x) { return intrinsic("fabs", {x.name}); }
-  static Double select(const Truth& c, const Double& a, const Double& b) {
-    return {active->select("double", c.name, a.name, b.name)};
-  }
-  /// (1 + p) 2^n. The exponent that n gives stands at the end of the fraction of n + 1.5 * 2^52.
-  static Double scaled(const Double& p, const Double& n) {
-    const Double moved = n + number(6755399441055744.0 + 1023);
-    const std::string bits = OnVectors::converted("bitcast", moved.name, "double", "i64");
-    const std::string exponent = binary("shl", "i64", bits, active->constant("i64", "52"));
-    const Double power{OnVectors::converted("bitcast", exponent, "i64", "double")};
-    return mul_add(p, power, power);
-  }
-};
-
-}  // namespace
-
-// ---- text
 
 std::string_view tessera::runtime::cpu::register_type(Dtype dtype) {
   switch (kernel::wide_dtype(dtype)) {
@@ -377,47 +217,6 @@ void VectorCode::note_failure(const std::string& lanes) {
   failed_ = failed_.empty() ? lanes : value(cat("or ", vector_of("i1"), " ", failed_, ", ", lanes));
 }
 
-/// Where a quarter or none is added: cosine or sine. Angles that are too large are remembered.
-std::string VectorCode::angle(const std::string& x, int quarter) {
-  const std::string floats = vector_of("float");
-  const std::string size = OnVectors::abs({x}).name;
-  const std::string limit = OnVectors::number(kernel::math::largest_angle).name;
-  const std::string beyond = value(cat("fcmp ugt ", floats, " ", size, ", ", limit));
-  failed_ = failed_.empty() ? beyond : value(cat("or ", vector_of("i1"), " ", failed_, ", ", beyond));
-  return kernel::math::sine<OnVectors>(Float{x}, quarter).name;
-}
-
-Result<std::string> VectorCode::function_of_f32(ScalarOpcode opcode, const std::string& x) {
-  const Active scope(*this);
-  namespace math = kernel::math;
-  switch (opcode) {
-    case ScalarOpcode::exp:
-      return math::exp<OnVectors>(Float{x}).name;
-    case ScalarOpcode::exp2:
-      return math::exp2<OnVectors>(Float{x}).name;
-    case ScalarOpcode::expm1:
-      return math::expm1<OnVectors>(Float{x}).name;
-    case ScalarOpcode::log:
-      return math::log<OnVectors>(Float{x}).name;
-    case ScalarOpcode::log2:
-      return math::log2<OnVectors>(Float{x}).name;
-    case ScalarOpcode::log1p:
-      return math::log1p<OnVectors>(Float{x}).name;
-    case ScalarOpcode::tanh:
-      return (is_precise_ ? math::precise_tanh<OnVectors>(Float{x}) : math::tanh<OnVectors>(Float{x})).name;
-    case ScalarOpcode::erf:
-      return (is_precise_ ? math::precise_erf<OnVectors>(Float{x}) : math::erf<OnVectors>(Float{x})).name;
-    case ScalarOpcode::erfc:
-      return math::erfc<OnVectors>(Float{x}).name;
-    case ScalarOpcode::sin:
-      return angle(x, 0);
-    case ScalarOpcode::cos:
-      return angle(x, 1);
-    default:
-      return no_code(opcode, Dtype::f32);
-  }
-}
-
 Result<std::string> VectorCode::function_of_float(ScalarOpcode opcode, Dtype wide,
                                                   std::span<const std::string> x) {
   const std::string_view type = register_type(wide);
@@ -470,9 +269,10 @@ Result<std::string> VectorCode::function_of_float(ScalarOpcode opcode, Dtype wid
       const std::string other = select(type, below, minus, select(type, is_nan, x[0], zero()));
       return select(type, above, one(), other);
     }
+    case ScalarOpcode::pow:
+      return wide == Dtype::f32 ? Result<std::string>(pow_of_f32(x[0], x[1])) : no_vector_code(opcode, wide);
     default:
-      if (wide == Dtype::f32) return function_of_f32(opcode, x[0]);
-      return no_code(opcode, wide);
+      return wide == Dtype::f32 ? function_of_f32(opcode, x[0]) : function_of_f64(opcode, x[0]);
   }
 }
 
@@ -520,7 +320,7 @@ Result<std::string> VectorCode::function_of_integer(ScalarOpcode opcode, Dtype w
     case ScalarOpcode::fma:
       return simple("add", simple("mul", x[0], x[1]), x[2]);
     default:
-      return no_code(opcode, wide);
+      return no_vector_code(opcode, wide);
   }
 }
 
@@ -548,28 +348,7 @@ Result<std::string> VectorCode::operation(ScalarOpcode opcode, Dtype dtype,
   return function_of_integer(opcode, wide, operands);
 }
 
-std::string VectorCode::gelu(const std::string& x) {
-  const Active scope(*this);
-  using namespace kernel;
-  if (!is_precise_) return math::gelu<OnVectors>(Float{x}).name;
-  const Double wide{OnVectors::converted("fpext", x, "float", "double")};
-  return OnVectors::converted("fptrunc", math::precise_gelu<OnDoubles>(wide).name, "double", "float");
-}
-
 // ---- conversions
-
-std::string VectorCode::rounded_bf16(const std::string& x) {
-  const Active scope(*this);
-  const auto integer = [&](std::string_view name, const std::string& a, int b) {
-    return binary(name, "i32", a, constant("i32", cat(b)));
-  };
-  const std::string bits = OnVectors::bits({x}).name;
-  const std::string odd = integer("and", integer("lshr", bits, 16), 1);
-  const std::string sum = binary("add", "i32", integer("add", bits, 0x7fff), odd);
-  const std::string rounded = OnVectors::from_bits({integer("and", sum, -65536)}).name;
-  const std::string is_nan = binary("fcmp uno", "float", x, x);
-  return select("float", is_nan, x, rounded);
-}
 
 Result<std::string> VectorCode::cast(const std::string& x, Dtype from, Dtype to) {
   const auto convert = [&](std::string_view how, const std::string& what, std::string_view a,

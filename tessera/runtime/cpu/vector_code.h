@@ -19,6 +19,11 @@ using ir::ScalarOpcode;
 [[nodiscard]] std::string_view register_type(Dtype dtype);
 [[nodiscard]] std::string_view memory_type(Dtype dtype);
 
+/// Every bit of a float, in the form that LLVM reads for float and double alike.
+[[nodiscard]] std::string float_literal(double value);
+/// The error that there is no code for a function.
+[[nodiscard]] Error no_vector_code(ScalarOpcode opcode, Dtype wide);
+
 class VectorCode {
  public:
   VectorCode(unsigned width, bool is_precise) : width_(width), is_precise_(is_precise) {}
@@ -87,11 +92,14 @@ class VectorCode {
   std::string extreme(ScalarOpcode opcode, Dtype wide, std::span<const std::string> x, bool literal);
   std::string compare(ScalarOpcode opcode, Dtype wide, std::span<const std::string> x);
   Result<std::string> function_of_f32(ScalarOpcode opcode, const std::string& x);
+  Result<std::string> function_of_f64(ScalarOpcode opcode, const std::string& x);
+  std::string pow_of_f32(const std::string& x, const std::string& y);
   Result<std::string> function_of_float(ScalarOpcode opcode, Dtype wide, std::span<const std::string> x);
   Result<std::string> function_of_integer(ScalarOpcode opcode, Dtype wide, std::span<const std::string> x);
   std::string shifted(ScalarOpcode opcode, Dtype wide, std::span<const std::string> x);
   std::string rounded_bf16(const std::string& value);
   std::string angle(const std::string& x, int quarter);
+  std::string wide_angle(const std::string& x);
 
   unsigned width_;
   bool is_precise_;

@@ -38,6 +38,23 @@ std::string_view integer_type(ir::Dtype dtype) {
   }
 }
 
+constexpr std::string_view unsigned_type(std::size_t bytes) {
+  return bytes == 8 ? "unsigned long long" : bytes == 4 ? "unsigned int" : "unsigned short";
+}
+
+/// The type that `at` points to.
+std::string_view deciding_type(ir::Dtype dtype) {
+  return ir::is_float(dtype) ? unsigned_type(ir::size_of(dtype)) : integer_type(dtype);
+}
+
+/// What is at `at`, as a long long. A float is 0 if nothing but its sign is set.
+std::string_view deciding_number(ir::Dtype dtype) {
+  if (!ir::is_float(dtype)) return "((long long)*at)";
+  return ir::size_of(dtype) == 8   ? "((*at << 1) != 0ull ? 1ll : 0ll)"
+         : ir::size_of(dtype) == 4 ? "((*at & 0x7fffffffu) != 0u ? 1ll : 0ll)"
+                                   : "((*at & 0x7fff) != 0 ? 1ll : 0ll)";
+}
+
 std::string_view access_type(std::uint32_t width) {
   return width == 16 ? "uint4" : width == 4 ? "unsigned int" : "unsigned char";
 }
@@ -73,8 +90,7 @@ constexpr std::string_view count_turns = R"(  if (threadIdx.x != 0) return;
   *turns = over;
 )";
 
-constexpr std::string_view while_end = R"(  bool again = *at != 0;
-  if (again && over == limit) {
+constexpr std::string_view while_end = R"(  if (again && over == limit) {
     status[1] = 1;
     again = false;
   }
@@ -83,24 +99,47 @@ constexpr std::string_view while_end = R"(  bool again = *at != 0;
 
 }  // namespace
 
-SourceRef tessera::runtime::cuda::branch_source() {
-  return source_of("choose", "const unsigned char* at",
-                   "  cudaGraphSetConditional(condition, *at != 0 ? 0 : 1);\n");
+SourceRef tessera::runtime::cuda::branch_source(ir::Dtype flag) {
+  return source_of("choose", cat("const ", deciding_type(flag), "* at"),
+                   cat("  cudaGraphSetConditional(condition, ", deciding_number(flag), " != 0 ? 0 : 1);\n"));
 }
 
 SourceRef tessera::runtime::cuda::choice_source(ir::Dtype index) {
   return source_of(
-      "choose", cat("const ", integer_type(index), "* at, unsigned int count"),
-      "  const unsigned long long index = (unsigned long long)(long long)*at;\n"
-      "  cudaGraphSetConditional(condition, index < count ? (unsigned int)index : count - 1);\n");
+      "choose", cat("const ", deciding_type(index), "* at, unsigned int count"),
+      cat("  const unsigned long long index = (unsigned long long)", deciding_number(index),
+          ";\n  cudaGraphSetConditional(condition, index < count ? (unsigned int)index : count - 1);\n"));
 }
 
-SourceRef tessera::runtime::cuda::while_source(std::span<const CarriedBytes> carried) {
-  return source_of("turn",
-                   cat("const unsigned char* at, long long* turns, unsigned int is_first, long long limit, "
-                       "unsigned long long* status",
-                       carried_parameters(carried)),
-                   cat(copies(carried), count_turns, while_end));
+SourceRef tessera::runtime::cuda::while_source(ir::Dtype flag, std::span<const CarriedBytes> carried) {
+  return source_of(
+      "turn",
+      cat("const ", deciding_type(flag),
+          "* at, long long* turns, unsigned int is_first, long long limit, unsigned long long* status",
+          carried_parameters(carried)),
+      cat(copies(carried), count_turns, "  bool again = ", deciding_number(flag), " != 0;\n", while_end));
+}
+
+SourceRef tessera::runtime::cuda::limited_for_source(ir::Dtype count, std::optional<ir::Dtype> index) {
+  const std::string_view type = !index                     ? ""
+                                : *index == ir::Dtype::f64 ? "double"
+                                : *index == ir::Dtype::f32 ? "float"
+                                                           : integer_type(*index);
+  const std::string parameter = index ? cat(", ", type, "* index") : "";
+  const std::string note = index ? cat("  if (again) *index = (", type, ")over;\n") : "";
+  return source_of(
+      "turn",
+      cat("const ", deciding_type(count),
+          "* at, long long* turns, unsigned int is_first, long long limit, unsigned long long* status",
+          parameter),
+      cat(count_turns, "  const long long count = ", deciding_number(count), R"(;
+  const bool again = over < count && count <= limit;
+  if (count > limit) {
+    status[1] = 1;
+    status[2] = (unsigned long long)count;
+  }
+)",
+          note, "  cudaGraphSetConditional(condition, again ? 1 : 0);\n"));
 }
 
 SourceRef tessera::runtime::cuda::for_source(ir::Dtype count, std::span<const CarriedBytes> carried) {
@@ -162,7 +201,7 @@ Result<StepProgram> tessera::runtime::cuda::checking_turn(const ir::Function& co
       "turn",
       cat("__shared__ unsigned long long parts[32], flag;\nconst bool is_first = false;\n", text,
           copies(carried), "__syncthreads();\nconst unsigned char* const at = (const unsigned char*)&flag;\n",
-          count_turns, while_end),
+          count_turns, "bool again = *at != 0;\n", while_end),
       true, 1024));
   Launch& launch = out.launches.back();
   Source source = *launch.source;

@@ -3,10 +3,12 @@
 #include "tessera/base/text.h"
 #include "tessera/runtime/cuda/call_program.h"
 #include "tessera/runtime/cuda/cuda_executable.h"
+#include "tessera/runtime/cuda/cuda_step_graph.h"
 #include "tessera/runtime/cuda/library_product.h"
 #include "tessera/runtime/cuda/op_source.h"
 #include "tessera/runtime/cuda/product_tiles.h"
 #include "tessera/runtime/cuda/step_events.h"
+#include "tessera/runtime/cuda/step_launches.h"
 #include "tessera/runtime/cuda/user_program.h"
 
 using namespace tessera;
@@ -51,44 +53,10 @@ class SingleCall {
     return out;
   }
 
-  [[nodiscard]] std::uint64_t address(const Memory& memory) const {
-    switch (memory.kind) {
-      case Memory::Kind::input:
-        return device_address(inputs_[memory.index].data + memory.byte);
-      case Memory::Kind::result:
-        return device_address(results_[memory.index].data + memory.byte);
-      case Memory::Kind::scratch:
-        return device_address(scratch_[memory.index] + memory.byte);
-      case Memory::Kind::status:
-        break;
-    }
-    return device_address(status_ + memory.index * sizeof(Status) + memory.byte);
-  }
-
   Result<void> queue_all(const ReadyProgram& ready) {
-    for (std::size_t i = 0; i < ready.program.launches.size(); ++i) {
-      const cuda::Launch& launch = ready.program.launches[i];
-      if (is_empty(launch)) continue;
-      BoundLaunch next = bound(launch, ready.functions[i]);
-      next.product = ready.products[i];
-      TESSERA_TRY(queue(*device_.context(), next, device_.stream()));
-    }
+    for (const BoundLaunch& launch : bound_launches(ready, {inputs_, results_, scratch_, status_}))
+      TESSERA_TRY(queue(*device_.context(), launch, device_.stream()));
     return {};
-  }
-
-  [[nodiscard]] BoundLaunch bound(const cuda::Launch& launch, const FunctionRef& function) const {
-    BoundLaunch out{.kind = bound_kind(launch.kind), .function = function, .captured = launch.captured};
-    out.grid = launch.grid;
-    out.block = launch.block;
-    out.shared_bytes = launch.shared_bytes;
-    out.bytes = static_cast<std::size_t>(launch.bytes);
-    for (const Argument& argument : launch.arguments)
-      out.values.push_back(argument.kind == Argument::Kind::memory ? address(argument.memory)
-                                                                   : argument.bits);
-    if (out.kind != BoundLaunch::Kind::clear && out.kind != BoundLaunch::Kind::copy) return out;
-    out.values = {address(launch.to)};
-    if (launch.kind == cuda::Launch::Kind::copy) out.values.push_back(address(launch.from));
-    return out;
   }
 
   CudaDevice& device_;
@@ -249,6 +217,13 @@ Result<std::unique_ptr<Executable>> CudaDevice::load(plan::PlanRef plan,
   auto capturing = TESSERA_TRY(Stream::create(context_));
   return std::unique_ptr<Executable>(
       std::make_unique<CudaExecutable>(shared_from_this(), std::move(plan), pool, std::move(capturing)));
+}
+
+Result<std::unique_ptr<StepGraph>> CudaDevice::step_graph(StepBlame blame) {
+  const Current current = TESSERA_TRY(context_->enter());
+  auto capturing = TESSERA_TRY(Stream::create(context_));
+  return std::unique_ptr<StepGraph>(
+      std::make_unique<CudaStepGraph>(shared_from_this(), std::move(capturing), std::move(blame)));
 }
 
 Blas* CudaDevice::blas() {

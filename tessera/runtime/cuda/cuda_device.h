@@ -35,11 +35,16 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   /// Queues a program on arrays in the memory of the device.
   [[nodiscard]] Result<void> run_program(const StepProgram& program, std::span<const op::Array> inputs,
                                          std::span<const op::Array> results);
+  /// The program of a call on arrays in the memory of the device, with its functions.
+  [[nodiscard]] Result<ReadyProgramRef> program_of(const op::CallInfo& call,
+                                                   std::span<const op::Array> inputs,
+                                                   std::span<const op::Array> results);
   [[nodiscard]] Result<void> synchronize() override;
   [[nodiscard]] Result<std::unique_ptr<StepClock>> step_clock() override;
   [[nodiscard]] const pattern::Target& target() const override { return target_; }
   [[nodiscard]] Result<std::unique_ptr<Executable>> load(plan::PlanRef plan,
                                                          const std::shared_ptr<MemoryPool>& pool) override;
+  [[nodiscard]] Result<std::unique_ptr<StepGraph>> step_graph(StepBlame blame) override;
 
   [[nodiscard]] const ContextRef& context() const { return context_; }
   [[nodiscard]] const Stream& stream() const { return *stream_; }
@@ -61,9 +66,6 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   [[nodiscard]] Result<StepProgram> program_of_user(const op::CallInfo& call,
                                                     std::span<const op::Array> inputs,
                                                     std::span<const op::Array> results);
-  [[nodiscard]] Result<ReadyProgramRef> program_of(const op::CallInfo& call,
-                                                   std::span<const op::Array> inputs,
-                                                   std::span<const op::Array> results);
   [[nodiscard]] Result<ReadyProgramRef> ready(StepProgram program);
   CudaDevice(ContextRef context, std::shared_ptr<const Stream> stream, int number,
              std::shared_ptr<const SourceCompiler> compiler, CudaOptions options, OpenBlas open_blas);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 
 #include "tessera/base/text.h"
 #include "tessera/runtime/cuda/gate.h"
@@ -10,7 +9,6 @@
 #include "tessera/runtime/cuda/number_value.h"
 #include "tessera/runtime/cuda/region_run.h"
 #include "tessera/runtime/host_access.h"
-#include "tessera/runtime/number_cell.h"
 
 using namespace tessera;
 using namespace tessera::runtime;
@@ -142,26 +140,8 @@ Result<void> CudaExecutable::take_memory(Prepared& to) {
   if (!to.program.checks.empty())
     to.found =
         TESSERA_TRY(PinnedMemory::create(device_->context(), to.program.checks.size() * sizeof(Status)));
-  to.cell_values.assign(plan_->parameters.size(), 0);
-  for (const std::int64_t size : to.program.sizes) to.cell_values.push_back(static_cast<std::uint64_t>(size));
-  const std::size_t own = to.cell_values.size();
-  to.cell_values.resize(own + to.program.number_cells.size(), 0);
-  list_cell_uses(to, own);
-  TESSERA_TRY(take(to.cells, nullptr, to.cell_values.size() * sizeof(std::uint64_t)));
-  to.parameters.clear();
-  return {};
-}
-
-/// By slot, one list after another.
-void CudaExecutable::list_cell_uses(Prepared& to, std::size_t first_place) const {
-  const std::vector<NumberCell>& cells = to.program.number_cells;
-  to.cells_of_slot.assign(plan_->parameters.size() + 1, 0);
-  for (const NumberCell& cell : cells) ++to.cells_of_slot[cell.slot + 1];
-  std::partial_sum(to.cells_of_slot.begin(), to.cells_of_slot.end(), to.cells_of_slot.begin());
-  std::vector<std::size_t> next(to.cells_of_slot.begin(), to.cells_of_slot.end());
-  to.cell_uses.resize(cells.size());
-  for (std::size_t i = 0; i < cells.size(); ++i)
-    to.cell_uses[next[cells[i].slot]++] = {first_place + i, cells[i].dtype};
+  to.cell_table = CellTable(*plan_, to.program);
+  return take(to.cells, nullptr, to.cell_table.cells().size_bytes());
 }
 
 Result<void> CudaExecutable::upload_constants(const PlanProgram& program) {
@@ -342,43 +322,17 @@ void CudaExecutable::follow_numbers(const runtime::Launch& launch) {
   replica.parameters.assign(launch.parameters.begin(), launch.parameters.end());
 }
 
-/// Those that all replicas read from memory: what changed is one copy.
+/// Those that all replicas read from memory: what changed is one copy. The driver has read it when the call
+/// returns: it lies in pageable memory.
 Result<void> CudaExecutable::follow_cells(const runtime::Launch& launch) {
-  Prepared& p = prepared_;
-  if (!p.program.reads_cells || p.cell_values.empty()) return {};
-  const bool is_first = p.parameters.size() != launch.parameters.size();
-  if (!is_first && p.are_cells_there && are_equal(launch.parameters, p.parameters)) return {};
-  if (is_first) p.parameters.assign(launch.parameters.size(), 0);
-  CellRange changed;
-  const auto set = [&](std::size_t place, std::uint64_t value) {
-    p.cell_values[place] = value;
-    changed.begin = std::min(changed.begin, place);
-    changed.end = std::max(changed.end, place + 1);
-  };
-  for (std::size_t slot = 0; slot < launch.parameters.size(); ++slot) {
-    const std::uint64_t bits = launch.parameters[slot];
-    if (!is_first && p.parameters[slot] == bits) continue;
-    p.parameters[slot] = bits;
-    const ir::Dtype dtype = plan_->parameters[slot];
-    if (p.program.reads_parameters) set(slot, number_cell(bits, dtype));
-    for (std::size_t use = p.cells_of_slot[slot]; use < p.cells_of_slot[slot + 1]; ++use)
-      set(p.cell_uses[use].place, argument_value(bits, dtype, p.cell_uses[use].dtype));
-  }
-  if (!p.are_cells_there) changed = {0, p.cell_values.size()};
-  p.are_cells_there = false;
-  TESSERA_TRY(upload_cells(changed));
-  p.are_cells_there = true;
-  return {};
-}
-
-/// The driver has read them when the call returns: they lie in pageable memory.
-Result<void> CudaExecutable::upload_cells(CellRange changed) {
-  if (changed.begin >= changed.end) return {};
-  const auto bytes =
-      std::as_bytes(std::span(prepared_.cell_values).subspan(changed.begin, changed.end - changed.begin));
+  CellTable& table = prepared_.cell_table;
+  const CellTable::Change changed = table.follow(launch.parameters);
+  if (changed.is_empty()) return {};
+  const auto cells = table.cells().subspan(changed.begin, changed.end - changed.begin);
   TESSERA_CUDA(device_->context()->driver(), cuMemcpyHtoDAsync,
-               device_address(prepared_.cells->data() + changed.begin * sizeof(std::uint64_t)), bytes.data(),
-               bytes.size(), device_->stream().handle());
+               device_address(prepared_.cells->data() + changed.begin * sizeof(std::uint64_t)), cells.data(),
+               cells.size_bytes(), device_->stream().handle());
+  table.note_copied();
   return {};
 }
 
@@ -475,17 +429,18 @@ Result<void> CudaExecutable::update_graph(GraphReplica& replica, std::size_t par
   GraphUpdate update;
   if (replica.is_stale) {
     const auto after = std::span<const std::vector<std::uint32_t>>(prepared_.after).subspan(begin, count);
-    update = TESSERA_TRY(replica.graphs[part]->set(launches, after));
+    update = TESSERA_TRY(replica.graphs[part]->set(launches, after, blame_of(part)));
   } else {
     std::vector<std::uint32_t> own;
     for (const std::uint32_t node : replica.changed)
       if (node >= begin && node - begin < count) own.push_back(node - begin);
-    update = TESSERA_TRY(replica.graphs[part]->patch(launches, own));
+    update = TESSERA_TRY(replica.graphs[part]->patch(launches, own, blame_of(part)));
   }
   last_update_.patched += update.patched;
   last_update_.new_code += update.new_code;
   last_update_.recaptured += update.recaptured;
   last_update_.is_instantiated = last_update_.is_instantiated || update.is_instantiated;
+  if (last_update_.refusal.empty()) last_update_.refusal = std::move(update.refusal);
   return {};
 }
 
@@ -562,7 +517,15 @@ Result<void> CudaExecutable::set_twin(GraphReplica& replica, std::size_t part) {
   for (std::uint32_t i = 0; i < count; ++i) steps.push_back(prepared_.program.nodes[begin + i].step);
   return replica.twins[part]->set(
       std::span<const BoundLaunch>(replica.launches).subspan(begin, count),
-      std::span<const std::vector<std::uint32_t>>(prepared_.after).subspan(begin, count), steps);
+      std::span<const std::vector<std::uint32_t>>(prepared_.after).subspan(begin, count), steps,
+      blame_of(part));
+}
+
+LaunchBlame CudaExecutable::blame_of(std::size_t part) const {
+  return [this, begin = part_begin(part)](std::size_t launch, Error error) {
+    const plan::Step& step = plan_->steps[prepared_.program.nodes[begin + launch].step];
+    return std::move(error).note(cat("in the graph, for '", step.name(), "'")).at(step.span.resolve());
+  };
 }
 
 Result<void> CudaExecutable::read_statuses() {

@@ -3,10 +3,10 @@
 // are nodes with bodies; one that the host has to drive stands between two graphs.
 #pragma once
 
-#include <limits>
 #include <unordered_map>
 #include <vector>
 
+#include "tessera/runtime/cuda/cell_table.h"
 #include "tessera/runtime/cuda/cuda_device.h"
 #include "tessera/runtime/cuda/graph_replicas.h"
 #include "tessera/runtime/cuda/plan_program.h"
@@ -39,14 +39,6 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
     std::uint32_t node = 0;
     std::uint32_t argument = 0;
   };
-  /// A number in memory, as kernels read it.
-  struct CellUse {
-    std::size_t place = 0;  ///< in `cell_values`
-    ir::Dtype dtype = ir::Dtype::f32;
-  };
-  struct CellRange {
-    std::size_t begin = std::numeric_limits<std::size_t>::max(), end = 0;
-  };
   /// All that depends on sizes.
   struct Prepared {
     plan::Binding binding;
@@ -60,12 +52,8 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
     Ref<Buffer> block, scratch, status, cells;
     std::shared_ptr<const PinnedMemory> found;  ///< what the statuses said
     std::vector<Ref<Buffer>> body_constants;
-    std::vector<std::uint64_t> cell_values;  ///< parameters first, then sizes, then numbers of kernels
-    std::vector<CellUse> cell_uses;          ///< numbers of kernels, ordered by slot
-    std::vector<std::size_t> cells_of_slot;  ///< where those of each slot begin, and the end
-    bool holds_numbers = false;              ///< nodes do
-    std::vector<std::uint64_t> parameters;   ///< that the cells hold
-    bool are_cells_there = false;            ///< on the device
+    CellTable cell_table;        ///< what `cells` holds
+    bool holds_numbers = false;  ///< nodes do
   };
 
   [[nodiscard]] Products products(const plan::Plan& plan) const;
@@ -86,8 +74,6 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
   [[nodiscard]] Result<void> follow_code();
   [[nodiscard]] Result<FunctionRef> user_function(const PlanNode& node);
   static void set_value(GraphReplica& replica, Use use, std::uint64_t value);
-  [[nodiscard]] Result<void> upload_cells(CellRange changed);
-  void list_cell_uses(Prepared& to, std::size_t first_place) const;
   [[nodiscard]] bool has_driven() const { return !prepared_.program.driven.empty(); }
   [[nodiscard]] Result<void> follow(const runtime::Launch& launch);
   [[nodiscard]] Result<void> update_graphs();
@@ -100,6 +86,8 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
   }
   [[nodiscard]] Result<void> run_timed(std::vector<TimedStep>& times);
   [[nodiscard]] Result<void> set_twin(GraphReplica& replica, std::size_t part);
+  /// Adds the op that a node is of, and the caller's line.
+  [[nodiscard]] LaunchBlame blame_of(std::size_t part) const;
   [[nodiscard]] Result<void> read_statuses();
 
   std::shared_ptr<CudaDevice> device_;

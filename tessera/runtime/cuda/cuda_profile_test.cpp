@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/base/text.h"
 #include "tessera/op/catalogue.h"
 #include "tessera/runtime/cuda/emulator/test_devices.h"
 #include "tessera/runtime/cuda/graph_twin.h"
@@ -53,6 +54,13 @@ class CudaTwin : public OnTestDevice {
     value_or_throw(device_->memory().copy_out(memory_ + i * 256, std::as_writable_bytes(std::span(&out, 1))));
     return out;
   }
+  /// Errors name the launch.
+  Result<void> set(std::span<const BoundLaunch> launches, std::span<const std::vector<std::uint32_t>> after,
+                   std::span<const std::uint32_t> steps) {
+    return twin_->set(launches, after, steps, [](std::size_t launch, Error error) {
+      return std::move(error).note(cat("launch ", launch));
+    });
+  }
   std::vector<TimedStep> launch() {
     const auto origin = value_or_throw(EventOrigin::create(device_->context(), device_->stream()));
     value_or_throw(twin_->launch(device_->stream()));
@@ -84,7 +92,7 @@ TEST_P(CudaTwin, MeasuresStepsAndKeepsTheirOrder) {
   const std::vector<BoundLaunch> launches = {copy(1, 0), copy(2, 1), copy(3, 2), copy(4, 2), {}, copy(5, 4)};
   const std::vector<std::vector<std::uint32_t>> after = {{}, {0}, {1}, {1}, {2, 3}, {4}};
   const std::vector<std::uint32_t> steps = {7, 7, 8, 9, 10, 10};
-  ASSERT_TRUE(twin_->set(launches, after, steps));
+  ASSERT_TRUE(set(launches, after, steps));
   for (char round = 1; round < 6; ++round) {
     fill_first(round);
     const std::vector<TimedStep> times = launch();
@@ -102,12 +110,23 @@ TEST_P(CudaTwin, MeasuresStepsAndKeepsTheirOrder) {
   }
 }
 
+TEST_P(CudaTwin, AnErrorIsAboutTheLaunchOfTheGraph) {
+  if (!is_emulated()) GTEST_SKIP() << "drivers differ in what they refuse";
+  BoundLaunch nothing = copy(3, 2);
+  nothing.bytes = 0;
+  const std::vector<std::vector<std::uint32_t>> after = {{}, {0}, {1}};
+  const auto made =
+      set(std::vector{copy(1, 0), copy(2, 1), nothing}, after, std::vector<std::uint32_t>{4, 4, 5});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().notes().back(), "launch 2") << made.error().to_text();
+}
+
 TEST_P(CudaTwin, FollowsItsGraph) {
   const std::vector<std::vector<std::uint32_t>> after = {{}, {0}};
   const std::vector<std::uint32_t> steps = {0, 1};
-  ASSERT_TRUE(twin_->set(std::vector{copy(1, 0), copy(2, 1)}, after, steps));
+  ASSERT_TRUE(set(std::vector{copy(1, 0), copy(2, 1)}, after, steps));
   const std::uint64_t made = emulated_state().instantiated;
-  ASSERT_TRUE(twin_->set(std::vector{copy(3, 0), copy(4, 3)}, after, steps));
+  ASSERT_TRUE(set(std::vector{copy(3, 0), copy(4, 3)}, after, steps));
   if (is_emulated()) {
     EXPECT_EQ(emulated_state().instantiated, made) << "other addresses are patched";
   }
@@ -116,8 +135,8 @@ TEST_P(CudaTwin, FollowsItsGraph) {
   EXPECT_EQ(first_of(4), 9);
   EXPECT_EQ(first_of(2), 0);
   // Fewer launches, and none.
-  ASSERT_TRUE(twin_->set(std::vector{copy(6, 0)}, std::vector<std::vector<std::uint32_t>>(1),
-                         std::vector<std::uint32_t>{4}));
+  ASSERT_TRUE(set(std::vector{copy(6, 0)}, std::vector<std::vector<std::uint32_t>>(1),
+                  std::vector<std::uint32_t>{4}));
   const auto times = launch();
   ASSERT_EQ(times.size(), 1u);
   EXPECT_EQ(times[0].step, 4u);

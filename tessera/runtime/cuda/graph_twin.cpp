@@ -12,6 +12,7 @@ using Nodes = std::vector<std::uint32_t>;
 struct TwinLaunches {
   std::vector<BoundLaunch> launches;
   std::vector<Nodes> after;
+  Nodes from;  ///< by launch: that of the graph; of an event: the first of its step
 };
 
 void keep_each_once(Nodes& nodes) {
@@ -32,16 +33,16 @@ class TwinWriter {
       for (const std::uint32_t node : after_[i])
         if (node < begin) before.push_back(end_[node]);
     keep_each_once(before);
-    const std::uint32_t first = add(event(events.begin), std::move(before));
+    const std::uint32_t first = add(event(events.begin), std::move(before), begin);
     for (std::size_t i = begin; i < end; ++i) {
       Nodes inside;
       for (const std::uint32_t node : after_[i])
         if (node >= begin) inside.push_back(place_[node]);
       // What is in the body of a conditional waits for that by being there.
       if (inside.empty() && launches_[i].graph == 0) inside.push_back(first);
-      place_[i] = add(launches_[i], std::move(inside));
+      place_[i] = add(launches_[i], std::move(inside), i);
     }
-    const std::uint32_t last = add(event(events.end), all_between(first, out_.launches.size()));
+    const std::uint32_t last = add(event(events.end), all_between(first, out_.launches.size()), begin);
     std::fill(end_.begin() + static_cast<std::ptrdiff_t>(begin),
               end_.begin() + static_cast<std::ptrdiff_t>(end), last);
   }
@@ -50,7 +51,7 @@ class TwinWriter {
     Nodes before;
     for (const std::uint32_t node : after_[i]) before.push_back(end_[node]);
     keep_each_once(before);
-    end_[i] = place_[i] = add(launches_[i], std::move(before));
+    end_[i] = place_[i] = add(launches_[i], std::move(before), i);
   }
 
   TwinLaunches take() { return std::move(out_); }
@@ -60,7 +61,8 @@ class TwinWriter {
     return {.kind = BoundLaunch::Kind::event, .values = {reinterpret_cast<std::uintptr_t>(event.handle())}};
   }
 
-  std::uint32_t add(BoundLaunch launch, Nodes after) {
+  std::uint32_t add(BoundLaunch launch, Nodes after, std::size_t from) {
+    out_.from.push_back(static_cast<std::uint32_t>(from));
     out_.launches.push_back(std::move(launch));
     out_.after.push_back(std::move(after));
     return static_cast<std::uint32_t>(out_.launches.size() - 1);
@@ -88,7 +90,7 @@ class TwinWriter {
 }  // namespace
 
 Result<void> GraphTwin::set(std::span<const BoundLaunch> launches, std::span<const Nodes> after,
-                            std::span<const std::uint32_t> steps) {
+                            std::span<const std::uint32_t> steps, const LaunchBlame& blame) {
   TwinWriter writer(launches, after);
   std::size_t measured = 0;
   const auto is_join = [&](std::size_t i) { return launches[i].kind == BoundLaunch::Kind::join; };
@@ -105,7 +107,10 @@ Result<void> GraphTwin::set(std::span<const BoundLaunch> launches, std::span<con
     writer.add_step(begin, end, events_[measured++]);
   }
   const TwinLaunches twin = writer.take();
-  TESSERA_TRY(graph_.set(twin.launches, twin.after));
+  const auto blame_original = [&](std::size_t launch, Error error) {
+    return blame(twin.from[launch], std::move(error));
+  };
+  TESSERA_TRY(graph_.set(twin.launches, twin.after, blame_original));
   // The graph holds none of those that are left.
   while (events_.size() > measured) events_.pop_back();
   return {};

@@ -16,10 +16,11 @@ class GraphTwin {
       : context_(context), graph_(std::move(context), capturing) {}
 
   /// Makes it do these launches, each behind those in `after`. Neighbours of one step, by `steps`, are
-  /// measured as one; launches that only join others are not measured.
+  /// measured as one; launches that only join others are not measured. The error of a launch goes through
+  /// `blame`.
   [[nodiscard]] Result<void> set(std::span<const BoundLaunch> launches,
                                  std::span<const std::vector<std::uint32_t>> after,
-                                 std::span<const std::uint32_t> steps);
+                                 std::span<const std::uint32_t> steps, const LaunchBlame& blame);
 
   /// Queues it. REQUIRES that it is set.
   [[nodiscard]] Result<void> launch(const Stream& stream) const { return graph_.launch(stream); }

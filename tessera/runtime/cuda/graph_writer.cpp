@@ -1,6 +1,5 @@
 #include "tessera/runtime/cuda/graph_writer.h"
 
-#include "tessera/base/text.h"
 #include "tessera/runtime/cuda/gate.h"
 
 using namespace tessera;
@@ -14,13 +13,19 @@ constexpr int first_with_early_starts = 90;
 class GraphWriter {
  public:
   GraphWriter(const Context& context, const Stream& capturing, CUgraph graph,
-              std::span<const BoundLaunch> launches, std::span<const std::vector<std::uint32_t>> after)
-      : context_(context), capturing_(capturing), launches_(launches), after_(after), graphs_{{0, graph}} {}
+              std::span<const BoundLaunch> launches, std::span<const std::vector<std::uint32_t>> after,
+              const LaunchBlame& blame)
+      : context_(context),
+        capturing_(capturing),
+        launches_(launches),
+        after_(after),
+        blame_(blame),
+        graphs_{{0, graph}} {}
 
   Result<WrittenGraph> run() {
     for (std::size_t i = 0; i < launches_.size(); ++i) {
       auto node = add(i);
-      if (!node) return std::move(node).error().note(cat("adding node ", i, " of the graph"));
+      if (!node) return blame_(i, std::move(node).error());
       out_.nodes.push_back(*node);
     }
     return std::move(out_);
@@ -79,6 +84,7 @@ class GraphWriter {
   const Stream& capturing_;
   std::span<const BoundLaunch> launches_;
   std::span<const std::vector<std::uint32_t>> after_;
+  const LaunchBlame& blame_;
   std::map<std::uint32_t, CUgraph> graphs_;  ///< by number
   WrittenGraph out_;
 };
@@ -93,6 +99,7 @@ BoundLaunch tessera::runtime::cuda::with_handle(BoundLaunch launch, const Condit
 
 Result<WrittenGraph> tessera::runtime::cuda::write_graph(const Context& context, const Stream& capturing,
                                                          CUgraph graph, std::span<const BoundLaunch> launches,
-                                                         std::span<const std::vector<std::uint32_t>> after) {
-  return GraphWriter(context, capturing, graph, launches, after).run();
+                                                         std::span<const std::vector<std::uint32_t>> after,
+                                                         const LaunchBlame& blame) {
+  return GraphWriter(context, capturing, graph, launches, after, blame).run();
 }

@@ -11,9 +11,7 @@ using namespace tessera::runtime::cuda;
 namespace {
 
 double rounded(double value, ir::Dtype dtype) {
-  // Those that come by the thousand.
   if (dtype == ir::Dtype::f64) return value;
-  if (dtype == ir::Dtype::f32) return static_cast<double>(static_cast<float>(value));
   std::byte element[8] = {};
   op::storer<double>(dtype)(element, 0, 1, 1, &value);
   op::loader<double>(dtype)(element, 0, 1, 1, &value);
@@ -22,7 +20,7 @@ double rounded(double value, ir::Dtype dtype) {
 
 }  // namespace
 
-std::uint64_t tessera::runtime::cuda::argument_value(std::uint64_t bits, ir::Dtype from, ir::Dtype as) {
+std::uint64_t tessera::runtime::cuda::rare_argument_value(std::uint64_t bits, ir::Dtype from, ir::Dtype as) {
   const bool is_float = ir::is_float(from);
   const double number = is_float ? rounded(std::bit_cast<double>(bits), from)
                                  : static_cast<double>(static_cast<std::int64_t>(bits));

@@ -324,8 +324,8 @@ class RegionWriter {
     NodeList before;
     const Given condition = TESSERA_TRY(operand(region.condition, op::Dtype::boolean, before));
     const ir::FunctionRef bodies[] = {region.then_body, region.else_body};
-    return write_choice(branch_source(), {argument(first_of(condition))}, bodies, region.captures,
-                        region.dims, std::move(before));
+    return write_choice(branch_source(condition.array.dtype), {argument(first_of(condition))}, bodies,
+                        region.captures, region.dims, std::move(before));
   }
 
   Result<void> write_switch(const ir::SwitchRegion& region) {
@@ -425,7 +425,7 @@ class RegionWriter {
     sort_unique(known);
     const std::uint32_t condition = ++out_.conditions;
     const std::uint32_t decision =
-        add_decision(while_source({}), arguments(true), condition, 0, std::move(known));
+        add_decision(while_source(flag.array.dtype, {}), arguments(true), condition, 0, std::move(known));
     const std::uint32_t body = add_conditional(Conditional::Kind::loop, 1, condition, decision).first_body;
     const NodeList computed =
         TESSERA_TRY(add_body(region.body, with(results_, captures), state.next, sizes, body, {}));
@@ -434,7 +434,8 @@ class RegionWriter {
                           computed))
       return {};
     NodeList over = TESSERA_TRY(add_body(region.condition, seen, {&flag, 1}, sizes, body, computed));
-    add_turn(while_source(state.small), arguments(false), state, condition, body, computed, std::move(over));
+    add_turn(while_source(flag.array.dtype, state.small), arguments(false), state, condition, body, computed,
+             std::move(over));
     return {};
   }
 

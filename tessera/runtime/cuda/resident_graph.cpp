@@ -55,11 +55,12 @@ bool ResidentGraph::fits(std::span<const BoundLaunch> launches,
          std::equal(after.begin(), after.end(), after_.begin(), after_.end());
 }
 
-Result<void> ResidentGraph::instantiate(std::span<const BoundLaunch> launches) {
+Result<void> ResidentGraph::instantiate(std::span<const BoundLaunch> launches, const LaunchBlame& blame) {
   const Driver& driver = context_->driver();
   HeldGraph graph(driver);
   TESSERA_CUDA(driver, cuGraphCreate, &graph.handle, 0);
-  WrittenGraph written = TESSERA_TRY(write_graph(*context_, *capturing_, graph.handle, launches, after_));
+  WrittenGraph written =
+      TESSERA_TRY(write_graph(*context_, *capturing_, graph.handle, launches, after_, blame));
   CUgraphExec executable = nullptr;
   TESSERA_CUDA(driver, cuGraphInstantiate, &executable, graph.handle, 0);
   drop();
@@ -72,14 +73,15 @@ Result<void> ResidentGraph::instantiate(std::span<const BoundLaunch> launches) {
 }
 
 Result<GraphUpdate> ResidentGraph::set(std::span<const BoundLaunch> launches,
-                                       std::span<const std::vector<std::uint32_t>> after) {
+                                       std::span<const std::vector<std::uint32_t>> after,
+                                       const LaunchBlame& blame) {
   if (fits(launches, after)) {
     std::vector<std::uint32_t> all(launches.size());
     std::iota(all.begin(), all.end(), 0);
-    return patch(launches, all);
+    return patch(launches, all, blame);
   }
   std::vector<std::vector<std::uint32_t>> old = std::exchange(after_, {after.begin(), after.end()});
-  if (auto done = instantiate(launches); !done) {
+  if (auto done = instantiate(launches, blame); !done) {
     after_ = std::move(old);
     return std::move(done).error();
   }
@@ -91,20 +93,34 @@ Result<void> ResidentGraph::set_one(std::size_t i, const BoundLaunch& launch) co
   return set_node(*context_, *capturing_, executable_, nodes_[i], with_handle(launch, conditions_));
 }
 
+/// What the driver has taken once it takes again; if it does not, there is nothing left that can be relied
+/// on.
+void ResidentGraph::take_back(Patched patched) {
+  for (auto& [i, launch] : patched) {
+    if (!set_one(i, launch)) return drop();
+    held_[i] = std::move(launch);
+  }
+}
+
 Result<GraphUpdate> ResidentGraph::patch(std::span<const BoundLaunch> launches,
-                                         std::span<const std::uint32_t> changed) {
+                                         std::span<const std::uint32_t> changed, const LaunchBlame& blame) {
   GraphUpdate out;
+  Patched before;
   for (const std::uint32_t i : changed) {
     if (launches[i] == held_[i]) continue;
-    if (!set_one(i, launches[i])) {
-      TESSERA_TRY(instantiate(launches));
-      return GraphUpdate{.is_instantiated = true};
+    if (auto done = set_one(i, launches[i]); !done) {
+      std::string refusal = blame(i, std::move(done).error()).message();
+      if (auto made = instantiate(launches, blame); !made) {
+        take_back(std::move(before));
+        return std::move(made).error();
+      }
+      return GraphUpdate{.is_instantiated = true, .refusal = std::move(refusal)};
     }
     ++out.patched;
     if (launches[i].function != held_[i].function) ++out.new_code;
     if (launches[i].kind == BoundLaunch::Kind::product || launches[i].kind == BoundLaunch::Kind::captured)
       ++out.recaptured;
-    held_[i] = launches[i];
+    before.emplace_back(i, std::exchange(held_[i], launches[i]));
   }
   return out;
 }

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "tessera/runtime/cuda/graph_writer.h"
@@ -17,6 +19,7 @@ struct GraphUpdate {
   std::uint32_t new_code = 0;    ///< those of them that run another function than before
   std::uint32_t recaptured = 0;  ///< those of them that are a library's
   bool is_instantiated = false;  ///< all of it was made anew
+  std::string refusal = {};      ///< why, where the driver refused to patch a node: the first error
 
   bool operator==(const GraphUpdate&) const = default;
 };
@@ -33,12 +36,13 @@ class ResidentGraph {
 
   /// Makes it do these launches from the next time on, each behind those in `after`. If the edges and kinds
   /// are those it has, nodes that differ are patched; if the driver refuses that, all is made anew. After an
-  /// error it does what it did, or has to be set again.
+  /// error, which goes through `blame`, it does what it did.
   [[nodiscard]] Result<GraphUpdate> set(std::span<const BoundLaunch> launches,
-                                        std::span<const std::vector<std::uint32_t>> after);
+                                        std::span<const std::vector<std::uint32_t>> after,
+                                        const LaunchBlame& blame);
   /// The same if only the launches in `changed` may differ.
   [[nodiscard]] Result<GraphUpdate> patch(std::span<const BoundLaunch> launches,
-                                          std::span<const std::uint32_t> changed);
+                                          std::span<const std::uint32_t> changed, const LaunchBlame& blame);
 
   /// Queues it. REQUIRES that it is set.
   [[nodiscard]] Result<void> launch(const Stream& stream) const;
@@ -48,8 +52,12 @@ class ResidentGraph {
  private:
   [[nodiscard]] bool fits(std::span<const BoundLaunch> launches,
                           std::span<const std::vector<std::uint32_t>> after) const;
-  [[nodiscard]] Result<void> instantiate(std::span<const BoundLaunch> launches);
+  /// What nodes did before they were patched.
+  using Patched = std::vector<std::pair<std::uint32_t, BoundLaunch>>;
+
+  [[nodiscard]] Result<void> instantiate(std::span<const BoundLaunch> launches, const LaunchBlame& blame);
   [[nodiscard]] Result<void> set_one(std::size_t i, const BoundLaunch& launch) const;
+  void take_back(Patched patched);
   void drop();
 
   ContextRef context_;

@@ -62,6 +62,8 @@ std::string translated(const Source& source, std::size_t number) {
   std::string text = source.text;
   replace_all(text, "extern __shared__ __align__(16) unsigned char shared_memory[];",
               "unsigned char* const shared_memory = emulated::shared;");
+  // A text may have several kernels, and be there once for each of them.
+  replace_all(text, "extern \"C\" __global__", "__global__");
   const std::string name = cat("tessera_kernel_", number);
   return cat("namespace source_", number, " {\n#define ", source.entry, " ", name, "\n#line 1 \"source ",
              source.entry, "\"\n", text, "\n#undef ", source.entry, "\n}\nextern \"C\" void call_", number,

@@ -30,14 +30,15 @@ inline Result<std::shared_ptr<CudaDevice>> open_test_device(TestDevice which, Cu
   return CudaDevice::create(emulated_driver(), 0, emulated_compiler(), options, &open_emulated_blas);
 }
 
-/// A test on each of them; skipped, with the reason, where there is none.
+/// A test on each of them; skipped, with the reason and without a device, where there is none.
 class OnTestDevice : public ::testing::TestWithParam<TestDevice> {
  protected:
   void SetUp() override {
-    auto opened = open_test_device(GetParam());
+    auto opened = open_test_device(GetParam(), options());
     if (!opened) GTEST_SKIP() << opened.error().to_text();
     device_ = *std::move(opened);
   }
+  [[nodiscard]] virtual CudaOptions options() const { return {}; }
   [[nodiscard]] bool is_emulated() const { return GetParam() == TestDevice::emulated; }
 
   std::shared_ptr<CudaDevice> device_;
