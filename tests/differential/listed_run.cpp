@@ -21,6 +21,7 @@ std::int64_t op_result(const std::string& op, std::int64_t a, std::int64_t b) {
   if (op == "maximum") return std::max(a, b);
   if (op == "minimum") return std::min(a, b);
   if (op == "bit_xor") return a ^ b;
+  if (op == "identity") return a;
   return wrapped(0 - bits(a));  // neg
 }
 

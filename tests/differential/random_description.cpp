@@ -1,6 +1,8 @@
 #include "tests/differential/random_description.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "tessera/base/text.h"
 #include "tests/differential/listed_run.h"
@@ -27,6 +29,15 @@ struct KnownBuffer {
   bool is_defined = false;
   bool is_read = false;           ///< of rows: nothing is appended any more
   std::optional<PinName> writer;  ///< the last one, if it stands in the same scope as what comes next
+};
+
+/// What the items of a scope did with buffers so far.
+struct ScopeUses {
+  bool is_loop = false;
+  std::set<std::string> taken;    ///< read before the scope defined them
+  std::set<std::string> defined;  ///< by a node, or by a branch that only writes
+  std::set<std::string> written;
+  std::set<std::string> loose;  ///< written by a loop, which may not have run
 };
 
 class Generator {
@@ -89,8 +100,9 @@ class Generator {
 
   /// Runs `f` where edges reach nothing that was written outside.
   template <class F>
-  void inside(const std::string& region, std::int64_t branch, F&& f) {
+  ScopeUses inside(const std::string& region, std::int64_t branch, bool is_loop, F&& f) {
     const Within before = within_;
+    scopes_.push_back({.is_loop = is_loop, .taken = {}, .defined = {}, .written = {}, .loose = {}});
     within_ = {region, branch};
     b_.within(region, branch);
     for (KnownBuffer& buffer : buffers_) buffer.writer.reset();
@@ -99,6 +111,42 @@ class Generator {
     std::erase_if(buffers_, [](const KnownBuffer& buffer) { return buffer.id.empty(); });
     within_ = before;
     b_.within(before.region, before.branch);
+    ScopeUses uses = std::move(scopes_.back());
+    scopes_.pop_back();
+    return uses;
+  }
+
+  /// What a region does is what its branches do.
+  void leave(std::span<const ScopeUses> branches) {
+    std::set<std::string> taken, loose, written;
+    for (const ScopeUses& branch : branches) {
+      taken.insert(branch.taken.begin(), branch.taken.end());
+      written.insert(branch.written.begin(), branch.written.end());
+      for (const std::string& buffer : branch.loose)
+        if (branch.defined.count(buffer) == 0) loose.insert(buffer);
+    }
+    for (const std::string& buffer : taken) take(buffer);
+    for (const std::string& buffer : written) {
+      ScopeUses& outer = scopes_.back();
+      outer.written.insert(buffer);
+      const bool is_defined = !branches[0].is_loop && taken.count(buffer) == 0 && loose.count(buffer) == 0;
+      (is_defined ? outer.defined : outer.loose).insert(buffer);
+    }
+  }
+
+  void take(const std::string& buffer) {
+    if (scopes_.back().defined.count(buffer) == 0) scopes_.back().taken.insert(buffer);
+  }
+
+  /// In a scope, whatever reads a buffer comes behind the first item that defines it. The listing is the
+  /// order only if none stands in front: neither of this scope, nor of those around it up to a loop, which
+  /// defines nothing.
+  [[nodiscard]] bool may_be_defined(const std::string& buffer) const {
+    for (std::size_t s = scopes_.size(); s-- > 0;) {
+      if (scopes_[s].taken.count(buffer) != 0 && scopes_[s].defined.count(buffer) == 0) return false;
+      if (scopes_[s].is_loop) return true;
+    }
+    return true;
   }
 
   void write_region(int depth) {
@@ -128,18 +176,21 @@ class Generator {
   void write_branches(const std::string& id, std::int64_t branches, int depth) {
     const auto before = definitions();
     auto after = before;
+    std::vector<ScopeUses> uses;
     for (std::int64_t branch = 0; branch < branches; ++branch) {
       set_definitions(before);
-      inside(id, branch, [&] { write_scope(1 + random_.below(3), depth - 1); });
+      uses.push_back(inside(id, branch, false, [&] { write_scope(1 + random_.below(3), depth - 1); }));
       for (const auto& [buffer, is_defined] : definitions()) after[buffer] = after[buffer] || is_defined;
     }
     set_definitions(after);
+    leave(uses);
   }
 
   /// A loop may run zero times: what it defines of temporary buffers is then not there.
   void write_loop(const std::string& id, int depth) {
     const auto before = definitions();
-    inside(id, 0, [&] { write_scope(1 + random_.below(3), depth - 1); });
+    const ScopeUses uses = inside(id, 0, true, [&] { write_scope(1 + random_.below(3), depth - 1); });
+    leave({&uses, 1});
     for (KnownBuffer& buffer : buffers_)
       if (buffer.is_temporary && buffer.role == Role::value) buffer.is_defined = before.at(buffer.id);
   }
@@ -150,10 +201,11 @@ class Generator {
     b_.op(cat(left, "_begins"), "identity", {read("x", {.buffer = "times"}), write("y", {.buffer = left})});
     b_.while_(id, left, 100);
     const auto before = definitions();
-    inside(id, 0, [&] {
+    const ScopeUses uses = inside(id, 0, true, [&] {
       b_.kernel(cat(left, "_ends"), "count_down", {read_write("x", {.buffer = left})});
       write_scope(1 + random_.below(3), depth - 1);
     });
+    leave({&uses, 1});
     for (KnownBuffer& buffer : buffers_)
       if (buffer.is_temporary && buffer.role == Role::value) buffer.is_defined = before.at(buffer.id);
   }
@@ -185,6 +237,7 @@ class Generator {
   /// By an edge from who wrote it last, or by name.
   Parameter reading(const std::string& node, const std::string& pin, KnownBuffer& from) {
     from.is_read = true;
+    take(from.id);
     if (!from.writer || (!from.id.empty() && !random_.one_in(3))) return read(pin, {.buffer = from.id});
     b_.edge(*from.writer, {node, pin});
     return read(pin);
@@ -193,13 +246,14 @@ class Generator {
   void has_written(const std::string& node, const std::string& pin, KnownBuffer& buffer) {
     buffer.is_defined = true;
     buffer.writer = PinName{node, pin};
+    scopes_.back().written.insert(buffer.id);
   }
 
   bool write_op() {
     static const std::vector<std::string> binary{"add", "sub", "mul", "maximum", "minimum", "bit_xor"};
     KnownBuffer* a = any_buffer([](const KnownBuffer& x) { return x.is_defined && x.role != Role::rows; });
     KnownBuffer* out = any_buffer([&](const KnownBuffer& x) {
-      return x.role == Role::value && !x.id.empty() && x.size == a->size && &x != a;
+      return x.role == Role::value && !x.id.empty() && x.size == a->size && &x != a && may_be_defined(x.id);
     });
     if (out == nullptr) return false;
     const std::string id = next_node();
@@ -215,6 +269,7 @@ class Generator {
             {first, random_.one_in(3) ? integer("b", number) : reading(id, "b", *second),
              write("y", {.buffer = out->id})});
     }
+    scopes_.back().defined.insert(out->id);
     has_written(id, "y", *out);
     return true;
   }
@@ -257,9 +312,11 @@ class Generator {
       if (within_.region.empty()) parameters.push_back(reading(node, name, *buffer));
     } else if (may_update && random_.one_in(2)) {
       parameters.push_back(read_write(name, {.buffer = buffer->id}));
+      take(buffer->id);
       has_written(node, name, *buffer);
-    } else if (may_define && (!buffer->is_defined || random_.one_in(2))) {
+    } else if (may_define && may_be_defined(buffer->id) && (!buffer->is_defined || random_.one_in(2))) {
       parameters.push_back(write(name, {.buffer = buffer->id}));
+      scopes_.back().defined.insert(buffer->id);
       has_written(node, name, *buffer);
     } else if (buffer->is_defined) {
       parameters.push_back(reading(node, name, *buffer));
@@ -269,6 +326,7 @@ class Generator {
   Random& random_;
   Builder b_;
   Within within_;
+  std::vector<ScopeUses> scopes_{1};
   std::vector<KnownBuffer> buffers_;
   std::size_t nodes_ = 0, regions_ = 0;
 };
