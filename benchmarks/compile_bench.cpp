@@ -161,7 +161,7 @@ void compile_mlp(benchmark::State& state) {
 
 void save_and_load(benchmark::State& state) {
   const auto function = Transformer().build(static_cast<std::size_t>(state.range(0)));
-  const auto package = compiler::package(*function, plan::program_of(planned(function).plan), "cpu");
+  const auto package = compiler::package(*function, {plan::program_of(planned(function).plan)}, "cpu");
   std::size_t bytes = 0;
   for (auto _ : state) {
     const std::string text = value_or_throw(plan::to_bytes(package));

@@ -7,10 +7,10 @@
 #include "cli/pass_dumps.h"
 #include "cli/pass_report.h"
 #include "cli/program_file.h"
+#include "cli/variants.h"
 #include "tessera/compile/package.h"
 #include "tessera/compile/plan_program.h"
 #include "tessera/engine/autotune.h"
-#include "tessera/engine/devices.h"
 #include "tessera/ir/print.h"
 
 using namespace tessera;
@@ -21,67 +21,93 @@ namespace {
 struct CompileCommandOptions : CompileOptions {
   std::vector<std::string> dump_after;
   std::string output;  ///< where the plan goes; empty: no plan is made
-  std::string device = default_plan_device;
 };
 
 /// What was written, part by part.
-void print_written(const compiler::PlannedProgram& planned, const CompileCommandOptions& options,
-                   const PassDumps& dumps) {
+void print_written(const NamedProgram& program, std::span<const compiler::PlannedProgram> planned,
+                   const std::string& device, const CompileCommandOptions& options, const PassDumps& dumps) {
   JsonWriter json(JsonWriter::Style::indented);
-  json.begin_object().member("file", options.output).member("device", options.device);
-  json.member("data_dependent_sizes", plan::data_dependent_sizes(planned.program)).key("parts").begin_array();
-  for (const compiler::Planned& part : planned.parts) {
-    json.begin_object().member("steps", part.plan->steps.size());
-    write_passes(json, {part.function, part.passes});
-    json.end_object();
-  }
-  json.end_array();
+  json.begin_object().member("file", options.output).member("device", device);
+  write_variants(json, program, [&](std::size_t v) {
+    json.member("data_dependent_sizes", plan::data_dependent_sizes(planned[v].program));
+    json.key("parts").begin_array();
+    for (const compiler::Planned& part : planned[v].parts) {
+      json.begin_object().member("steps", part.plan->steps.size());
+      write_passes(json, {part.function, part.passes});
+      json.end_object();
+    }
+    json.end_array();
+  });
   dumps.write(json);
   std::printf("%s\n", json.end_object().text().c_str());
 }
 
-Result<compiler::PlannedProgram> write_plan(const NamedProgram& program, compiler::PipelineOptions pipeline,
-                                            const CompileCommandOptions& options) {
-  const auto device = TESSERA_TRY(engine::find_device(options.device));
-  const auto tuned = options.autotune ? TESSERA_TRY(engine::autotune(program.function, *device, pipeline))
-                                      : engine::untuned(program.function, *device);
-  auto planned =
-      TESSERA_TRY(compiler::plan_program(tuned.function, tuned.target, {.pipeline = std::move(pipeline)}));
-  TESSERA_TRY(plan::save(compiler::package(*program.function, planned.program, options.device,
-                                           {program.outputs, program.states}),
+Result<compiler::PlannedProgram> plan_variant(const ir::FunctionRef& function, runtime::Device& device,
+                                              const compiler::PipelineOptions& pipeline,
+                                              const CompileCommandOptions& options) {
+  const auto tuned = options.autotune ? TESSERA_TRY(engine::autotune(function, device, pipeline))
+                                      : engine::untuned(function, device);
+  return compiler::plan_program(tuned.function, tuned.target, {.pipeline = pipeline});
+}
+
+Result<void> write_plan(const NamedProgram& program, const compiler::PipelineOptions& pipeline,
+                        const CompileCommandOptions& options, PassDumps& dumps) {
+  const auto device = TESSERA_TRY(chosen_device(options.device));
+  const std::string name(device->name());
+  std::vector<compiler::PlannedProgram> planned;
+  std::vector<plan::Program> programs;
+  for (std::size_t v = 0; v < program.functions.size(); ++v) {
+    dumps.about(program.variant_text(v));
+    planned.push_back(TESSERA_TRY(plan_variant(program.functions[v], *device, pipeline, options)));
+    programs.push_back(planned.back().program);
+  }
+  TESSERA_TRY(plan::save(compiler::package(*program.functions[0], std::move(programs), name, program.names),
                          options.output));
-  return planned;
+  options.json ? print_written(program, planned, name, options, dumps) : dumps.print();
+  return {};
+}
+
+Result<void> print_functions(const NamedProgram& program, const compiler::PipelineOptions& pipeline,
+                             const CompileCommandOptions& options, PassDumps& dumps) {
+  std::vector<compiler::Outcome> outcomes;
+  for (std::size_t v = 0; v < program.functions.size(); ++v) {
+    dumps.about(program.variant_text(v));
+    outcomes.push_back(TESSERA_TRY(compiler::run_passes(program.functions[v], pipeline)));
+  }
+  if (!options.json) {
+    dumps.print();
+    std::string text;
+    for (std::size_t v = 0; v < outcomes.size(); ++v)
+      text +=
+          cat(outcomes.size() > 1 ? "# " : "", variant_title(program, v), ir::print(*outcomes[v].function));
+    return write_text("-", text);
+  }
+  JsonWriter json(JsonWriter::Style::indented);
+  json.begin_object();
+  write_variants(json, program, [&](std::size_t v) {
+    write_passes(json, outcomes[v]);
+    json.member("function", ir::print(*outcomes[v].function));
+  });
+  dumps.write(json);
+  std::printf("%s\n", json.end_object().text().c_str());
+  return {};
 }
 
 Result<Answer> run_compile(const CompileCommandOptions& options) {
-  TESSERA_TRY(engine::find_device(options.device));
+  TESSERA_TRY(chosen_device(options.device));
   PassDumps dumps;
   TESSERA_TRY(dumps.want(options.dump_after));
-  compiler::PipelineOptions pipeline = pipeline_options(options);
-  dumps.follow(pipeline);
   const ProgramFile file = TESSERA_TRY(open_program(options.file));
+  compiler::PipelineOptions pipeline = pipeline_options(options, file.kind);
+  dumps.follow(pipeline);
   const FunctionChoice choice{.name = options.function, .last_of_several = true};
   if (file.kind == FileKind::description && options.output.empty())
     return compile_description(
         file, choice,
         {.device = options.device, .pipeline = std::move(pipeline), .json = options.json, .dumps = &dumps});
   const NamedProgram program = TESSERA_TRY(read_program(file, choice));
-  if (!options.output.empty()) {
-    const auto planned = TESSERA_TRY(write_plan(program, std::move(pipeline), options));
-    options.json ? print_written(planned, options, dumps) : dumps.print();
-    return Answer::yes;
-  }
-  const auto outcome = TESSERA_TRY(compiler::run_passes(program.function, pipeline));
-  if (!options.json) {
-    dumps.print();
-    return TESSERA_TRY(write_text("-", ir::print(*outcome.function))), Answer::yes;
-  }
-  JsonWriter json(JsonWriter::Style::indented);
-  json.begin_object();
-  write_passes(json, outcome);
-  dumps.write(json);
-  json.member("function", ir::print(*outcome.function)).end_object();
-  std::printf("%s\n", json.text().c_str());
+  TESSERA_TRY(options.output.empty() ? print_functions(program, pipeline, options, dumps)
+                                     : write_plan(program, pipeline, options, dumps));
   return Answer::yes;
 }
 
@@ -107,11 +133,13 @@ void tessera::cli::add_options(CLI::App& command, CompileOptions& options) {
   command.add_flag("--verify", options.verify, "check the function after every pass");
   command.add_flag("--autotune", options.autotune,
                    "measure tilings that are predicted to be close, once per machine, and take the fastest");
+  command.add_option("--device", options.device, device_option_text("what the plan is for: "));
   command.add_flag("--json", options.json, "print JSON");
 }
 
-compiler::PipelineOptions tessera::cli::pipeline_options(const CompileOptions& options) {
+compiler::PipelineOptions tessera::cli::pipeline_options(const CompileOptions& options, FileKind kind) {
   compiler::PipelineOptions out;
+  if (kind == FileKind::model) out.passes.fold_weights();
   out.disabled = options.disabled;
   out.verify = options.verify;
   if (options.floats == "exact") out.passes.floats = compiler::FloatRules::exact;
@@ -137,8 +165,6 @@ void tessera::cli::add_compile(Commands& commands) {
       ->check([](const std::string& text) {
         return text.empty() ? std::string("expected the name of a file") : std::string();
       });
-  command.add_option("--device", options->device,
-                     cat("what the plan is for: ", join(engine::device_names(), ", ")));
   command.add_option("--dump-after", options->dump_after, "print the function after this pass too")
       ->allow_extra_args(false);
 }

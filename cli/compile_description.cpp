@@ -7,7 +7,6 @@
 #include "tessera/compile/plan_function.h"
 #include "tessera/describe/op_group.h"
 #include "tessera/describe/read_json.h"
-#include "tessera/engine/devices.h"
 
 using namespace tessera;
 using namespace tessera::cli;
@@ -138,9 +137,10 @@ Result<NamedProgram> tessera::cli::read_description_program(const ProgramFile& f
   const auto program = TESSERA_TRY(checked_program(file));
   auto launch = description::whole_launch(*program);
   if (!launch) return std::move(launch).error().at({shown(file.path), 0, 0});
-  NamedProgram out{.function = launch->function, .states = launch->states};
+  NamedProgram out{.functions = {launch->function}};
+  out.names.states = launch->states;
   for (const std::uint32_t buffer : launch->results)
-    out.outputs.push_back(program->graph.buffers[buffer].name);
+    out.names.outputs.push_back(program->graph.buffers[buffer].name);
   return out;
 }
 
@@ -155,7 +155,7 @@ Result<std::vector<DescribedGroup>> tessera::cli::read_description_groups(const 
 Result<Answer> tessera::cli::compile_description(const ProgramFile& file, const FunctionChoice& choice,
                                                  const DescriptionOptions& options) {
   TESSERA_TRY(check_choice(file, choice));
-  const auto target = TESSERA_TRY(engine::find_device(options.device));
+  const auto target = TESSERA_TRY(chosen_device(options.device));
   auto program = TESSERA_TRY(checked_program(file));
   const Compiled compiled = TESSERA_TRY(compile(std::move(program), options, target->target()));
   if (options.json) {

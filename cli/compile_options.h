@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/program_file.h"
 #include "tessera/compile/pipeline.h"
 
 namespace tessera::cli {
@@ -12,6 +13,7 @@ namespace tessera::cli {
 struct CompileOptions {
   std::string file;
   std::string function;  ///< of a module; empty: the last
+  std::string device;    ///< what the plan is for; empty: the usual one
   std::vector<std::string> disabled;
   std::string floats = "rounding";
   bool decompose = false;
@@ -21,6 +23,7 @@ struct CompileOptions {
 };
 
 void add_options(CLI::App& command, CompileOptions& options);
-[[nodiscard]] compiler::PipelineOptions pipeline_options(const CompileOptions& options);
+/// For a file of this kind.
+[[nodiscard]] compiler::PipelineOptions pipeline_options(const CompileOptions& options, FileKind kind);
 
 }  // namespace tessera::cli

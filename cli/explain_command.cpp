@@ -10,10 +10,10 @@
 #include "cli/plan_report.h"
 #include "cli/program_file.h"
 #include "cli/tensor_sources.h"
+#include "cli/variants.h"
 #include "tessera/base/text.h"
 #include "tessera/compile/plan_program.h"
 #include "tessera/engine/autotune.h"
-#include "tessera/engine/devices.h"
 
 using namespace tessera;
 using namespace tessera::cli;
@@ -21,7 +21,6 @@ using namespace tessera::cli;
 namespace {
 
 struct ExplainOptions : CompileOptions {
-  std::string device = default_plan_device;
   std::vector<std::string> dims;
 };
 
@@ -79,44 +78,64 @@ std::string sizes_text(const plan::Plan& plan, std::span<const std::int64_t> siz
   return out.empty() ? "all sizes are numbers" : out + "; --dim NAME=SIZE gives others";
 }
 
-Result<Explained> explain_without_plan(const ir::FunctionRef& function, const ExplainOptions& options,
-                                       const Error& why) {
+Result<Explained> explain_without_plan(const ir::FunctionRef& function,
+                                       const compiler::PipelineOptions& pipeline, const Error& why) {
   Explained out;
   out.why_no_plan = why.to_text();
   ExplainedPart part;
-  part.passes = TESSERA_TRY(compiler::run_passes(function, pipeline_options(options)));
+  part.passes = TESSERA_TRY(compiler::run_passes(function, pipeline));
   out.parts.push_back(std::move(part));
   return out;
 }
 
-Result<Explained> explain(const ir::FunctionRef& function, const ExplainOptions& options) {
-  GivenNumbers numbers = TESSERA_TRY(GivenNumbers::read(options));
-  const auto device = TESSERA_TRY(engine::find_device(options.device));
-  const auto begin = std::chrono::steady_clock::now();
-  auto tuned = options.autotune ? TESSERA_TRY(engine::autotune(function, *device, pipeline_options(options)))
-                                : engine::untuned(function, *device);
-  auto planned =
-      compiler::plan_program(tuned.function, tuned.target, {.pipeline = pipeline_options(options)});
-  const std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - begin;
-  if (!planned && planned.error().code() == ErrorCode::unsupported)
-    return explain_without_plan(function, options, planned.error());
-  if (!planned) return std::move(planned).error();
-  Explained out;
-  out.remark = device->remark();
-  if (options.autotune) out.tuning = std::move(tuned.tuning);
-  out.compile_ms = passed.count();
-  out.data_dependent_sizes = plan::data_dependent_sizes(planned->program);
-  for (compiler::Planned& part : planned->parts) {
-    const auto sizes = numbers.of(part.plan->dims);
-    ExplainedPart one{.passes = {part.function, std::move(part.passes)}, .plan = std::nullopt};
-    auto report = report_on(*part.function, part.plan, tuned.target, sizes);
-    if (!report) return std::move(report).error().note(sizes_text(*part.plan, sizes));
-    one.plan = *std::move(report);
-    out.parts.push_back(std::move(one));
+/// Explains the functions of one file.
+class Explainer {
+ public:
+  static Result<Explainer> create(const ExplainOptions& options, FileKind kind) {
+    Explainer out;
+    out.pipeline_ = pipeline_options(options, kind);
+    out.autotune_ = options.autotune;
+    out.numbers_ = TESSERA_TRY(GivenNumbers::read(options));
+    out.device_ = TESSERA_TRY(chosen_device(options.device));
+    return out;
   }
-  TESSERA_TRY(numbers.check_all_used());
-  return out;
-}
+
+  Result<Explained> explain(const ir::FunctionRef& function) {
+    const auto begin = std::chrono::steady_clock::now();
+    auto tuned = autotune_ ? TESSERA_TRY(engine::autotune(function, *device_, pipeline_))
+                           : engine::untuned(function, *device_);
+    auto planned = compiler::plan_program(tuned.function, tuned.target, {.pipeline = pipeline_});
+    const std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - begin;
+    if (!planned && planned.error().code() == ErrorCode::unsupported)
+      return explain_without_plan(function, pipeline_, planned.error());
+    if (!planned) return std::move(planned).error();
+    Explained out;
+    out.remark = device_->remark();
+    out.compile_ms = passed.count();
+    out.data_dependent_sizes = plan::data_dependent_sizes(planned->program);
+    for (compiler::Planned& part : planned->parts)
+      out.parts.push_back(TESSERA_TRY(explain_part(part, tuned.target)));
+    if (autotune_) out.tuning = std::move(tuned.tuning);
+    return out;
+  }
+
+  [[nodiscard]] Result<void> check_all_used() const { return numbers_.check_all_used(); }
+
+ private:
+  Result<ExplainedPart> explain_part(compiler::Planned& part, const pattern::Target& target) {
+    const auto sizes = numbers_.of(part.plan->dims);
+    ExplainedPart out{.passes = {part.function, std::move(part.passes)}, .plan = std::nullopt};
+    auto report = report_on(*part.function, part.plan, target, sizes);
+    if (!report) return std::move(report).error().note(sizes_text(*part.plan, sizes));
+    out.plan = *std::move(report);
+    return out;
+  }
+
+  compiler::PipelineOptions pipeline_;
+  bool autotune_ = false;
+  GivenNumbers numbers_;
+  std::shared_ptr<runtime::Device> device_;
+};
 
 /// Predicted and measured, side by side.
 std::string tuning_text(const engine::Tuning& tuning) {
@@ -195,14 +214,16 @@ Result<Answer> explain_groups(const ProgramFile& file, const ExplainOptions& opt
   JsonWriter json(JsonWriter::Style::indented);
   std::string text = why + "\n";
   json.begin_object().member("no_plan", why).key("groups").begin_array();
+  Explainer explainer = TESSERA_TRY(Explainer::create(options, file.kind));
   for (const DescribedGroup& group : TESSERA_TRY(read_description_groups(file))) {
-    const Explained explained = TESSERA_TRY(explain(group.function, options));
+    const Explained explained = TESSERA_TRY(explainer.explain(group.function));
     text += cat("ops ", join(group.nodes, ", "), "\n", text_of(explained));
     json.begin_object().member("nodes", group.nodes);
     write_explained(json, explained);
     json.end_object();
   }
   json.end_array().end_object();
+  TESSERA_TRY(explainer.check_all_used());
   options.json ? print(json) : print(text);
   return Answer::yes;
 }
@@ -210,8 +231,26 @@ Result<Answer> explain_groups(const ProgramFile& file, const ExplainOptions& opt
 /// The buffers of a description that keep what a run leaves in them for the next.
 std::vector<std::string> state_names(const NamedProgram& program) {
   std::vector<std::string> out;
-  for (const std::uint32_t output : program.states) out.push_back(in_quotes(program.outputs[output]));
+  for (const std::uint32_t output : program.names.states)
+    out.push_back(in_quotes(program.names.outputs[output]));
   return out;
+}
+
+std::string text_of(const NamedProgram& program, std::span<const Explained> explained) {
+  std::string out;
+  for (std::size_t v = 0; v < explained.size(); ++v)
+    out += cat(variant_title(program, v), text_of(explained[v]));
+  const auto states = state_names(program);
+  if (!states.empty()) out += cat("from run to run: ", join(states, ", "), "\n");
+  return out;
+}
+
+JsonWriter json_of(const NamedProgram& program, std::span<const Explained> explained) {
+  JsonWriter json(JsonWriter::Style::indented);
+  json.begin_object().member("states", state_names(program));
+  write_variants(json, program, [&](std::size_t v) { write_explained(json, explained[v]); });
+  json.end_object();
+  return json;
 }
 
 Result<Answer> run_explain(const ExplainOptions& options) {
@@ -221,18 +260,12 @@ Result<Answer> run_explain(const ExplainOptions& options) {
       !program && file.kind == FileKind::description && program.error().code() == ErrorCode::unsupported;
   if (has_host_functions) return explain_groups(file, options, program.error().message());
   const NamedProgram named = TESSERA_TRY(std::move(program));
-  const Explained explained = TESSERA_TRY(explain(named.function, options));
-  const auto states = state_names(named);
-  if (!options.json) {
-    print(text_of(explained));
-    if (!states.empty()) print(cat("from run to run: ", join(states, ", "), "\n"));
-    return Answer::yes;
-  }
-  JsonWriter json(JsonWriter::Style::indented);
-  json.begin_object().member("states", states);
-  write_explained(json, explained);
-  json.end_object();
-  print(json);
+  Explainer explainer = TESSERA_TRY(Explainer::create(options, file.kind));
+  std::vector<Explained> explained;
+  for (const ir::FunctionRef& function : named.functions)
+    explained.push_back(TESSERA_TRY(explainer.explain(function)));
+  TESSERA_TRY(explainer.check_all_used());
+  options.json ? print(json_of(named, explained)) : print(text_of(named, explained));
   return Answer::yes;
 }
 
@@ -249,7 +282,5 @@ void tessera::cli::add_explain(Commands& commands) {
                    "  tessera explain model.onnx --json",
                    [options] { return run_explain(*options); });
   add_options(command, *options);
-  command.add_option("--device", options->device,
-                     cat("what the plan is for: ", join(engine::device_names(), ", ")));
   command.add_option("--dim", options->dims, "a size for the memory plan: NAME=SIZE; 64 if not given");
 }

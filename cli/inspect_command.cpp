@@ -2,9 +2,10 @@
 #include <map>
 
 #include "cli/command.h"
+#include "cli/variants.h"
 #include "tessera/base/json.h"
 #include "tessera/ir/print.h"
-#include "tessera/onnx/import.h"
+#include "tessera/onnx/variants.h"
 
 using namespace tessera;
 using namespace tessera::cli;
@@ -22,7 +23,8 @@ struct ModelSummary {
   std::int64_t parameters = 0, parameter_bytes = 0;
   std::map<std::string, std::vector<std::string>> dims;  ///< named sizes, and where inputs have them
   std::vector<onnx::Unsupported> unsupported;
-  std::string not_a_function;  ///< why the model is no function of symbolic sizes; empty if it is one
+  std::vector<std::string> flags;  ///< that choose among functions; none: the model is one function
+  std::string not_a_function;      ///< why the model is no function of symbolic sizes; empty if it is
 };
 
 void add_tensor(const onnx::Tensor& tensor, ModelSummary& out) {
@@ -64,8 +66,10 @@ ModelSummary summary_of(const onnx::Model& model) {
   for (const onnx::ValueInfo* input : onnx::required_inputs(model)) add_dims(*input, out);
   out.unsupported = onnx::unsupported_nodes(model);
   if (!out.unsupported.empty()) return out;
-  const auto function = onnx::import_function(model);
-  if (!function) out.not_a_function = function.error().message();
+  const auto variants = onnx::import_variants(model, plan::most_flags);
+  if (!variants) out.not_a_function = variants.error().message();
+  for (const std::size_t flag : variants ? variants->flags : std::vector<std::size_t>())
+    out.flags.push_back(printable(onnx::required_inputs(model)[flag]->name));
   return out;
 }
 
@@ -92,6 +96,7 @@ void print_json(const onnx::Model& model, const ModelSummary& summary) {
       .member("parameters", summary.parameters)
       .member("parameter_bytes", summary.parameter_bytes);
   json.member("function", summary.unsupported.empty() && summary.not_a_function.empty());
+  json.member("flags", summary.flags);
   json.key("ops").begin_object();
   for (const auto& [op, count] : summary.ops) json.member(op, count);
   json.end_object().key("unsupported").begin_array();
@@ -115,20 +120,26 @@ void print_text(const onnx::Model& model, const ModelSummary& summary) {
   for (const auto& [op, count] : summary.ops) out += cat("op      ", op, " x ", count, "\n");
   for (const onnx::Unsupported& one : summary.unsupported)
     out += cat("not supported: ", one.node, ", ", one.op, " of opset ", one.opset, "\n");
-  if (summary.unsupported.empty())
-    out += summary.not_a_function.empty()
-               ? std::string("supported: runs, and is one function for inputs of any size\n")
-               : cat("supported: runs node by node; not as one function: ", summary.not_a_function, "\n");
+  if (summary.unsupported.empty() && !summary.not_a_function.empty())
+    out += cat("supported: runs node by node; not as one function: ", summary.not_a_function, "\n");
+  else if (summary.unsupported.empty())
+    out += cat("supported: runs, and is one function for ",
+               summary.flags.empty() ? "" : cat("each value of ", join(summary.flags, ", "), " and "),
+               "inputs of any size\n");
   std::fwrite(out.data(), 1, out.size(), stdout);
 }
 
 Result<Answer> show(const InspectOptions& options) {
-  const onnx::Model model = TESSERA_TRY(onnx::read_model(options.file));
   if (options.function) {
-    const std::string text = ir::print(*TESSERA_TRY(onnx::import_function(model)));
+    const NamedProgram program = TESSERA_TRY(read_onnx_program(options.file));
+    std::string text;
+    for (std::size_t v = 0; v < program.functions.size(); ++v)
+      text += cat(program.functions.size() > 1 ? "# " : "", variant_title(program, v),
+                  ir::print(*program.functions[v]));
     std::fwrite(text.data(), 1, text.size(), stdout);
     return Answer::yes;
   }
+  const onnx::Model model = TESSERA_TRY(onnx::read_model(options.file));
   const ModelSummary summary = summary_of(model);
   options.json ? print_json(model, summary) : print_text(model, summary);
   return summary.unsupported.empty() ? Answer::yes : Answer::no;
@@ -142,9 +153,10 @@ void tessera::cli::add_inspect(Commands& commands) {
       commands.add("inspect", "show an ONNX model: inputs, outputs, sizes, operators, what is not supported",
                    "  tessera inspect model.onnx               exit 1 if an operator is not supported\n"
                    "  tessera inspect --json model.onnx\n"
-                   "  tessera inspect --function model.onnx    the model as one IR function",
+                   "  tessera inspect --function model.onnx    the model as an IR function",
                    [options] { return show(*options); });
   command.add_option("MODEL", options->file, "the model")->required();
   command.add_flag("--json", options->json, "print JSON");
-  command.add_flag("--function", options->function, "print the imported function");
+  command.add_flag("--function", options->function,
+                   "print the imported function, or one for each value of its flags");
 }

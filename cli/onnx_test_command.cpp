@@ -4,11 +4,11 @@
 
 #include "cli/command.h"
 #include "cli/files.h"
+#include "cli/program_file.h"
 #include "cli/progress.h"
 #include "tessera/base/json.h"
 #include "tessera/compile/package.h"
 #include "tessera/compile/plan_program.h"
-#include "tessera/engine/devices.h"
 #include "tessera/engine/plan_runner.h"
 #include "tessera/onnx/conformance.h"
 #include "tessera/op/interpreter.h"
@@ -22,7 +22,7 @@ struct OnnxTestOptions {
   std::vector<std::string> folders;
   std::string filter;
   std::string skips;
-  std::string device = "reference";
+  std::string device;
   bool json = false;
   bool quiet = false;
 };
@@ -73,16 +73,16 @@ Result<std::vector<op::HostTensor>> run_planned(const ir::FunctionRef& function,
   if (!planned && planned.error().code() == ErrorCode::unsupported) return op::interpret(*function, inputs);
   if (!planned) return std::move(planned).error();
   auto runner = TESSERA_TRY(engine::PlanRunner::create(
-      compiler::package(*function, std::move(planned->program), std::string(device.name())), device));
+      compiler::package(*function, {std::move(planned->program)}, std::string(device.name())), device));
   return runner.run(inputs);
 }
 
 Result<Answer> run_tests(const OnnxTestOptions& options) {
   Totals totals;
-  const auto device = TESSERA_TRY(engine::find_device(options.device));
+  const auto device = TESSERA_TRY(chosen_device(options.device));
   onnx::RunOptions how;
   how.call = [&](const op::CallInfo& call, auto in, auto out) { return device->run(call, in, out); };
-  if (options.device != "reference")
+  if (device->name() != "reference")
     how.function = [&](const ir::FunctionRef& function, std::span<const op::HostTensor> inputs) {
       return run_planned(function, inputs, *device);
     };
@@ -133,7 +133,7 @@ void tessera::cli::add_onnx_test(Commands& commands) {
                      "run only tests whose path matches this regular expression");
   command.add_option("--skips", options->skips,
                      "a file of lines 'test: reason': these count as skipped when they do not pass");
-  command.add_option("--device", options->device, cat("one of ", join(engine::device_names(), ", ")));
+  command.add_option("--device", options->device, device_option_text(""));
   command.add_flag("--json", options->json, "print all outcomes as JSON");
   command.add_flag("--quiet", options->quiet, "print the totals only");
 }

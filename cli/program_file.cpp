@@ -4,6 +4,7 @@
 #include "cli/files.h"
 #include "cli/ir_text.h"
 #include "tessera/base/text.h"
+#include "tessera/engine/devices.h"
 #include "tessera/ir/parse.h"
 #include "tessera/plan/package.h"
 
@@ -71,6 +72,16 @@ Result<NamedProgram> tessera::cli::read_program(const ProgramFile& file, const F
   if (functions.empty())
     return Error(ErrorCode::invalid_argument, cat(shown(file.path), ": expected a function or a module"));
   NamedProgram out;
-  out.function = TESSERA_TRY(chosen(functions, choice, file.path));
+  out.functions.push_back(TESSERA_TRY(chosen(functions, choice, file.path)));
   return out;
+}
+
+Result<std::shared_ptr<runtime::Device>> tessera::cli::chosen_device(const std::string& name) {
+  if (name.empty()) return engine::default_device();
+  return engine::find_device(name);
+}
+
+std::string tessera::cli::device_option_text(std::string_view what) {
+  return cat(what, "one of ", join(engine::device_names(), ", "),
+             "; else what TESSERA_DEVICE says, or the cpu");
 }

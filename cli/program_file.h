@@ -1,19 +1,26 @@
 // A program named on the command line: a text of the IR, an ONNX model, or a graph description.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "tessera/base/result.h"
+#include "tessera/compile/package.h"
 #include "tessera/ir/function.h"
 #include "tessera/op/array.h"
+#include "tessera/runtime/device.h"
 
 namespace tessera::cli {
 
 struct NamedProgram {
-  ir::FunctionRef function;
-  std::vector<std::string> outputs = {};   ///< their names; empty: those that the function has
-  std::vector<std::uint32_t> states = {};  ///< outputs that are the last inputs of the next run
+  std::vector<ir::FunctionRef> functions;  ///< one, or one for each combination of values of the flags
+  compiler::PackageOptions names = {};     ///< empty where they are those that the function has
+
+  /// "use_cache = true"; empty if there is but one function.
+  [[nodiscard]] std::string variant_text(std::size_t variant) const {
+    return plan::variant_text(names.inputs, names.flags, variant);
+  }
 };
 
 /// Which function of a module is meant.
@@ -45,7 +52,7 @@ struct ProgramFile {
 /// An error if a function is chosen of a program that is but one.
 [[nodiscard]] Result<void> check_choice(const ProgramFile& file, const FunctionChoice& choice);
 
-/// A model as a function.
+/// A model as a function, or as one for each value of its flags.
 [[nodiscard]] Result<NamedProgram> read_onnx_program(const std::string& path);
 
 /// A TensorProto in a file.
@@ -53,7 +60,10 @@ struct ProgramFile {
 
 [[nodiscard]] bool is_onnx_name(const std::string& path);
 
-/// What plans are made for unless a command is told otherwise.
-inline constexpr const char* default_plan_device = "cpu";
+/// The device of that name; if it is empty, what engines use that are not told otherwise.
+[[nodiscard]] Result<std::shared_ptr<runtime::Device>> chosen_device(const std::string& name);
+
+/// What --device says of itself, behind what it is for.
+[[nodiscard]] std::string device_option_text(std::string_view what);
 
 }  // namespace tessera::cli

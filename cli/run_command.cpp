@@ -5,7 +5,6 @@
 #include "cli/program_file.h"
 #include "cli/run_options.h"
 #include "tessera/base/text.h"
-#include "tessera/engine/devices.h"
 #include "tessera/plan/package.h"
 
 using namespace tessera;
@@ -49,8 +48,7 @@ void tessera::cli::add_run(Commands& commands) {
   command.add_option("--parameter", options->parameters, "of a plan: SLOT=VALUE");
   command.add_option("--output", options->outputs.folder, "save the outputs as .npy files in this folder");
   command.add_option("--device", options->device,
-                     cat("one of ", join(engine::device_names(), ", "),
-                         "; a plan runs on the one it was made for, a model on reference"));
+                     cat(device_option_text(""), "; a plan runs on the one it was made for"));
   command.add_option("--repeat", options->repeat, "run so often and show the times")
       ->check(CLI::Range(1, 1000000));
   command.add_flag("--profile", options->profile, "show what each kernel took, over all runs");

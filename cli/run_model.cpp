@@ -2,10 +2,10 @@
 #include <cstdio>
 
 #include "cli/model_inputs.h"
+#include "cli/program_file.h"
 #include "cli/progress.h"
 #include "cli/run_options.h"
 #include "tessera/base/text.h"
-#include "tessera/engine/devices.h"
 #include "tessera/model/planned_model.h"
 
 using namespace tessera;
@@ -56,12 +56,11 @@ Result<Outcome> run_node_by_node(const onnx::Model& model, const std::vector<onn
 /// As one plan where that can be; the reference is the meaning of the model and goes node by node.
 Result<Outcome> run_repeatedly(const onnx::Model& model, const std::vector<onnx::DataValue>& inputs,
                                const RunOptions& options) {
-  const std::string name = options.device.empty() ? "reference" : options.device;
-  const auto device = TESSERA_TRY(engine::find_device(name));
+  const auto device = TESSERA_TRY(chosen_device(options.device));
   onnx::Limits limits;
   limits.seconds = options.seconds.value_or(limits.seconds);
   if (options.work) limits.work = static_cast<std::int64_t>(*options.work);
-  if (name != "reference") {
+  if (device->name() != "reference") {
     auto planned = PlannedModel::create(model, *device, limits);
     if (planned) {
       planned->set_profiling(options.profiling());
@@ -74,8 +73,8 @@ Result<Outcome> run_repeatedly(const onnx::Model& model, const std::vector<onnx:
       std::fprintf(stderr, "tessera: runs node by node: %s\n", planned.error().message().c_str());
   }
   if (options.profiling() != ProfilingLevel::none)
-    return Error(ErrorCode::unsupported,
-                 cat("--profile: on ", name, " the model runs node by node, only plans are measured"));
+    return Error(ErrorCode::unsupported, cat("--profile: on ", device->name(),
+                                             " the model runs node by node, only plans are measured"));
   return run_node_by_node(model, inputs, *device, limits, options);
 }
 

@@ -31,7 +31,7 @@ struct RunOptions {
   }
 };
 
-/// Node by node, as the file has them.
+/// As plans where that can be, else node by node.
 [[nodiscard]] Result<RunOutcome> run_model(const RunOptions& options);
 
 /// A compiled plan, or a program that is compiled first.

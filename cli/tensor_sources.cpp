@@ -8,7 +8,8 @@
 #include "tessera/base/checked.h"
 #include "tessera/base/file.h"
 #include "tessera/base/text.h"
-#include "tessera/op/value_type.h"
+#include "tessera/ir/walk.h"
+#include "tessera/plan/binding.h"
 #include "tessera/tensor/io.h"
 
 using namespace tessera;
@@ -127,6 +128,129 @@ class Sources {
   std::vector<std::string> found_, unnamed_;
 };
 
+/// The sources in the order of the inputs, empty where there is none. What has no name goes to the next input
+/// that has nothing; an archive to all inputs whose names it has.
+Result<std::vector<std::string>> sources_of(const std::vector<std::string>& inputs,
+                                            const std::vector<std::string>& given) {
+  Sources sources(inputs);
+  for (const std::string& one : given) TESSERA_TRY(sources.add(one));
+  return sources.finish();
+}
+
+/// A .npy file, an array of a .npz file by the name of the input, or raw:DTYPE:SIZExSIZE:FILE. Nothing if the
+/// source is none of these.
+Result<std::optional<HostTensor>> read_tensor(const std::string& source, const std::string& input) {
+  if (source.rfind("raw:", 0) == 0) return TESSERA_TRY(read_raw(source.substr(4)));
+  if (ends_with(source, ".npy")) return elements_of(load_npy(source, {}, nowhere));
+  if (!ends_with(source, ".npz")) return std::optional<HostTensor>();
+  const NamedTensors all = load_npz(source, {}, nowhere);
+  const auto at = all.find(input);
+  if (at != all.end()) return elements_of(at->second);
+  if (all.size() == 1) return elements_of(all.begin()->second);
+  return Error(ErrorCode::invalid_argument, cat("the archive has no array ", in_quotes(input)),
+               {printable(source), 0, 0});
+}
+
+/// Floats from -1 to 1, booleans, integers from 0 to 9.
+Result<HostTensor> random_tensor(Dtype dtype, const op::Extents& shape, std::mt19937_64& random) {
+  HostTensor out = TESSERA_TRY(HostTensor::allocate(dtype, shape));
+  HostTensor numbers = TESSERA_TRY(HostTensor::allocate(Dtype::f64, shape));
+  for (double& number : numbers.values<double>()) {
+    const double unit = static_cast<double>(random() >> 11) / static_cast<double>(1ULL << 53);
+    number = ir::is_float(dtype) ? 2 * unit - 1 : std::floor(unit * (dtype == Dtype::boolean ? 2 : 10));
+  }
+  op::copy_elements(numbers.array(), out.array());
+  return out;
+}
+
+/// Fills in what a program takes, one input after another.
+class InputReader {
+ public:
+  InputReader(const InputSpecs& specs, const TensorSourceOptions& options)
+      : specs_(specs), options_(options), sizes_(specs.dims.size(), -1) {}
+
+  Result<std::vector<HostTensor>> read(const ReadOther& read_other) {
+    std::vector<std::string> names;
+    for (const InputSpecs::Input& input : specs_.inputs) names.push_back(input.name);
+    const auto sources = TESSERA_TRY(sources_of(names, options_.inputs));
+    TESSERA_TRY(take_given_sizes());
+    std::vector<HostTensor> out(sources.size());
+    for (std::size_t i = 0; i < sources.size(); ++i)
+      if (!sources[i].empty()) out[i] = TESSERA_TRY(read_one(sources[i], i, read_other));
+    std::mt19937_64 random(options_.random.value_or(0));
+    for (std::size_t i = 0; i < sources.size(); ++i)
+      if (sources[i].empty()) out[i] = TESSERA_TRY(random_one(specs_.inputs[i], random));
+    return out;
+  }
+
+ private:
+  Result<void> take_given_sizes() {
+    for (const auto& [name, size] : TESSERA_TRY(sizes_from(options_.dims))) {
+      bool is_known = false;
+      for (std::size_t d = 0; d < specs_.dims.size(); ++d)
+        if (specs_.dims[d]->name == name || is_along(name, d)) {
+          sizes_[d] = size;
+          is_known = true;
+        }
+      if (!is_known) return wrong("--dim: no input has an open size ", in_quotes(name));
+    }
+    return {};
+  }
+
+  [[nodiscard]] bool is_size(const op::Dim& dim, std::size_t d) const {
+    return !dim.is_constant() && dim.expr() == specs_.dims[d];
+  }
+
+  /// Whether INPUT:AXIS names an axis whose size is the symbol.
+  [[nodiscard]] bool is_along(const std::string& name, std::size_t d) const {
+    for (const InputSpecs::Input& input : specs_.inputs)
+      for (std::size_t axis = 0; input.type && axis < input.type->rank(); ++axis)
+        if (is_size(input.type->shape[axis], d) && cat(input.name, ":", axis) == name) return true;
+    return false;
+  }
+
+  Result<HostTensor> read_one(const std::string& source, std::size_t i, const ReadOther& read_other) {
+    const InputSpecs::Input& input = specs_.inputs[i];
+    auto tensor = TESSERA_TRY(read_tensor(source, input.name));
+    if (!tensor) tensor = TESSERA_TRY(read_other(source, i));
+    if (!tensor) return HostTensor();
+    for (std::size_t axis = 0; input.type && axis < input.type->rank() && axis < tensor->shape().size();
+         ++axis)
+      for (std::size_t d = 0; d < specs_.dims.size(); ++d)
+        if (is_size(input.type->shape[axis], d)) sizes_[d] = tensor->shape()[axis];
+    return *std::move(tensor);
+  }
+
+  Result<HostTensor> random_one(const InputSpecs::Input& input, std::mt19937_64& random) const {
+    if (!options_.random)
+      return wrong("there is no --input for ", in_quotes(input.name), "; --random SEED makes one up");
+    if (!input.type)
+      return Error(ErrorCode::unsupported, cat("--random: input ", in_quotes(input.name), " is ",
+                                               input.type_text, ", which says no dtype and rank"));
+    for (const op::Dim& dim : input.type->shape) TESSERA_TRY(check_known(dim, input));
+    op::Extents shape;
+    for (const op::Dim& dim : input.type->shape)
+      shape.push_back(TESSERA_TRY(plan::size_of(specs_.dims, sizes_, dim)));
+    return random_tensor(input.type->dtype, shape, random);
+  }
+
+  /// Every symbol in the expression has a number.
+  Result<void> check_known(const op::Dim& dim, const InputSpecs::Input& input) const {
+    if (dim.is_constant()) return {};
+    for (const ir::Node* node : ir::post_order(*dim.expr()))
+      for (std::size_t d = 0; d < specs_.dims.size(); ++d)
+        if (node == specs_.dims[d].get() && sizes_[d] < 0)
+          return wrong("--random: the size ", in_quotes(specs_.dims[d]->name), " of input ",
+                       in_quotes(input.name), " (", input.type_text, ") is open: give --dim ",
+                       printable(specs_.dims[d]->name), "=SIZE");
+    return {};
+  }
+
+  const InputSpecs& specs_;
+  const TensorSourceOptions& options_;
+  std::vector<std::int64_t> sizes_;  ///< by symbol; -1: not known
+};
+
 }  // namespace
 
 void tessera::cli::add_tensor_source_options(CLI::App& command, TensorSourceOptions& options) {
@@ -143,38 +267,6 @@ std::string tessera::cli::in_quotes(std::string_view name) {
   return cat("'", shortened(printable(name), 120), "'");
 }
 
-Result<std::vector<std::string>> tessera::cli::sources_of(const std::vector<std::string>& inputs,
-                                                          const std::vector<std::string>& given) {
-  Sources sources(inputs);
-  for (const std::string& one : given) TESSERA_TRY(sources.add(one));
-  return sources.finish();
-}
-
-Result<std::optional<HostTensor>> tessera::cli::read_tensor(const std::string& source,
-                                                            const std::string& input) {
-  if (source.rfind("raw:", 0) == 0) return TESSERA_TRY(read_raw(source.substr(4)));
-  if (ends_with(source, ".npy")) return elements_of(load_npy(source, {}, nowhere));
-  if (!ends_with(source, ".npz")) return std::optional<HostTensor>();
-  const NamedTensors all = load_npz(source, {}, nowhere);
-  const auto at = all.find(input);
-  if (at != all.end()) return elements_of(at->second);
-  if (all.size() == 1) return elements_of(all.begin()->second);
-  return Error(ErrorCode::invalid_argument, cat("the archive has no array ", in_quotes(input)),
-               {printable(source), 0, 0});
-}
-
-Result<HostTensor> tessera::cli::random_tensor(Dtype dtype, const op::Extents& shape,
-                                               std::mt19937_64& random) {
-  HostTensor out = TESSERA_TRY(HostTensor::allocate(dtype, shape));
-  HostTensor numbers = TESSERA_TRY(HostTensor::allocate(Dtype::f64, shape));
-  for (double& number : numbers.values<double>()) {
-    const double unit = static_cast<double>(random() >> 11) / static_cast<double>(1ULL << 53);
-    number = ir::is_float(dtype) ? 2 * unit - 1 : std::floor(unit * (dtype == Dtype::boolean ? 2 : 10));
-  }
-  op::copy_elements(numbers.array(), out.array());
-  return out;
-}
-
 Result<GivenSizes> tessera::cli::sizes_from(const std::vector<std::string>& dims) {
   GivenSizes out;
   for (const std::string& dim : dims) {
@@ -184,4 +276,10 @@ Result<GivenSizes> tessera::cli::sizes_from(const std::vector<std::string>& dims
     out[dim.substr(0, equals)] = TESSERA_TRY(size_from(std::string_view(dim).substr(equals + 1), "--dim"));
   }
   return out;
+}
+
+Result<std::vector<HostTensor>> tessera::cli::read_inputs(const InputSpecs& specs,
+                                                          const TensorSourceOptions& options,
+                                                          const ReadOther& read_other) {
+  return InputReader(specs, options).read(read_other);
 }

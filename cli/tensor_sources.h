@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <map>
 #include <optional>
 #include <random>
@@ -11,6 +12,7 @@
 #include "tessera/base/result.h"
 #include "tessera/base/text.h"
 #include "tessera/op/array.h"
+#include "tessera/op/value_type.h"
 
 namespace tessera::cli {
 
@@ -31,19 +33,26 @@ template <class... Args>
 /// A name as messages show it.
 [[nodiscard]] std::string in_quotes(std::string_view name);
 
-/// The sources in the order of the inputs, empty where there is none. What has no name goes to the next input
-/// that has nothing; an archive to all inputs whose names it has.
-[[nodiscard]] Result<std::vector<std::string>> sources_of(const std::vector<std::string>& inputs,
-                                                          const std::vector<std::string>& given);
+/// What a program takes.
+struct InputSpecs {
+  struct Input {
+    std::string name;
+    std::optional<op::ValueType> type;  ///< none: no random one can be made
+    std::string type_text;              ///< as messages show it
+  };
+  std::vector<Input> inputs;
+  std::vector<Ref<ir::Var>> dims;  ///< sizes in the types that are open
+};
 
-/// A .npy file, an array of a .npz file by the name of the input, or raw:DTYPE:SIZExSIZE:FILE. Nothing if the
-/// source is none of these.
-[[nodiscard]] Result<std::optional<op::HostTensor>> read_tensor(const std::string& source,
-                                                                const std::string& input);
+/// Reads a source that is no array, for the input at a position. Nothing if the caller keeps what it is.
+using ReadOther =
+    std::function<Result<std::optional<op::HostTensor>>(const std::string& source, std::size_t i)>;
 
-/// Floats from -1 to 1, booleans, integers from 0 to 9.
-[[nodiscard]] Result<op::HostTensor> random_tensor(ir::Dtype dtype, const op::Extents& shape,
-                                                   std::mt19937_64& random);
+/// A tensor for each input: read where it is given, random in sizes that fit where it is not. Empty where
+/// `read_other` kept it.
+[[nodiscard]] Result<std::vector<op::HostTensor>> read_inputs(const InputSpecs& specs,
+                                                              const TensorSourceOptions& options,
+                                                              const ReadOther& read_other);
 
 /// By the left side of --dim.
 using GivenSizes = std::map<std::string, std::int64_t>;

@@ -1,6 +1,7 @@
 #include "tessera/compile/fold_constants.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "tessera/compile/constants.h"
 #include "tessera/compile/each_function.h"
@@ -32,6 +33,51 @@ bool has_constant_sizes(const ir::Attributes& attributes) {
   });
 }
 
+/// A large constant of bytes, or what was made of one element by element: what each of the 256 bytes became
+/// says all of it.
+struct ByTable {
+  Ref<ir::Dense> bytes;
+  op::HostTensor table;  ///< by byte
+};
+
+/// Below this a table is no gain.
+constexpr std::size_t least_bytes_for_table = 1024;
+
+op::HostTensor all_bytes(ir::Dtype dtype) {
+  op::HostTensor out = value_or_throw(op::HostTensor::allocate(dtype, {256}));
+  for (int i = 0; i < 256; ++i) out.array().data[i] = static_cast<std::byte>(i);
+  return out;
+}
+
+template <class T>
+void look_up(const ByTable& of, const op::HostTensor& out) {
+  const auto table = of.table.values<T>();
+  const auto to = out.values<T>();
+  for (std::size_t i = 0; i < to.size(); ++i)
+    to[i] = table[std::to_integer<std::size_t>(of.bytes->data.data()[i])];
+}
+
+/// All elements.
+op::HostTensor spread(const ByTable& of) {
+  const auto shape = *ir::constant_shape(of.bytes->type->shape);
+  const op::HostTensor out =
+      value_or_throw(op::HostTensor::allocate(of.table.dtype(), {shape.begin(), shape.end()}));
+  switch (ir::size_of(out.dtype())) {
+    case 1:
+      look_up<std::uint8_t>(of, out);
+      break;
+    case 2:
+      look_up<std::uint16_t>(of, out);
+      break;
+    case 4:
+      look_up<std::uint32_t>(of, out);
+      break;
+    default:
+      look_up<std::uint64_t>(of, out);
+  }
+  return out;
+}
+
 class FoldConstants {
  public:
   explicit FoldConstants(PassContext& context) : context_(context), work_(context.options().fold_work) {}
@@ -44,7 +90,7 @@ class FoldConstants {
     for (const auto& statement : function->body) {
       auto current = with_folded_scalars(draft.current(statement));
       const bool stays = narrow && narrow->has(*statement);
-      const auto results = stays ? std::nullopt : folded(*current);
+      const auto results = stays ? std::nullopt : folded(*current, *statement);
       if (!results) {
         draft.keep(current);
         continue;
@@ -88,7 +134,8 @@ class FoldConstants {
     return ir::is<ir::ScalarOp>(operand) ? constant_scalar(operand) : std::nullopt;
   }
 
-  std::optional<std::vector<op::HostTensor>> folded(const ir::Assign& statement) {
+  /// `before` is the statement with the operands that the old function has.
+  std::optional<std::vector<op::HostTensor>> folded(const ir::Assign& statement, const ir::Assign& before) {
     const auto* call = ir::as<ir::Call>(statement.value);
     if (call == nullptr ||
         !std::all_of(call->args.begin(), call->args.end(), [](const auto& arg) { return is_constant(*arg); }))
@@ -96,17 +143,60 @@ class FoldConstants {
     const op::Card* card = op::find_card(call->op);
     if (card == nullptr || !is_pure(*call) || !has_constant_sizes(call->attrs)) return std::nullopt;
     if (!within_budget(statement, *call, *card)) return std::nullopt;
-    std::vector<op::HostTensor> inputs;
-    std::vector<op::Array> arrays;
-    for (const auto& arg : call->args) {
-      inputs.push_back(*constant_tensor(*arg));
-      arrays.push_back(inputs.back().array());
-    }
     const auto attributes = op::complete_attributes(*card, call->attrs);
     if (!attributes) return std::nullopt;
-    auto results = op::run_reference(*card, arrays, *attributes);
-    if (!results || results->size() != statement.targets.size()) return std::nullopt;
+    if (card->traits.elementwise && statement.targets.size() == 1)
+      if (auto result = by_table(*call, *card, *attributes, before)) return std::vector{*std::move(result)};
+    std::vector<op::HostTensor> inputs;
+    for (const auto& arg : call->args) inputs.push_back(*constant_tensor(*arg));
+    return run(*card, inputs, *attributes, statement.targets.size());
+  }
+
+  static std::optional<std::vector<op::HostTensor>> run(const op::Card& card,
+                                                        std::span<const op::HostTensor> inputs,
+                                                        const op::Attributes& attributes,
+                                                        std::size_t expected) {
+    std::vector<op::Array> arrays;
+    for (const op::HostTensor& input : inputs) arrays.push_back(input.array());
+    auto results = op::run_reference(card, arrays, attributes);
+    if (!results || results->size() != expected) return std::nullopt;
     return *std::move(results);
+  }
+
+  /// A large constant as a table, if it is one of bytes or was made of one.
+  std::optional<ByTable> table_of(const ir::ExprRef& operand, const ir::ExprRef& before) const {
+    if (const auto* var = ir::as<ir::Var>(before))
+      if (const auto known = tables_.find(var); known != tables_.end()) return known->second;
+    const auto* dense = ir::as<ir::Dense>(operand);
+    if (dense == nullptr || ir::size_of(dense->type->dtype) != 1 ||
+        dense->data.size() < least_bytes_for_table)
+      return std::nullopt;
+    return ByTable{Ref<ir::Dense>(dense), all_bytes(dense->type->dtype)};
+  }
+
+  /// Of one large constant and numbers: computed once for each byte.
+  std::optional<op::HostTensor> by_table(const ir::Call& call, const op::Card& card,
+                                         const op::Attributes& attributes, const ir::Assign& before) {
+    const auto& old = static_cast<const ir::Call&>(*before.value);
+    std::optional<ByTable> found;
+    std::vector<op::HostTensor> inputs;
+    for (std::size_t i = 0; i < call.args.size(); ++i) {
+      auto table = table_of(call.args[i], old.args[i]);
+      if (!table) {
+        inputs.push_back(*constant_tensor(*call.args[i]));
+        if (!inputs.back().shape().empty()) return std::nullopt;
+        continue;
+      }
+      if (found) return std::nullopt;
+      inputs.push_back(table->table);
+      found = std::move(table);
+    }
+    auto results = found ? run(card, inputs, attributes, 1) : std::nullopt;
+    if (!results || (*results)[0].shape() != op::Extents{256}) return std::nullopt;
+    found->table = std::move((*results)[0]);
+    op::HostTensor out = spread(*found);
+    tables_.emplace(before.targets[0].get(), *std::move(found));
+    return out;
   }
 
   bool within_budget(const ir::Assign& statement, const ir::Call& call, const op::Card& card) {
@@ -133,7 +223,8 @@ class FoldConstants {
   }
 
   PassContext& context_;
-  std::int64_t work_;  ///< what is left
+  std::int64_t work_;                                   ///< what is left
+  std::unordered_map<const ir::Var*, ByTable> tables_;  ///< of constants that were folded so
 };
 
 }  // namespace

@@ -5,22 +5,26 @@
 
 using namespace tessera;
 
-plan::Package compiler::package(const ir::Function& function, plan::Program program, std::string device,
-                                PackageOptions options) {
+plan::Package compiler::package(const ir::Function& function, std::vector<plan::Program> programs,
+                                std::string device, PackageOptions options) {
   plan::Package out;
   out.device = std::move(device);
-  for (const auto& param : function.params) out.inputs.push_back(param->name);
-  out.inputs.resize(out.inputs.size() - options.states.size());
+  out.inputs = std::move(options.inputs);
+  out.flags = std::move(options.flags);
+  if (out.inputs.empty()) {
+    for (const auto& param : function.params) out.inputs.push_back(param->name);
+    out.inputs.resize(out.inputs.size() - options.states.size());
+  }
   out.states = std::move(options.states);
   out.outputs = std::move(options.outputs);
   for (std::size_t i = out.outputs.size(); i < function.results.size(); ++i) {
     const auto* var = ir::as<ir::Var>(*function.results[i]);
     out.outputs.push_back(var == nullptr || var->name.empty() ? cat("out", i) : var->name);
   }
-  out.parameters.resize(program.parameters.size());
+  out.parameters.resize(programs.front().parameters.size());
   for (const ir::Node* node : ir::post_order(function))
     if (const auto* param = ir::as<ir::Param>(*node); param != nullptr && param->slot < out.parameters.size())
       out.parameters[param->slot] = param->value;
-  out.program = std::move(program);
+  out.programs = std::move(programs);
   return out;
 }

@@ -8,9 +8,11 @@
 #include <random>
 #include <sstream>
 
+#include "tessera/compile/constants.h"
 #include "tessera/compile/plan_program.h"
 #include "tessera/ir/parse.h"
 #include "tessera/op/catalogue.h"
+#include "tessera/op/ir_builder.h"
 #include "tessera/plan/binding.h"
 #include "tessera/plan/verify.h"
 
@@ -34,7 +36,7 @@ plan::Package packaged(const std::string& text) {
   const auto planned =
       compiler::plan_program(function, {.name = "test", .sources = {compiler::fused_regions()}});
   EXPECT_TRUE(planned) << planned.error().to_text();
-  return compiler::package(*function, planned->program, "test");
+  return compiler::package(*function, {planned->program}, "test");
 }
 
 std::string bytes_of(const plan::Package& package) {
@@ -125,15 +127,15 @@ TEST(SavedPlan, IsReadAsItWasWritten) {
     const auto planned =
         compiler::plan_program(function, {.name = "test", .sources = {compiler::fused_regions()}});
     if (!planned) continue;  // what no plan can express
-    const auto package = compiler::package(*function, planned->program, "test");
+    const auto package = compiler::package(*function, {planned->program}, "test");
     const std::string bytes = bytes_of(package);
     const auto again = read(bytes);
     ASSERT_TRUE(again) << again.error().to_text();
     EXPECT_EQ(bytes_of(*again), bytes);
-    ASSERT_EQ(again->program.parts.size(), package.program.parts.size());
-    for (std::size_t p = 0; p < again->program.parts.size(); ++p) {
-      const plan::Plan& loaded = *again->program.parts[p].plan;
-      EXPECT_EQ(plan::to_text(loaded), plan::to_text(*package.program.parts[p].plan));
+    ASSERT_EQ(again->programs[0].parts.size(), package.programs[0].parts.size());
+    for (std::size_t p = 0; p < again->programs[0].parts.size(); ++p) {
+      const plan::Plan& loaded = *again->programs[0].parts[p].plan;
+      EXPECT_EQ(plan::to_text(loaded), plan::to_text(*package.programs[0].parts[p].plan));
       for (const plan::Step& step : loaded.steps) kernels += step.kernel != nullptr ? 1 : 0;
     }
     EXPECT_EQ(again->inputs, package.inputs);
@@ -176,7 +178,7 @@ TEST(SavedPlan, HostileBytesDoNoHarm) {
     const auto planned =
         compiler::plan_program(function, {.name = "test", .sources = {compiler::fused_regions()}});
     if (!planned) continue;
-    const std::string bytes = bytes_of(compiler::package(*function, planned->program, "test"));
+    const std::string bytes = bytes_of(compiler::package(*function, {planned->program}, "test"));
     for (std::uint32_t seed = 0; seed < 400; ++seed) {
       std::mt19937 random(seed);
       std::string changed = bytes;
@@ -188,7 +190,7 @@ TEST(SavedPlan, HostileBytesDoNoHarm) {
         continue;
       }
       ++accepted;
-      for (const plan::Part& part : result->program.parts) bind_somehow(*part.plan);
+      for (const plan::Part& part : result->programs[0].parts) bind_somehow(*part.plan);
     }
   }
   EXPECT_GT(refused, 1000U);
@@ -198,14 +200,53 @@ TEST(SavedPlan, HostileBytesDoNoHarm) {
 TEST(SavedPlan, WithAFunctionOfThisProcessSaysItsName) {
   plan::Package package = packaged(softmax_rows);
   static const op::Card mine{.name = "my_filter", .summary = "a function of the program"};
-  auto changed = std::make_shared<plan::Plan>(*package.program.parts[0].plan);
+  auto changed = std::make_shared<plan::Plan>(*package.programs[0].parts[0].plan);
   for (plan::Step& step : changed->steps)
     if (step.card != nullptr) step.card = &mine;
-  package.program.parts[0].plan = changed;
+  package.programs[0].parts[0].plan = changed;
   const auto bytes = plan::to_bytes(package);
   ASSERT_FALSE(bytes);
   EXPECT_EQ(bytes.error().code(), ErrorCode::unsupported);
   EXPECT_NE(bytes.error().message().find("'my_filter'"), std::string::npos) << bytes.error().message();
+}
+
+TEST(SavedPlan, EqualConstantsAreWrittenOnce) {
+  const op::HostTensor weights = value_or_throw(op::HostTensor::allocate(ir::Dtype::f32, {64, 64}));
+  const op::HostTensor others = value_or_throw(op::HostTensor::allocate(ir::Dtype::f32, {64, 64}));
+  others.values<float>()[4095] = 1;
+  const auto bytes_with = [&](const op::HostTensor& second) {
+    op::IrBuilder b;
+    const op::Value x = b.parameter("x", {ir::Dtype::f32, {64, 64}});
+    const auto product = [&](const op::Value& with, const op::HostTensor& by) {
+      return b.call("matmul", {with, b.import(compiler::dense_constant(by), x.type())});
+    };
+    const auto function =
+        value_or_throw(b.function("main", std::vector{product(product(x, weights), second)}));
+    const auto planned = value_or_throw(compiler::plan_program(function, {.name = "test", .sources = {}}));
+    return bytes_of(compiler::package(*function, {planned.program}, "test"));
+  };
+  const std::size_t apart = bytes_with(others).size();
+  const op::HostTensor equal = value_or_throw(op::HostTensor::allocate(ir::Dtype::f32, {64, 64}));
+  EXPECT_LE(bytes_with(equal).size() + weights.byte_size(), apart);
+  EXPECT_TRUE(read(bytes_with(equal)));
+}
+
+TEST(SavedPlan, ProgramsThatFlagsChooseAmongAreInOneFile) {
+  plan::Package package = packaged(softmax_rows);
+  package.programs.push_back(package.programs[0]);
+  package.flags = {{.input = 1, .rank = 2}};
+  package.inputs.insert(package.inputs.begin() + 1, "is_cached");
+  const std::string bytes = bytes_of(package);
+  const auto again = read(bytes);
+  ASSERT_TRUE(again) << again.error().to_text();
+  ASSERT_EQ(again->programs.size(), 2U);
+  EXPECT_EQ(plan::to_text(*again->programs[1].parts[0].plan),
+            plan::to_text(*package.programs[0].parts[0].plan));
+  EXPECT_EQ(op::to_text(plan::input_types(*again)[1]), "bool[1, 1]");
+  EXPECT_EQ(plan::variant_text(again->inputs, again->flags, 1), "is_cached = true");
+  package.flags[0].input = 9;
+  EXPECT_NE(read(bytes_of(package)).error().message().find("its flags are no inputs of it"),
+            std::string::npos);
 }
 
 // Two symbols that a call needs to be equal are a condition of the plan, not a write beyond its memory.
@@ -219,8 +260,8 @@ TEST(SizeConditions, AreCheckedAtEveryBinding) {
     return std::vector<op::Layout>{op::contiguous({4, n}), op::contiguous({m, 4})};
   };
   const std::vector<std::int64_t> equal = {5, 5}, other = {5, 6};
-  EXPECT_TRUE(plan::bind(*package.program.parts[0].plan, equal, layouts(5, 5)));
-  const auto wrong = plan::bind(*package.program.parts[0].plan, other, layouts(5, 6));
+  EXPECT_TRUE(plan::bind(*package.programs[0].parts[0].plan, equal, layouts(5, 5)));
+  const auto wrong = plan::bind(*package.programs[0].parts[0].plan, other, layouts(5, 6));
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().message(), "the plan needs N = M");
 }

@@ -35,6 +35,13 @@ struct PassOptions {
   /// Copies of one cheap value that duplicate_cheap may make, and values that one copy may consist of.
   std::uint32_t most_copies = 8;
   std::uint32_t most_cheap = 8;
+
+  /// What is made of constant weights, of 8 bits say, is computed once, though it is larger than they are:
+  /// for models, which are compiled once and run often. Folding then takes up to half a second.
+  void fold_weights() {
+    fold_bytes = std::int64_t{1} << 26;
+    fold_work = std::int64_t{1} << 29;
+  }
 };
 
 /// One rewrite that a pass made: what, and for which line of the program.

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <ctime>
 
 #include "tessera/base/text.h"
+#include "tessera/compile/constants.h"
 #include "tessera/compile/simplify_casts.h"
 #include "tessera/ir/parse.h"
 #include "tessera/ir/print.h"
@@ -47,6 +49,34 @@ TEST(Pipeline, DisablesAndReports) {
 TEST(Pipeline, UnchangedIsTheSameObject) {
   const auto function = parsed("func f(x: f32[2], w: f32[2]) { a: f32[2] = mul(x, w) return a }");
   EXPECT_EQ(value_or_throw(run_passes(function)).function, function);
+}
+
+/// Large constants of bytes are folded by a table, whatever they become on the way.
+TEST(Pipeline, WhatIsMadeOfBytesIsFoldedElementByElement) {
+  for (const ir::Dtype dtype : {ir::Dtype::u8, ir::Dtype::i8}) {
+    const op::HostTensor bytes = value_or_throw(op::HostTensor::allocate(dtype, {37, 41}));
+    for (std::int64_t i = 0; i < bytes.size(); ++i)
+      bytes.array().data[i] = static_cast<std::byte>((i * 7919 + i / 5) % 256);
+    op::IrBuilder b;
+    const op::Value weights = b.import(dense_constant(bytes), {dtype, {37, 41}});
+    const op::Value wide = b.call("cast", {weights}, {{"dtype", ir::Dtype::i32}});
+    const op::Value centred = b.call("sub", {wide, b.constant(131, ir::Dtype::i32)});
+    const op::Value scaled = b.call(
+        "mul", {b.call("cast", {centred}, {{"dtype", ir::Dtype::f64}}), b.constant(0.37, ir::Dtype::f64)});
+    const op::Value half = b.call("cast", {b.call("neg", {weights})}, {{"dtype", ir::Dtype::f16}});
+    const op::Value joined = b.call("add", {wide, centred});  // of two tables
+    const auto function = value_or_throw(b.function("main", std::vector{scaled, half, joined, centred}));
+    PipelineOptions options{.verify = true};
+    options.passes.fold_weights();
+    const auto folded = value_or_throw(run_passes(function, options)).function;
+    EXPECT_TRUE(folded->body.empty()) << ir::print(*folded).substr(0, 500);
+    const auto expected = value_or_throw(op::interpret(*function, {}));
+    const auto got = value_or_throw(op::interpret(*folded, {}));
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_EQ(got[i].byte_size(), expected[i].byte_size());
+      EXPECT_EQ(std::memcmp(got[i].array().data, expected[i].array().data, got[i].byte_size()), 0) << i;
+    }
+  }
 }
 
 TEST(Pipeline, UnknownPassesAreErrors) {

@@ -1,6 +1,7 @@
 #include "tessera/compile/tiling.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <unordered_map>
 #include <unordered_set>
@@ -94,8 +95,9 @@ class PartBuilder {
       if (const auto* var = ir::as<ir::Var>(*result)) is_needed_.insert(var);
   }
 
-  /// The statements as one kernel, or as few as can be.
+  /// The statements as one kernel, or as few as are found.
   void add(const std::vector<std::uint32_t>& statements, std::vector<TiledPart>& out) const {
+    std::vector<TiledPart> parts;
     for (auto begin = statements.begin(); begin != statements.end();) {
       auto end = begin + std::min(statements.end() - begin, most_in_kernel_);
       TiledPart part = kernel_of({begin, end});
@@ -104,9 +106,11 @@ class PartBuilder {
         end = begin + (end - begin + 1) / 2;
         part = kernel_of({begin, end});
       }
-      out.push_back(std::move(part));
+      parts.push_back(std::move(part));
       begin = end;
     }
+    join(parts);
+    std::move(parts.begin(), parts.end(), std::back_inserter(out));
   }
 
   /// The statements as one step that the device has a library for.
@@ -118,6 +122,43 @@ class PartBuilder {
   }
 
  private:
+  /// A beginning that was cut off may fit with a later part that reads it: of an exponential, a sum over
+  /// rows, and their product that is summed over columns, only the sum over rows stands in the way.
+  void join(std::vector<TiledPart>& parts) const {
+    for (std::size_t later = 1; later < parts.size(); ++later)
+      for (std::size_t earlier = later; earlier-- > 0;) {
+        if (parts[earlier].kernel == nullptr || !is_read_first_by(parts, earlier, later)) continue;
+        std::vector<std::uint32_t> both = parts[earlier].statements;
+        both.insert(both.end(), parts[later].statements.begin(), parts[later].statements.end());
+        std::sort(both.begin(), both.end());
+        if (static_cast<std::ptrdiff_t>(both.size()) > most_in_kernel_) continue;
+        TiledPart joined = kernel_of(std::move(both));
+        if (joined.kernel == nullptr) continue;
+        parts[later] = std::move(joined);
+        parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(earlier));
+        --later;
+      }
+  }
+
+  /// Whether `later` reads something of `earlier` and no part between them does.
+  [[nodiscard]] bool is_read_first_by(const std::vector<TiledPart>& parts, std::size_t earlier,
+                                      std::size_t later) const {
+    for (std::size_t i = earlier + 1; i < later; ++i)
+      if (reads(parts[i], parts[earlier])) return false;
+    return reads(parts[later], parts[earlier]);
+  }
+
+  [[nodiscard]] bool reads(const TiledPart& part, const TiledPart& from) const {
+    const auto has = [&part](std::uint32_t statement) {
+      return std::find(part.statements.begin(), part.statements.end(), statement) != part.statements.end();
+    };
+    for (const std::uint32_t statement : from.statements)
+      for (const auto& target : function_.body[statement]->targets)
+        if (const auto found = readers_.find(target.get()); found != readers_.end())
+          if (std::any_of(found->second.begin(), found->second.end(), has)) return true;
+    return false;
+  }
+
   /// Whether a statement may be part of a kernel at all.
   [[nodiscard]] bool can_fuse(std::uint32_t statement) const {
     const auto* call = ir::as<ir::Call>(*function_.body[statement]->value);

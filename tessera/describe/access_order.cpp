@@ -28,7 +28,9 @@ class UseSorter {
     reach_.mark_ancestors(definers);
     for (std::size_t i = 0; i < last; ++i) {
       const Use& use = uses_[i].use;
-      if (!use.appends && !use.defines && !reach_.is_marked(uses_[i].item)) keys_[i] = 2 * last + 2;
+      // A loop that writes without looking is no reader: it stays where it is listed.
+      if (use.looks && !use.appends && !use.defines && !reach_.is_marked(uses_[i].item))
+        keys_[i] = 2 * last + 2;
     }
   }
 

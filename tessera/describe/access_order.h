@@ -1,7 +1,8 @@
 // In which order the items of a scope use one buffer, and what waits follow from it.
 //
 // Items use a buffer in program order (program_order.h), except that
-//   - what reads a buffer comes after the first item that defines it, and after all that append to it,
+//   - what reads a buffer comes after the first item that defines it, and after all that append to it (a loop
+//     that writes it without looking is no reader),
 //   - what an edge brings to a reader is read before another item updates it in place,
 // unless edges and dependencies say otherwise. A listing can then have its nodes in any order.
 #pragma once

@@ -20,6 +20,13 @@ struct ScheduleChanges {
   bool all = false;                    ///< also the steps themselves
   std::vector<std::uint32_t> nodes;    ///< whose calls are others
   std::vector<std::uint32_t> buffers;  ///< that lie elsewhere
+
+  /// A number of a kernel.
+  struct Number {
+    std::uint32_t node = 0;
+    std::uint32_t argument = 0;
+  };
+  std::vector<Number> numbers;  ///< of nodes that are the same otherwise
 };
 
 /// What a change took.

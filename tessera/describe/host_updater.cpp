@@ -232,8 +232,11 @@ Result<void> HostGraph::Updater::patch() {
 Result<void> HostGraph::Updater::patch_node(std::uint32_t node, const Dirty& dirty) {
   const HostExecutable& exe = *graph_.executable_;
   const Program& program = *exe.program;
-  BoundNode bound = exe.nodes[node];
   ++report_.nodes;
+  const bool has_numbers_alone = !dirty.pointers && !dirty.grid && !dirty.kernel && !dirty.capture;
+  if (has_numbers_alone && graph_.draft_.nodes[node].kind == NodeKind::kernel)
+    return patch_kernel_numbers(node), Result<void>();
+  BoundNode bound = exe.nodes[node];
   if (dirty.numbers) TESSERA_TRY(patch_numbers(node, bound));
   if (dirty.grid) bound.grid = graph_.draft_.nodes[node].grid;
   if (dirty.pointers)
@@ -255,6 +258,27 @@ Result<void> HostGraph::Updater::patch_node(std::uint32_t node, const Dirty& dir
   return {};
 }
 
+/// The change that comes most often: nothing of the node is copied.
+void HostGraph::Updater::patch_kernel_numbers(std::uint32_t node) {
+  const std::vector<Argument>& arguments = graph_.executable_->nodes[node].arguments;
+  for (std::uint32_t i = 0; i < arguments.size(); ++i) {
+    if (!arguments[i].is_scalar || !graph_.pending_.numbers.contains({node, arguments[i].name})) continue;
+    for (const Parameter& parameter : graph_.draft_.nodes[node].parameters)
+      if (parameter.name == arguments[i].name) kernel_numbers_.push_back({{node, i}, *parameter.scalar});
+    if (arguments[i].device_value == nullptr) continue;
+    const double value =
+        std::visit([](auto v) { return static_cast<double>(v); }, kernel_numbers_.back().value);
+    store_number(reinterpret_cast<std::byte*>(arguments[i].device_value),
+                 std::as_bytes(std::span(&value, 1)));
+  }
+}
+
+/// When the change is made.
+void HostGraph::Updater::store_number(std::byte* where, std::span<const std::byte> bytes) {
+  std::copy(bytes.begin(), bytes.end(),
+            stored_numbers_.emplace_back(StoredNumber{where, {}, bytes.size()}).bytes.begin());
+}
+
 Result<void> HostGraph::Updater::patch_numbers(std::uint32_t node, BoundNode& bound) {
   std::size_t number = 0;  // of an op
   for (std::size_t i = 0; i < bound.arguments.size(); ++i) {
@@ -264,18 +288,14 @@ Result<void> HostGraph::Updater::patch_numbers(std::uint32_t node, BoundNode& bo
     if (!graph_.pending_.numbers.contains({node, argument.name})) continue;
     for (const Parameter& parameter : graph_.draft_.nodes[node].parameters)
       if (parameter.name == argument.name) argument.scalar = *parameter.scalar;
-    const auto store = [&](std::byte* where, std::span<const std::byte> bytes) {
-      std::copy(bytes.begin(), bytes.end(),
-                stored_numbers_.emplace_back(StoredNumber{where, {}, bytes.size()}).bytes.begin());
-    };
     if (!bound.numbers.empty()) {
       bound.numbers[at] = TESSERA_TRY(number_tensor(argument.scalar, argument.dtype));
       if (!bound.cells.empty())
-        store(bound.cells[i].get(), {bound.numbers[at].array().data, bound.numbers[at].byte_size()});
+        store_number(bound.cells[i].get(), {bound.numbers[at].array().data, bound.numbers[at].byte_size()});
     }
     if (argument.device_value == nullptr) continue;
     const double value = std::visit([](auto v) { return static_cast<double>(v); }, argument.scalar);
-    store(reinterpret_cast<std::byte*>(argument.device_value), std::as_bytes(std::span(&value, 1)));
+    store_number(reinterpret_cast<std::byte*>(argument.device_value), std::as_bytes(std::span(&value, 1)));
   }
   return {};
 }
@@ -293,6 +313,8 @@ Result<void> HostGraph::Updater::commit_patches() {
 
 void HostGraph::Updater::swap_patches(HostExecutable& executable) {
   for (auto& [node, bound] : patched_) std::swap(executable.nodes[node], bound);
+  for (KernelNumber& number : kernel_numbers_)
+    std::swap(executable.nodes[number.which.node].arguments[number.which.argument].scalar, number.value);
   if (memory_) std::swap(executable.memory, *memory_);
 }
 
@@ -311,11 +333,9 @@ Result<void> HostGraph::Updater::write_numbers() {
 /// Ops read their numbers from memory, as captured nodes those in device memory.
 ScheduleChanges HostGraph::Updater::schedule_changes() const {
   ScheduleChanges out;
-  for (const auto& [node, dirty] : dirty_) {
-    const bool holds_numbers = dirty.numbers && graph_.draft_.nodes[node].kind == NodeKind::kernel;
-    if (holds_numbers || dirty.pointers || dirty.grid || dirty.kernel || dirty.capture)
-      out.nodes.push_back(node);
-  }
+  for (const auto& [node, dirty] : dirty_)
+    if (dirty.pointers || dirty.grid || dirty.kernel || dirty.capture) out.nodes.push_back(node);
+  for (const KernelNumber& number : kernel_numbers_) out.numbers.push_back(number.which);
   out.buffers.assign(graph_.pending_.bindings.begin(), graph_.pending_.bindings.end());
   return out;
 }

@@ -46,6 +46,8 @@ class HostGraph::Updater {
   Result<void> patch();
   Result<void> patch_node(std::uint32_t node, const Dirty& dirty);
   Result<void> patch_numbers(std::uint32_t node, BoundNode& bound);
+  void patch_kernel_numbers(std::uint32_t node);
+  void store_number(std::byte* where, std::span<const std::byte> bytes);
   Result<void> commit_patches();
   void swap_patches(HostExecutable& executable);
   [[nodiscard]] ScheduleChanges schedule_changes() const;
@@ -77,6 +79,12 @@ class HostGraph::Updater {
     std::size_t size = 0;
   };
   std::vector<StoredNumber> stored_numbers_;
+  /// A number of a kernel that is the same otherwise.
+  struct KernelNumber {
+    ScheduleChanges::Number which;
+    ScalarValue value;
+  };
+  std::vector<KernelNumber> kernel_numbers_;
   std::optional<HostMemory> memory_;  // with the new bindings
   bool must_rebuild_ = false;
 };

@@ -43,7 +43,7 @@ class CodeCallWriter {
     if (argument.is_scalar && argument.device_value != nullptr && call_.capture)
       return add_array(DeviceArgument::Kind::input, out_.inputs, argument.name,
                        {Dtype::f64, op::contiguous({}), reinterpret_cast<std::byte*>(argument.device_value)});
-    if (argument.is_scalar) return add_value(argument.name, argument.dtype, bits_of(argument));
+    if (argument.is_scalar) return add_value(argument.name, argument.dtype, number_bits(argument));
     if (argument.data == nullptr) return add_value(argument.name, Dtype::i64, 0);
     const bool is_read = argument.access == Access::read;
     auto& arrays = is_read ? out_.inputs : out_.results;
@@ -53,15 +53,6 @@ class CodeCallWriter {
     add_array(DeviceArgument::Kind::result, out_.results, argument.name,
               {Dtype::u64, op::contiguous({}), argument.device_counter});
     if (!call_.capture) add_value(argument.name, Dtype::i64, argument.shape[0]);
-  }
-
-  static std::int64_t bits_of(const Argument& argument) {
-    return std::visit(
-        [&](auto value) {
-          return ir::is_float(argument.dtype) ? std::bit_cast<std::int64_t>(static_cast<double>(value))
-                                              : static_cast<std::int64_t>(value);
-        },
-        argument.scalar);
   }
 
   void add_array(DeviceArgument::Kind kind, std::vector<op::Array>& arrays, const std::string& name,
@@ -105,6 +96,23 @@ op::BoundCallRef op_call(const GraphNode& node, const BoundNode& bound) {
 }
 
 }  // namespace
+
+std::int64_t tessera::description::number_bits(const Argument& number) {
+  return std::visit(
+      [&](auto value) {
+        return ir::is_float(number.dtype) ? std::bit_cast<std::int64_t>(static_cast<double>(value))
+                                          : static_cast<std::int64_t>(value);
+      },
+      number.scalar);
+}
+
+/// For a pin that appends, code has three: rows, counter, capacity.
+std::uint32_t tessera::description::code_argument(const BoundNode& bound, std::size_t argument) {
+  std::uint32_t out = 0;
+  for (std::size_t i = 0; i < argument; ++i)
+    out += bound.arguments[i].data != nullptr && bound.arguments[i].access == Access::append ? 3 : 1;
+  return out;
+}
 
 op::BoundCallRef tessera::description::node_call(const Program& program, std::uint32_t node,
                                                  const BoundNode& bound) {

@@ -11,4 +11,10 @@ namespace tessera::description {
 /// capacity; for one that has no buffer null; a capture also where a number in device memory lies.
 [[nodiscard]] op::BoundCallRef node_call(const Program& program, std::uint32_t node, const BoundNode& bound);
 
+/// Bits of a double for a float, of an i64 for the others.
+[[nodiscard]] std::int64_t number_bits(const Argument& number);
+
+/// Which argument of a kernel's code an argument of its node is.
+[[nodiscard]] std::uint32_t code_argument(const BoundNode& bound, std::size_t argument);
+
 }  // namespace tessera::description

@@ -225,3 +225,17 @@ TEST(Order, TwoWritersKeepTheOrderOfTheListing) {
   EXPECT_EQ(memory.get<float>("mid")[0], 1);
   EXPECT_EQ(memory.get<float>("end")[0], 2);
 }
+
+/// A loop may leave a buffer as it was, but it does not read it.
+TEST(Order, ALoopThatWritesStaysBeforeADefinitionThatIsListedLater) {
+  Builder b;
+  b.external("y", Dtype::f32, {1});
+  b.for_("loop", 2).within("loop").kernel("inside", fill_kernel(3), {write("x", {.buffer = "y"})}).within();
+  b.kernel("behind", fill_kernel(7), {write("x", {.buffer = "y"})});
+  const auto program = program_of(b);
+  EXPECT_EQ(order_of(*program), (Names{"inside", "behind"}));
+  Memory memory;
+  memory.add<float>("y", {0});
+  ASSERT_TRUE(make_graph(b, memory)->launch());
+  EXPECT_EQ(memory.get<float>("y"), std::vector<float>{7});
+}

@@ -83,7 +83,7 @@ TEST_F(Autotune, PlansGiveTheReferencesResults) {
   auto planned = value_or_throw(compiler::plan_program(of.function, of.target));
   const auto cpu = value_or_throw(find_device("cpu"));
   auto runner = value_or_throw(
-      PlanRunner::create(compiler::package(*of.function, std::move(planned.program), "cpu"), *cpu));
+      PlanRunner::create(compiler::package(*of.function, {std::move(planned.program)}, "cpu"), *cpu));
   std::vector<op::HostTensor> inputs;
   for (const op::Extents& shape : {op::Extents{16, 24}, op::Extents{24, 32}, op::Extents{32}}) {
     inputs.push_back(value_or_throw(op::HostTensor::allocate(op::Dtype::f32, shape)));

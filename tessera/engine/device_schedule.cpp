@@ -209,12 +209,30 @@ class HeldSchedule final : public description::DeviceSchedule {
     const auto add = [&](std::uint32_t place) {
       steps.emplace_back(place, maker.make(origins_[place], true));
     };
+    if (changes.nodes.empty() && changes.buffers.empty()) return set_numbers(executable, changes.numbers);
     for (const std::uint32_t node : changes.nodes) add(place_of_node_[node]);
+    for (const ScheduleChanges::Number& number : changes.numbers)
+      if (const std::uint32_t place = place_of_node_[number.node];
+          std::none_of(steps.begin(), steps.end(), [&](const auto& step) { return step.first == place; }))
+        add(place);
     if (!changes.buffers.empty())
       for (std::uint32_t i = 0; i < origins_.size(); ++i)
         if (uses_one_of(origins_[i], changes.buffers)) add(i);
     if (steps.empty()) return ScheduleUpdate{};
     return update_of(TESSERA_TRY(graph_->replace(std::move(steps))));
+  }
+
+  Result<ScheduleUpdate> set_numbers(const HostExecutable& executable,
+                                     std::span<const ScheduleChanges::Number> changes) {
+    std::vector<runtime::StepNumber> numbers;
+    for (const auto& [node, argument] : changes) {
+      const description::BoundNode& bound = executable.nodes[node];
+      const description::Argument& number = bound.arguments[argument];
+      numbers.push_back({place_of_node_[node], description::code_argument(bound, argument), number.dtype,
+                         description::number_bits(number)});
+    }
+    if (numbers.empty()) return ScheduleUpdate{};
+    return update_of(TESSERA_TRY(graph_->set_numbers(numbers)));
   }
 
   /// Of steps that are no nodes. Counters do not move.

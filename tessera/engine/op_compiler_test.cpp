@@ -351,8 +351,9 @@ Result<engine::PlanRunner> one_plan(const Builder& b, runtime::Device& device) {
   auto planned = TESSERA_TRY(compiler::plan_program(launch.function, device.target(), exact));
   std::vector<std::string> outputs;
   for (const std::uint32_t buffer : launch.results) outputs.push_back(program->graph.buffers[buffer].name);
-  const auto package = compiler::package(*launch.function, std::move(planned.program),
-                                         std::string(device.name()), {outputs, launch.states});
+  const auto package =
+      compiler::package(*launch.function, {std::move(planned.program)}, std::string(device.name()),
+                        {.outputs = outputs, .states = launch.states});
   const std::string bytes = TESSERA_TRY(plan::to_bytes(package));
   auto loaded = TESSERA_TRY(plan::from_bytes(Bytes::copy(std::as_bytes(std::span(bytes))), "test"));
   return engine::PlanRunner::create(std::move(loaded), device);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <optional>
@@ -48,43 +49,82 @@ struct DeviceMemory {
 
 }  // namespace
 
-Result<PlanRunner> PlanRunner::create(plan::Package package, runtime::Device& device, RunLimits limits) {
+Result<PlanRunner> PlanRunner::create(plan::Package package, runtime::Device& device, RunLimits limits,
+                                      MakeProgram make) {
   PlanRunner out;
   out.package_ = std::move(package);
+  out.device_ = &device;
+  out.make_ = std::move(make);
   out.limits_ = limits;
   out.pool_ = runtime::MemoryPool::create({}, device.memory_space());
   out.pool_->set_limit(static_cast<std::uint64_t>(limits.bytes));
-  for (const plan::Part& part : out.program().parts) {
-    Part ready;
-    ready.executable = TESSERA_TRY(device.load(part.plan, out.pool_));
-    out.parts_.push_back(std::move(ready));
-  }
-  for (std::size_t i = out.package_.inputs.size(); i < out.program().inputs.size(); ++i) {
-    const op::ValueType& type = out.program().inputs[i];
-    const auto shape = ir::constant_shape(type.shape);
+  out.package_.programs.resize(out.package_.variants());
+  out.parts_.resize(out.package_.variants());
+  const auto& flags = out.package_.flags;
+  for (std::size_t i = 0; i < out.package_.inputs.size(); ++i)
+    if (std::ranges::find(flags, i, &plan::Flag::input) == flags.end()) out.taken_.push_back(i);
+  if (flags.empty() && !out.make_) TESSERA_TRY(out.load(0));
+  TESSERA_TRY(out.make_states());
+  return out;
+}
+
+/// States are the same for all values of the flags.
+Result<void> PlanRunner::make_states() {
+  const auto& types = program(0).inputs;
+  for (std::size_t i = types.size() - std::min(package_.states.size(), types.size()); i < types.size(); ++i) {
+    const auto shape = ir::constant_shape(types[i].shape);
     TESSERA_CHECK(shape.has_value(), "states have sizes that never change");
-    out.states_.push_back(TESSERA_TRY(HostTensor::allocate(type.dtype, {shape->begin(), shape->end()})));
+    states_.push_back(TESSERA_TRY(HostTensor::allocate(types[i].dtype, {shape->begin(), shape->end()})));
+  }
+  return {};
+}
+
+Result<const plan::Program*> PlanRunner::load(std::size_t variant) {
+  plan::Program& program = package_.programs[variant];
+  if (program.parts.empty() && make_) program = TESSERA_TRY(make_(variant));
+  if (parts_[variant].size() == program.parts.size()) return &program;
+  std::vector<Part> loaded;
+  for (const plan::Part& part : program.parts) {
+    Part ready;
+    ready.executable = TESSERA_TRY(device_->load(part.plan, pool_));
+    loaded.push_back(std::move(ready));
+  }
+  parts_[variant] = std::move(loaded);
+  return &program;
+}
+
+// ---- what is given
+
+Error PlanRunner::wrong_input(std::size_t i, const HostTensor& given, const op::ValueType& expected) const {
+  return Error(ErrorCode::shape, cat("input '", printable(package_.inputs[i]), "' is ", given.dtype(), "[",
+                                     join(given.shape(), ", "), "], expected ", expected));
+}
+
+Result<PlanRunner::Given> PlanRunner::given(std::span<const HostTensor> inputs,
+                                            std::span<const double> parameters) const {
+  if (inputs.size() != package_.inputs.size())
+    return Error(ErrorCode::invalid_argument,
+                 cat("the plan has ", package_.inputs.size(), " inputs, got ", inputs.size()));
+  Given out{.variant = 0, .inputs = {}, .parameters = parameters};
+  for (const std::size_t i : taken_) out.inputs.push_back(inputs[i]);
+  for (std::size_t f = 0; f < package_.flags.size(); ++f) {
+    const plan::Flag& flag = package_.flags[f];
+    const HostTensor& value = inputs[flag.input];
+    if (value.dtype() != op::Dtype::boolean || value.shape() != op::Extents(flag.rank, std::int64_t{1}))
+      return wrong_input(flag.input, value, plan::type_of(flag));
+    out.variant |= std::size_t{*value.array().data != std::byte{0}} << f;
   }
   return out;
 }
 
-// ---- sizes
-
-Error PlanRunner::wrong_input(std::size_t i, const HostTensor& given) const {
-  return Error(ErrorCode::shape, cat("input '", printable(package_.inputs[i]), "' is ", given.dtype(), "[",
-                                     join(given.shape(), ", "), "], expected ", program().inputs[i]));
-}
-
-Result<std::vector<std::int64_t>> PlanRunner::sizes_of(std::span<const HostTensor> inputs,
-                                                       std::span<const std::int64_t> given) const {
-  const auto& [dims, types] = std::tie(program().dims, program().inputs);
-  if (inputs.size() != package_.inputs.size())
-    return Error(ErrorCode::invalid_argument,
-                 cat("the plan has ", package_.inputs.size(), " inputs, got ", inputs.size()));
+Result<std::vector<std::int64_t>> PlanRunner::sizes_of(const Given& given,
+                                                       std::span<const std::int64_t> known) const {
+  const auto& [dims, types] = std::tie(program(given.variant).dims, program(given.variant).inputs);
+  const auto& inputs = given.inputs;
   std::vector<std::optional<std::int64_t>> found(dims.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].dtype() != types[i].dtype || inputs[i].shape().size() != types[i].rank())
-      return wrong_input(i, inputs[i]);
+      return wrong_input(taken_[i], inputs[i], types[i]);
     for (std::size_t axis = 0; axis < types[i].rank(); ++axis)
       for (std::size_t d = 0; d < dims.size(); ++d)
         if (const op::Dim& dim = types[i].shape[axis];
@@ -93,7 +133,7 @@ Result<std::vector<std::int64_t>> PlanRunner::sizes_of(std::span<const HostTenso
   }
   std::vector<std::int64_t> sizes;
   for (std::size_t d = 0; d < dims.size(); ++d) {
-    if (!found[d] && d < given.size()) found[d] = given[d];
+    if (!found[d] && d < known.size()) found[d] = known[d];
     if (!found[d])
       return Error(ErrorCode::shape, cat("the size '", printable(dims[d]->name),
                                          "' does not follow from the shapes of the inputs"));
@@ -102,7 +142,7 @@ Result<std::vector<std::int64_t>> PlanRunner::sizes_of(std::span<const HostTenso
   for (std::size_t i = 0; i < inputs.size(); ++i)
     for (std::size_t axis = 0; axis < types[i].rank(); ++axis)
       if (TESSERA_TRY(plan::size_of(dims, sizes, types[i].shape[axis])) != inputs[i].shape()[axis])
-        return wrong_input(i, inputs[i]);
+        return wrong_input(taken_[i], inputs[i], types[i]);
   return sizes;
 }
 
@@ -125,17 +165,24 @@ Result<void> PlanRunner::check_work(const plan::Plan& plan, std::span<const std:
   const auto by_step = TESSERA_TRY(plan::work_by_step(plan, sizes));
   const double work = std::accumulate(by_step.begin(), by_step.end(), 0.0);
   if (work <= limits_.work) return {};
-  return Error(ErrorCode::limit,
-               cat("takes about ", work, " multiply-adds, more than the limit of ", limits_.work));
+  return Error(ErrorCode::limit, cat("the work is about ", work, " multiply-adds, at most ",
+                                     std::llround(limits_.work), " are allowed"));
 }
 
-Result<void> PlanRunner::prepare(std::size_t p, std::vector<std::int64_t> sizes,
+Result<void> PlanRunner::check_time(std::chrono::steady_clock::time_point begin) const {
+  if (limits_.seconds == std::numeric_limits<double>::infinity()) return {};
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
+  if (passed.count() <= limits_.seconds) return {};
+  return Error(ErrorCode::limit, cat("the plan runs for more than ", limits_.seconds, " seconds"));
+}
+
+Result<void> PlanRunner::prepare(const Given& given, std::size_t p, std::vector<std::int64_t> sizes,
                                  std::span<const HostTensor> inputs) {
-  Part& part = parts_[p];
+  Part& part = parts_[given.variant][p];
   std::vector<op::Layout> layouts;
   for (const HostTensor& input : inputs) layouts.push_back(input.array().layout);
   if (part.is_prepared && sizes == part.sizes && layouts == part.layouts) return {};
-  TESSERA_TRY(check_work(*program().parts[p].plan, sizes));
+  TESSERA_TRY(check_work(plan(given.variant, p), sizes));
   part.is_prepared = false;
   TESSERA_TRY(part.executable->prepare(sizes, layouts));
   part.sizes = std::move(sizes);
@@ -160,11 +207,12 @@ std::vector<std::uint64_t> PlanRunner::parameter_bits(const plan::Plan& plan,
 }
 
 /// Without gaps, and never memory of the caller: a view is copied.
-Result<HostTensor> PlanRunner::output(std::size_t p, std::size_t i, std::span<const HostTensor> inputs,
+Result<HostTensor> PlanRunner::output(std::size_t variant, std::size_t p, std::size_t i,
+                                      std::span<const HostTensor> inputs,
                                       std::span<const HostTensor> buffers) const {
-  const plan::Plan& plan = *program().parts[p].plan;
-  const plan::Place& place = parts_[p].executable->binding().output(plan, i);
-  const op::Dtype dtype = plan.values[plan.outputs[i]].type.dtype;
+  const plan::Plan& of = plan(variant, p);
+  const plan::Place& place = parts_[variant][p].executable->binding().output(of, i);
+  const op::Dtype dtype = of.values[of.outputs[i]].type.dtype;
   const bool is_own = place.where == plan::Where::output;
   const HostTensor& owner = is_own ? buffers[place.index] : inputs[place.index];
   if (is_own && place.layout.is_contiguous() && place.layout.offset == 0)
@@ -175,30 +223,56 @@ Result<HostTensor> PlanRunner::output(std::size_t p, std::size_t i, std::span<co
   return out;
 }
 
-Result<void> PlanRunner::launch(std::size_t p, runtime::Launch launch, EvaluationTimes& times) {
+Result<void> PlanRunner::launch(std::size_t variant, std::size_t p, runtime::Launch launch,
+                                EvaluationTimes& times) {
   std::vector<runtime::TimedStep> steps;
   if (times.wants_kernels()) launch.times = &steps;
-  TESSERA_TRY(parts_[p].executable->run(launch));
+  TESSERA_TRY(parts_[variant][p].executable->run(launch));
   for (const runtime::TimedStep& step : steps)
-    times.kernels.push_back({SourceLookup().of_step(program().parts[p].plan->steps[step.step]), step});
+    times.kernels.push_back({SourceLookup().of_step(plan(variant, p).steps[step.step]), step});
   return {};
 }
 
-Result<PlanRunner::Tensors> PlanRunner::run_part(std::size_t p, std::span<const HostTensor> inputs,
-                                                 std::span<const double> parameters, EvaluationTimes& times) {
-  const plan::Plan& plan = *program().parts[p].plan;
-  runtime::Executable& executable = *parts_[p].executable;
+Result<PlanRunner::Tensors> PlanRunner::run_part(const Given& given, std::size_t p,
+                                                 std::span<const HostTensor> inputs, EvaluationTimes& times) {
+  const plan::Plan& of = plan(given.variant, p);
   Tensors buffers;
-  for (const plan::OutputBuffer& buffer : executable.binding().buffers)
+  for (const plan::OutputBuffer& buffer : parts_[given.variant][p].executable->binding().buffers)
     buffers.push_back(
         TESSERA_TRY(HostTensor::allocate(op::Dtype::u8, {std::max<std::int64_t>(buffer.bytes, 1)})));
   DeviceMemory memory = TESSERA_TRY(DeviceMemory::of(*pool_, inputs, buffers));
-  const auto bits = parameter_bits(plan, parameters);
-  TESSERA_TRY(launch(p, {.inputs = memory.inputs, .parameters = bits, .outputs = memory.outputs}, times));
+  const auto bits = parameter_bits(of, given.parameters);
+  TESSERA_TRY(launch(given.variant, p,
+                     {.inputs = memory.inputs, .parameters = bits, .outputs = memory.outputs}, times));
   TESSERA_TRY(memory.fetch(*pool_, buffers));
   Tensors out;
-  for (std::size_t i = 0; i < plan.outputs.size(); ++i)
-    out.push_back(TESSERA_TRY(output(p, i, inputs, buffers)));
+  for (std::size_t i = 0; i < of.outputs.size(); ++i)
+    out.push_back(TESSERA_TRY(output(given.variant, p, i, inputs, buffers)));
+  return out;
+}
+
+Result<PlanRunner::Tensors> PlanRunner::run_parts(const Given& given, std::span<const std::int64_t> sizes,
+                                                  EvaluationTimes& times) {
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<Tensors> results;
+  const auto value = [&](const Source& source) -> const HostTensor& {
+    if (source.part != Source::caller) return results[source.part][source.index];
+    const std::size_t inputs = given.inputs.size();
+    return source.index < inputs ? given.inputs[source.index] : states_[source.index - inputs];
+  };
+  for (const plan::Part& part : program(given.variant).parts) {
+    const std::size_t p = results.size();
+    TESSERA_TRY(check_time(begin));
+    std::vector<std::int64_t> own(sizes.begin(), sizes.end());
+    for (const plan::LearnedSize& size : part.learned)
+      own.push_back(TESSERA_TRY(learned_size(*part.plan->dims[own.size()], size, value(size.from))));
+    Tensors taken;
+    for (const Source& source : part.inputs) taken.push_back(value(source));
+    TESSERA_TRY(prepare(given, p, std::move(own), taken));
+    results.push_back(TESSERA_TRY(run_part(given, p, taken, times)));
+  }
+  Tensors out;
+  for (const Source& source : program(given.variant).outputs) out.push_back(value(source));
   return out;
 }
 
@@ -215,27 +289,12 @@ Result<void> PlanRunner::keep_states(std::span<HostTensor> outputs) {
 
 Result<std::vector<HostTensor>> PlanRunner::run(std::span<const HostTensor> inputs,
                                                 std::span<const double> parameters,
-                                                std::span<const std::int64_t> given) {
+                                                std::span<const std::int64_t> known) {
   EvaluationTimes times{.level = profiler_->level()};
   if (times.level != ProfilingLevel::none) times.begin = EvaluationTimes::Clock::now();
-  const auto sizes = TESSERA_TRY(sizes_of(inputs, given));
-  std::vector<Tensors> results;
-  const auto value = [&](const Source& source) -> const HostTensor& {
-    if (source.part != Source::caller) return results[source.part][source.index];
-    return source.index < inputs.size() ? inputs[source.index] : states_[source.index - inputs.size()];
-  };
-  for (std::size_t p = 0; p < parts_.size(); ++p) {
-    const plan::Part& part = program().parts[p];
-    auto own = sizes;
-    for (const plan::LearnedSize& size : part.learned)
-      own.push_back(TESSERA_TRY(learned_size(*part.plan->dims[own.size()], size, value(size.from))));
-    Tensors taken;
-    for (const Source& source : part.inputs) taken.push_back(value(source));
-    TESSERA_TRY(prepare(p, std::move(own), taken));
-    results.push_back(TESSERA_TRY(run_part(p, taken, parameters, times)));
-  }
-  Tensors out;
-  for (const Source& source : program().outputs) out.push_back(value(source));
+  const Given taken = TESSERA_TRY(given(inputs, parameters));
+  TESSERA_TRY(load(taken.variant));
+  Tensors out = TESSERA_TRY(run_parts(taken, TESSERA_TRY(sizes_of(taken, known)), times));
   TESSERA_TRY(keep_states(out));
   if (times.level != ProfilingLevel::none) {
     times.end = EvaluationTimes::Clock::now();

@@ -2,6 +2,8 @@
 // as a whole. Tensors in, tensors out.
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
@@ -18,21 +20,24 @@ namespace tessera::engine {
 struct RunLimits {
   std::int64_t bytes = std::numeric_limits<std::int64_t>::max();  ///< of values that live at once
   double work = std::numeric_limits<double>::infinity();          ///< multiply-adds, about; without regions
+  double seconds = std::numeric_limits<double>::infinity();       ///< looked at before each part
 };
+
+/// Makes the program for these values of the flags.
+using MakeProgram = std::function<Result<plan::Program>(std::size_t variant)>;
 
 /// One thread at a time.
 class PlanRunner {
  public:
+  /// With flags, a program is loaded when it first runs; with `make` it is made then, and those in the
+  /// package have no parts. REQUIRES that `device` lives as long as the runner.
   [[nodiscard]] static Result<PlanRunner> create(plan::Package package, runtime::Device& device,
-                                                 RunLimits limits = {});
+                                                 RunLimits limits = {}, MakeProgram make = {});
 
+  /// Its programs have no parts where they are not made yet.
   [[nodiscard]] const plan::Package& package() const { return package_; }
-
-  /// The sizes that inputs of these shapes mean. Fails, naming the input and what was expected, if their
-  /// number, a dtype, a rank or a size does not fit, or if a size neither follows from them nor is among
-  /// those given by symbol.
-  [[nodiscard]] Result<std::vector<std::int64_t>> sizes_of(std::span<const op::HostTensor> inputs,
-                                                           std::span<const std::int64_t> given = {}) const;
+  /// Loads a program as a run would, and makes it if it must be.
+  [[nodiscard]] Result<const plan::Program*> load(std::size_t variant);
 
   /// The outputs for inputs of any sizes that the plan allows. `parameters` are by slot; those left out have
   /// the values they were written with. `sizes` are for symbols that do not follow from the inputs. A run
@@ -53,21 +58,42 @@ class PlanRunner {
     bool is_prepared = false;
   };
   using Tensors = std::vector<op::HostTensor>;
+  /// What a run was given.
+  struct Given {
+    std::size_t variant = 0;
+    Tensors inputs;  ///< without flags
+    std::span<const double> parameters;
+  };
 
   PlanRunner() = default;
-  [[nodiscard]] const plan::Program& program() const { return package_.program; }
-  [[nodiscard]] Error wrong_input(std::size_t i, const op::HostTensor& given) const;
+  [[nodiscard]] const plan::Program& program(std::size_t variant) const { return package_.programs[variant]; }
+  [[nodiscard]] const plan::Plan& plan(std::size_t variant, std::size_t p) const {
+    return *program(variant).parts[p].plan;
+  }
+  [[nodiscard]] Result<void> make_states();
+  [[nodiscard]] Error wrong_input(std::size_t i, const op::HostTensor& given,
+                                  const op::ValueType& expected) const;
+  [[nodiscard]] Result<Given> given(std::span<const op::HostTensor> inputs,
+                                    std::span<const double> parameters) const;
+  /// The sizes that inputs of these shapes mean. Fails, naming the input and what was expected, if a dtype, a
+  /// rank or a size does not fit, or if a size neither follows from them nor is among those given by symbol.
+  [[nodiscard]] Result<std::vector<std::int64_t>> sizes_of(const Given& given,
+                                                           std::span<const std::int64_t> known) const;
   [[nodiscard]] std::vector<std::uint64_t> parameter_bits(const plan::Plan& plan,
                                                           std::span<const double> parameters) const;
   [[nodiscard]] Result<std::int64_t> learned_size(const ir::Var& dim, const plan::LearnedSize& size,
                                                   const op::HostTensor& from) const;
-  [[nodiscard]] Result<void> prepare(std::size_t p, std::vector<std::int64_t> sizes,
+  [[nodiscard]] Result<void> prepare(const Given& given, std::size_t p, std::vector<std::int64_t> sizes,
                                      std::span<const op::HostTensor> inputs);
   [[nodiscard]] Result<void> check_work(const plan::Plan& plan, std::span<const std::int64_t> sizes) const;
-  [[nodiscard]] Result<Tensors> run_part(std::size_t p, std::span<const op::HostTensor> inputs,
-                                         std::span<const double> parameters, EvaluationTimes& times);
-  [[nodiscard]] Result<void> launch(std::size_t p, runtime::Launch launch, EvaluationTimes& times);
-  [[nodiscard]] Result<op::HostTensor> output(std::size_t p, std::size_t i,
+  [[nodiscard]] Result<void> check_time(std::chrono::steady_clock::time_point begin) const;
+  [[nodiscard]] Result<Tensors> run_parts(const Given& given, std::span<const std::int64_t> sizes,
+                                          EvaluationTimes& times);
+  [[nodiscard]] Result<Tensors> run_part(const Given& given, std::size_t p,
+                                         std::span<const op::HostTensor> inputs, EvaluationTimes& times);
+  [[nodiscard]] Result<void> launch(std::size_t variant, std::size_t p, runtime::Launch launch,
+                                    EvaluationTimes& times);
+  [[nodiscard]] Result<op::HostTensor> output(std::size_t variant, std::size_t p, std::size_t i,
                                               std::span<const op::HostTensor> inputs,
                                               std::span<const op::HostTensor> buffers) const;
 
@@ -75,7 +101,10 @@ class PlanRunner {
 
   plan::Package package_;
   std::shared_ptr<runtime::MemoryPool> pool_;
-  std::vector<Part> parts_;
+  runtime::Device* device_ = nullptr;
+  MakeProgram make_;
+  std::vector<std::size_t> taken_;        ///< inputs of the package that are no flags
+  std::vector<std::vector<Part>> parts_;  ///< by variant; none where it is not loaded
   std::unique_ptr<Profiler> profiler_ = std::make_unique<Profiler>();
   RunLimits limits_;
   Tensors states_;  // what the next run takes of what this one gave

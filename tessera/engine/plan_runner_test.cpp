@@ -40,7 +40,7 @@ PlanRunner runner_of(const ir::FunctionRef& function, const std::string& device)
   const auto on = value_or_throw(engine::find_device(device));
   auto planned = value_or_throw(compiler::plan_program(function, on->target()));
   return value_or_throw(
-      PlanRunner::create(compiler::package(*function, std::move(planned.program), device), *on));
+      PlanRunner::create(compiler::package(*function, {std::move(planned.program)}, device), *on));
 }
 
 void expect_same(const std::vector<HostTensor>& expected, const std::vector<HostTensor>& got) {
@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, OnEveryDevice, testing::Values("reference", "c
 TEST_P(OnEveryDevice, ACutProgramServesAllCounts) {
   const auto function = parsed(positive_elements);
   PlanRunner runner = runner_of(function, GetParam());
-  EXPECT_EQ(runner.package().program.parts.size(), 2U);
+  EXPECT_EQ(runner.package().programs[0].parts.size(), 2U);
   for (const std::int64_t size : {0, 1, 7, 64, 1000})
     for (const std::int64_t each : {0, 1, 2, 5, 1}) {
       SCOPED_TRACE(testing::Message() << size << " elements, each " << each);
@@ -100,7 +100,7 @@ TEST_P(OnEveryDevice, SizesOfSizesAreLearnedOneAfterTheOther) {
       "  return w, y\n"
       "}\n");
   PlanRunner runner = runner_of(function, GetParam());
-  EXPECT_EQ(runner.package().program.parts.size(), 3U);
+  EXPECT_EQ(runner.package().programs[0].parts.size(), 3U);
   for (const std::int64_t each : {0, 1, 2, 3}) {
     const HostTensor inputs[] = {with_holes(20, each)};
     const auto got = runner.run(inputs);
@@ -149,7 +149,7 @@ TEST(PlanRunner, ACutProgramIsSavedAndLoaded) {
 
 TEST(PlanRunner, SaysWhereAProgramIsCutAndWhatIsBounded) {
   const auto lines =
-      plan::data_dependent_sizes(runner_of(parsed(positive_elements), "cpu").package().program);
+      plan::data_dependent_sizes(runner_of(parsed(positive_elements), "cpu").package().programs[0]);
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_EQ(lines[0], "nonzero at <text>:2:3: by upper bound, i64[N, 1] with a count beside it");
   EXPECT_EQ(lines[1], "cut at <text>:2:3: the host learns the size 'k' before part 2");
@@ -175,7 +175,7 @@ TEST(PlanRunner, KeepsToItsLimitOfWork) {
   const auto function = parsed("func f[N](x: f32[N, N]) {\n  y: f32[N, N] = matmul(x, x)\n  return y\n}\n");
   auto planned = value_or_throw(compiler::plan_program(function, device->target()));
   auto runner = value_or_throw(PlanRunner::create(
-      compiler::package(*function, std::move(planned.program), "reference"), *device, {.work = 1000}));
+      compiler::package(*function, {std::move(planned.program)}, "reference"), *device, {.work = 1000}));
   const HostTensor small[] = {floats({4, 4}, std::vector<float>(16, 1))};
   const HostTensor large[] = {floats({40, 40}, std::vector<float>(1600, 1))};
   EXPECT_TRUE(runner.run(small));

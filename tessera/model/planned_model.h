@@ -3,8 +3,6 @@
 // whether there are words before, and have other shapes then.
 #pragma once
 
-#include <optional>
-
 #include "tessera/engine/plan_runner.h"
 #include "tessera/onnx/import.h"
 
@@ -23,36 +21,18 @@ class PlannedModel {
   [[nodiscard]] Result<std::vector<onnx::DataValue>> run(std::span<const onnx::DataValue> inputs);
 
   /// Measures runs from now on, and forgets those that were measured.
-  void set_profiling(ProfilingLevel level);
-  /// Of the plan that ran last.
-  [[nodiscard]] engine::Profile profile() const;
+  void set_profiling(ProfilingLevel level) { runner_.set_profiling(level); }
+  [[nodiscard]] engine::Profile profile() const { return runner_.profile(); }
 
   /// One, or one for each combination of flags, the first of which counts least.
-  [[nodiscard]] std::size_t programs() const { return plans_.size(); }
-  /// Made when it is first needed.
-  [[nodiscard]] Result<const plan::Program*> program(std::size_t index = 0) {
-    TESSERA_TRY(make(plans_[index]));
-    return &plans_[index].runner->package().program;
-  }
+  [[nodiscard]] std::size_t programs() const { return runner_.package().variants(); }
+  /// Made when it is first needed: models have flags that a program never changes.
+  [[nodiscard]] Result<const plan::Program*> program(std::size_t index = 0) { return runner_.load(index); }
 
  private:
-  /// What is made of it when it first runs: models have flags that a program never changes.
-  struct Plan {
-    ir::FunctionRef function;  ///< until then
-    std::optional<engine::PlanRunner> runner;
-  };
+  PlannedModel(const onnx::Model& model, engine::PlanRunner runner);
 
-  PlannedModel(runtime::Device& device, const onnx::Limits& limits) : device_(&device), limits_(limits) {}
-  [[nodiscard]] Result<void> add_plan(const onnx::Model& model);
-  [[nodiscard]] Result<void> plan_by_flags(const onnx::Model& model);
-  [[nodiscard]] Result<void> make(Plan& plan) const;
-
-  runtime::Device* device_;
-  onnx::Limits limits_;
-  std::vector<Plan> plans_;         ///< by the bits of the flags
-  std::vector<std::size_t> flags_;  ///< inputs that the plans do not have
-  std::size_t last_ = 0;            ///< plan that ran
-  ProfilingLevel profiling_ = ProfilingLevel::none;
+  engine::PlanRunner runner_;
   std::vector<onnx::ValueInfo> inputs_;
   std::string file_;
 };

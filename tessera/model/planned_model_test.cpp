@@ -5,7 +5,13 @@
 
 #include <cstring>
 
+#include "tessera/compile/plan_program.h"
 #include "tessera/engine/devices.h"
+#include "tessera/model/model_package.h"
+#include "tessera/tensor/create.h"
+#include "tessera/tensor/ops.h"
+#include "tessera/tensor/saved_plan.h"
+#include "tests/support/message.h"
 #include "tests/support/onnx_file.h"
 
 using namespace tessera;
@@ -90,46 +96,10 @@ TEST(PlannedModel, SlicesEndWhereTheProgramSays) {
 
 namespace {
 
-/// Which branch is taken is said by the data: w·x, or relu(x - w).
-OnnxFile branch_on_data() {
-  OnnxFile then, otherwise, file;
-  then.nodes = {onnx_node("Mul", {"x", "w"}, {"a"})};
-  then.outputs = {onnx_value("a", {"N"})};
-  otherwise.nodes = {onnx_node("Sub", {"x", "w"}, {"m"}), onnx_node("Relu", {"m"}, {"b"})};
-  otherwise.outputs = {onnx_value("b", {"N"})};
-  file.nodes = {onnx_node("ReduceSum", {"x"}, {"total"}, "", {onnx_attribute("keepdims", 0)}),
-                onnx_node("Greater", {"total", "zero"}, {"is_positive"}),
-                onnx_node("If", {"is_positive"}, {"y"}, "choose",
-                          {onnx_graph_attribute("then_branch", then.graph()),
-                           onnx_graph_attribute("else_branch", otherwise.graph())})};
-  file.tensors = {onnx_tensor("w", {1}, {3}), onnx_tensor("zero", {}, {0})};
-  file.inputs = {onnx_value("x", {"N"})};
-  file.outputs = {onnx_value("y", {"N"})};
-  return file;
-}
-
-constexpr std::int64_t onnx_bool = 9;
-
 onnx::DataValue flag_of(bool value) {
   HostTensor out = value_or_throw(HostTensor::allocate(op::Dtype::boolean, {1}));
   *out.array().data = std::byte{value};
   return {onnx::DataValue::Kind::tensor, {out}};
-}
-
-/// By the flag `cached` the result has the elements of `past` before its own, or not.
-OnnxFile decoder() {
-  OnnxFile then, otherwise, file;
-  then.nodes = {onnx_node("Concat", {"past", "x"}, {"a"}, "join", {onnx_attribute("axis", 0)})};
-  then.outputs = {onnx_value("a", {"M"})};
-  otherwise.nodes = {onnx_node("Neg", {"x"}, {"b"})};
-  otherwise.outputs = {onnx_value("b", {"K"})};
-  file.nodes = {onnx_node("If", {"cached"}, {"chosen"}, "if",
-                          {onnx_graph_attribute("then_branch", then.graph()),
-                           onnx_graph_attribute("else_branch", otherwise.graph())}),
-                onnx_node("Relu", {"chosen"}, {"y"})};
-  file.inputs = {onnx_value("x", {"N"}), onnx_value("cached", {"1"}, onnx_bool), onnx_value("past", {"P"})};
-  file.outputs = {onnx_value("y", {"Q"})};
-  return file;
 }
 
 }  // namespace
@@ -173,7 +143,7 @@ TEST(PlannedModel, WhatBranchesMayTakeIsLimited) {
 
 /// Results of other shapes for each value of a flag: a plan for each.
 TEST(PlannedModel, FlagsChooseThePlan) {
-  const onnx::Model model = value_or_throw(onnx::read_model(decoder().write("planned_flags.onnx")));
+  const onnx::Model model = value_or_throw(onnx::read_model(flagged_decoder().write("planned_flags.onnx")));
   for (const char* device_name : {"reference", "cpu"}) {
     const auto device = value_or_throw(engine::find_device(device_name));
     auto planned = PlannedModel::create(model, *device);
@@ -196,11 +166,39 @@ TEST(PlannedModel, FlagsChooseThePlan) {
 
 /// Too many flags, and one that is more than one boolean, say what whole models say.
 TEST(PlannedModel, OnlySingleBooleansAreFlags) {
-  OnnxFile file = decoder();
-  file.inputs[1] = onnx_value("cached", {"B"}, onnx_bool);
+  OnnxFile file = flagged_decoder();
+  file.inputs[1] = onnx_value("cached", {"B"}, 9);
   const onnx::Model model = value_or_throw(onnx::read_model(file.write("planned_no_flags.onnx")));
   const auto device = value_or_throw(engine::find_device("reference"));
   const auto planned = PlannedModel::create(model, *device);
   ASSERT_FALSE(planned);
   EXPECT_EQ(planned.error().code(), ErrorCode::unsupported) << planned.error().to_text();
+}
+
+/// One file has the programs for all values of the flags.
+TEST(PlannedModel, ProgramsOfAllFlagsAreSavedTogether) {
+  const onnx::Model model = value_or_throw(onnx::read_model(flagged_decoder().write("saved_flags.onnx")));
+  const auto device = value_or_throw(engine::find_device("cpu"));
+  const auto variants = value_or_throw(onnx::import_variants(model, plan::most_flags));
+  std::vector<plan::Program> programs;
+  for (const ir::FunctionRef& function : variants.functions)
+    programs.push_back(value_or_throw(compiler::plan_program(function, device->target())).program);
+  const std::string path = testing::TempDir() + "saved_flags.plan";
+  value_or_throw(plan::save(compiler::package(*variants.functions[0], std::move(programs), "cpu",
+                                              package_options(model, variants.flags)),
+                            path));
+  const SavedPlan saved = load_plan(path);
+  ASSERT_EQ(saved.inputs().size(), 3U);
+  EXPECT_EQ(saved.inputs()[1].name, "cached");
+  EXPECT_EQ(saved.inputs()[1].dtype, Dtype::boolean);
+  EXPECT_EQ(saved.inputs()[1].shape, std::vector<std::int64_t>{1});
+  EXPECT_EQ(saved.outputs()[0].shape, std::vector<std::int64_t>{-1});
+  const Tensor x = from_vector<float>({1, -2, 3}, {3}), past = from_vector<float>({5, -6}, {2});
+  const Tensor yes = from_vector<float>({1}, {1}) > 0, no = from_vector<float>({1}, {1}) < 0;
+  EXPECT_EQ(saved({x, yes, past})[0].to_vector<float>(), (std::vector<float>{5, 0, 1, 0, 3}));
+  EXPECT_EQ(saved({x, no, past})[0].to_vector<float>(), (std::vector<float>{0, 2, 0}));
+  EXPECT_NE(message_of([&] {
+              (void)saved({x, x, past});
+            }).find("input 'cached' is f32[3], expected bool[1]"),
+            std::string::npos);
 }

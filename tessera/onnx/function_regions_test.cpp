@@ -3,7 +3,7 @@
 
 #include "tessera/ir/print.h"
 #include "tessera/ir/verify.h"
-#include "tessera/onnx/import.h"
+#include "tessera/onnx/variants.h"
 #include "tessera/op/interpreter.h"
 #include "tests/support/onnx_file.h"
 
@@ -72,20 +72,7 @@ TEST(FunctionRegions, RecurrencesOfAnyLengthAreLoops) {
 }
 
 TEST(FunctionRegions, ABranchOnDataHasBothBodies) {
-  OnnxFile then, otherwise, file;
-  then.nodes = {onnx_node("Mul", {"x", "w"}, {"a"})};
-  then.outputs = {onnx_value("a", {"n"})};
-  otherwise.nodes = {onnx_node("Sub", {"x", "w"}, {"m"}), onnx_node("Relu", {"m"}, {"b"})};
-  otherwise.outputs = {onnx_value("b", {"n"})};
-  file.nodes = {onnx_node("ReduceSum", {"x"}, {"total"}, "", {onnx_attribute("keepdims", 0)}),
-                onnx_node("Greater", {"total", "zero"}, {"is_positive"}),
-                onnx_node("If", {"is_positive"}, {"y"}, "choose",
-                          {onnx_graph_attribute("then_branch", then.graph()),
-                           onnx_graph_attribute("else_branch", otherwise.graph())})};
-  file.tensors = {onnx_tensor("w", {1}, {3}), onnx_tensor("zero", {}, {0})};
-  file.inputs = {onnx_value("x", {"n"})};
-  file.outputs = {onnx_value("y", {"n"})};
-  const onnx::Model model = value_or_throw(onnx::read_model(file.write("branch.onnx")));
+  const onnx::Model model = value_or_throw(onnx::read_model(branch_on_data().write("branch.onnx")));
   const auto function = onnx::import_function(model);
   ASSERT_TRUE(function) << function.error().to_text();
   EXPECT_TRUE(ir::verify(**function)) << ir::print(**function);
@@ -94,25 +81,33 @@ TEST(FunctionRegions, ABranchOnDataHasBothBodies) {
 }
 
 TEST(FunctionRegions, BranchesOfDifferentTypesAreRefused) {
-  OnnxFile then, otherwise, file;
+  OnnxFile then, otherwise;
   then.nodes = {onnx_node("Concat", {"x", "x"}, {"a"}, "", {onnx_attribute("axis", 0)})};
-  then.outputs = {onnx_value("a", {"m"})};
+  then.outputs = {onnx_value("a", {"M"})};
   otherwise.nodes = {onnx_node("Relu", {"x"}, {"b"})};
-  otherwise.outputs = {onnx_value("b", {"n"})};
-  file.nodes = {onnx_node("ReduceSum", {"x"}, {"total"}, "", {onnx_attribute("keepdims", 0)}),
-                onnx_node("Greater", {"total", "zero"}, {"is_positive"}),
-                onnx_node("If", {"is_positive"}, {"y"}, "choose",
-                          {onnx_graph_attribute("then_branch", then.graph()),
-                           onnx_graph_attribute("else_branch", otherwise.graph())})};
-  file.tensors = {onnx_tensor("zero", {}, {0})};
-  file.inputs = {onnx_value("x", {"n"})};
-  file.outputs = {onnx_value("y", {"k"})};
+  otherwise.outputs = {onnx_value("b", {"N"})};
+  const OnnxFile file = choice_by_sum(then, otherwise, "K");
   const onnx::Model model = value_or_throw(onnx::read_model(file.write("branches.onnx")));
   const auto function = onnx::import_function(model);
   ASSERT_FALSE(function);
   EXPECT_EQ(function.error().code(), ErrorCode::unsupported);
   EXPECT_NE(function.error().to_text().find("node 'choose' (If)"), std::string::npos)
       << function.error().to_text();
+}
+
+/// Where a flag decides, there is a function for each of its values.
+TEST(FunctionRegions, FlagsChooseAmongFunctions) {
+  const onnx::Model model = value_or_throw(onnx::read_model(flagged_decoder().write("flagged.onnx")));
+  ASSERT_FALSE(onnx::import_function(model));
+  const auto variants = value_or_throw(onnx::import_variants(model, 1));
+  EXPECT_EQ(variants.flags, std::vector<std::size_t>{1});
+  ASSERT_EQ(variants.functions.size(), 2U);
+  const std::vector<op::HostTensor> inputs = {input({3}), input({2})};  // without the flag
+  EXPECT_EQ(value_or_throw(op::interpret(*variants.functions[0], inputs))[0].shape(), op::Extents{3});
+  EXPECT_EQ(value_or_throw(op::interpret(*variants.functions[1], inputs))[0].shape(), op::Extents{5});
+  const auto none = onnx::import_variants(model, 0);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().to_text(), onnx::import_function(model).error().to_text());
 }
 
 TEST(FunctionRegions, ABranchThatLeavesOutAnAxisOfSizeOneStandsForBoth) {

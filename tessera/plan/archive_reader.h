@@ -27,6 +27,8 @@ class Reader {
     read(out);
     return out;
   }
+  /// What was wrong so far, if anything was.
+  [[nodiscard]] const std::optional<Error>& failure() const { return error_; }
   /// What was wrong, if anything was; also if something is left over.
   [[nodiscard]] std::optional<Error> finish();
 

@@ -6,11 +6,21 @@ using namespace tessera;
 using namespace tessera::plan::archive;
 
 void Writer::blob(std::span<const std::byte> bytes) {
-  std::string& data = sections_[static_cast<std::size_t>(Section::data)];
-  data.resize((data.size() + data_alignment - 1) / data_alignment * data_alignment);
-  number(data.size());
+  const std::string_view elements(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  number(place_of(elements));
   number(bytes.size());
-  data.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+/// Programs for several values of flags have the same weights, which are written once.
+std::size_t Writer::place_of(std::string_view elements) {
+  std::string& data = sections_[static_cast<std::size_t>(Section::data)];
+  std::vector<std::size_t>& same_hash = places_[hash_text(elements).low];
+  for (const std::size_t at : same_hash)
+    if (std::string_view(data).substr(at, elements.size()) == elements) return at;
+  data.resize((data.size() + data_alignment - 1) / data_alignment * data_alignment);
+  same_hash.push_back(data.size());
+  data += elements;
+  return same_hash.back();
 }
 
 std::uint32_t Writer::number_of(const ir::Node* node) {

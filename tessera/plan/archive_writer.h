@@ -42,6 +42,8 @@ class Writer {
     *to_ += value;
   }
   void blob(std::span<const std::byte> bytes);
+  /// Where elements lie in the data, behind all others if they are not there yet.
+  [[nodiscard]] std::size_t place_of(std::string_view elements);
   [[nodiscard]] std::uint32_t number_of(const ir::Node* node);
   [[nodiscard]] std::uint32_t number_of(const ir::SourceFile* file);
   [[nodiscard]] std::uint32_t number_of(const KernelRef& kernel);
@@ -117,6 +119,7 @@ class Writer {
   std::uint32_t node_count_ = 0;
   std::unordered_map<const ir::SourceFile*, std::uint32_t> files_;
   std::unordered_map<const kernel::Kernel*, std::uint32_t> kernels_;
+  std::unordered_map<std::uint64_t, std::vector<std::size_t>> places_;  ///< of elements, by their hash
 };
 
 }  // namespace tessera::plan::archive

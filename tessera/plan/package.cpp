@@ -20,7 +20,7 @@ using archive::section_count;
 namespace {
 
 constexpr std::string_view magic = "TSRPLAN\n";
-constexpr std::uint64_t form_version = 2;
+constexpr std::uint64_t form_version = 3;
 
 /// All numbers are 8 bytes, the lowest first. What is checked first stands first.
 struct Header {
@@ -126,15 +126,45 @@ Result<void> check_calls(const Plan& plan) {
 }
 
 /// What one run gives must be what the next one takes, in sizes that never change.
-Result<void> check_states(const Package& package) {
+Result<void> check_states(const Package& package, const Program& program) {
   for (std::size_t i = 0; i < package.states.size(); ++i) {
-    const op::ValueType& taken = package.program.inputs[package.inputs.size() + i];
+    const op::ValueType& taken = program.inputs[program.inputs.size() - package.states.size() + i];
     const std::uint32_t given = package.states[i];
-    if (given >= package.program.outputs.size() || !ir::constant_shape(taken.shape) ||
-        package.program.type_of(package.program.outputs[given]) != taken)
+    if (given >= program.outputs.size() || !ir::constant_shape(taken.shape) ||
+        program.type_of(program.outputs[given]) != taken)
       return Error(ErrorCode::parse, cat("the file is damaged: state ", i, " is no output"));
   }
   return {};
+}
+
+/// Each is an input, in their order.
+Result<void> check_flags(const Package& package) {
+  bool is_fine = package.flags.size() <= most_flags;
+  for (std::size_t f = 0; f < package.flags.size() && is_fine; ++f)
+    is_fine = package.flags[f].input < package.inputs.size() && package.flags[f].rank <= op::max_rank &&
+              (f == 0 || package.flags[f - 1].input < package.flags[f].input);
+  if (is_fine) return {};
+  return Error(ErrorCode::parse, "the file is damaged: its flags are no inputs of it");
+}
+
+Result<Program> take_program(archive::Reader& reader, const Package& package) {
+  auto out = reader.take<Program>();
+  std::vector<std::shared_ptr<Plan>> plans;
+  for (std::size_t p = 0; p < out.parts.size(); ++p)
+    plans.push_back(std::make_shared<Plan>(reader.take<Plan>()));
+  if (const auto& error = reader.failure()) return *error;
+  const std::size_t taken = package.inputs.size() - package.flags.size();
+  if (taken > out.inputs.size() || out.inputs.size() - taken != package.states.size() ||
+      package.outputs.size() != out.outputs.size() || package.parameters.size() != out.parameters.size())
+    return Error(ErrorCode::parse, "the file is damaged: not every input and output has a name");
+  for (std::size_t p = 0; p < plans.size(); ++p) {
+    auto fine = verify(*plans[p]);
+    if (!fine) return std::move(fine).error().note(cat("part ", p + 1));
+    out.parts[p].plan = std::move(plans[p]);
+  }
+  TESSERA_TRY(verify(out));
+  TESSERA_TRY(check_states(package, out));
+  return out;
 }
 
 Result<Package> read_package(const Bytes& bytes) {
@@ -150,34 +180,45 @@ Result<Package> read_package(const Bytes& bytes) {
   const auto owner = std::make_shared<const Bytes>(bytes);
   archive::Reader reader(sections, {owner->span().subspan(header.begins[data], header.sizes[data]), owner});
   auto out = reader.take<Package>();
-  out.program = reader.take<Program>();
-  std::vector<std::shared_ptr<Plan>> plans;
-  for (std::size_t p = 0; p < out.program.parts.size(); ++p)
-    plans.push_back(std::make_shared<Plan>(reader.take<Plan>()));
+  if (const auto& error = reader.failure()) return *error;
+  TESSERA_TRY(check_flags(out));
+  for (std::size_t v = 0; v < out.variants(); ++v)
+    out.programs.push_back(TESSERA_TRY(take_program(reader, out)));
   if (auto error = reader.finish()) return *std::move(error);
-  if (out.inputs.size() > out.program.inputs.size() ||
-      out.program.inputs.size() - out.inputs.size() != out.states.size() ||
-      out.outputs.size() != out.program.outputs.size() ||
-      out.parameters.size() != out.program.parameters.size())
-    return Error(ErrorCode::parse, "the file is damaged: not every input and output has a name");
-  for (std::size_t p = 0; p < plans.size(); ++p) {
-    auto fine = verify(*plans[p]);
-    if (!fine) return std::move(fine).error().note(cat("part ", p + 1));
-    out.program.parts[p].plan = std::move(plans[p]);
-  }
-  TESSERA_TRY(verify(out.program));
-  TESSERA_TRY(check_states(out));
   return out;
 }
 
 }  // namespace
 
+op::ValueType plan::type_of(const Flag& flag) {
+  return {.dtype = op::Dtype::boolean, .shape = op::Shape(flag.rank, op::Dim(1))};
+}
+
+op::ValueTypes plan::input_types(const Package& package) {
+  const auto& taken = package.programs.front().inputs;
+  op::ValueTypes out(taken.begin(), taken.end() - static_cast<std::ptrdiff_t>(package.states.size()));
+  for (const Flag& flag : package.flags) out.insert(out.begin() + flag.input, type_of(flag));
+  return out;
+}
+
+std::string plan::variant_text(std::span<const std::string> inputs, std::span<const Flag> flags,
+                               std::size_t variant) {
+  std::string out;
+  for (std::size_t f = 0; f < flags.size(); ++f)
+    out += cat(f == 0 ? "" : ", ", printable(inputs[flags[f].input]), " = ",
+               is_set(variant, f) ? "true" : "false");
+  return out;
+}
+
 Result<std::string> plan::to_bytes(const Package& package) {
-  for (const Part& part : package.program.parts) TESSERA_TRY(check_calls(*part.plan));
+  TESSERA_CHECK(package.programs.size() == package.variants(), "a program for all values of the flags");
   archive::Writer writer;
   writer.add(package);
-  writer.add(package.program);
-  for (const Part& part : package.program.parts) writer.add(*part.plan);
+  for (const Program& program : package.programs) {
+    for (const Part& part : program.parts) TESSERA_TRY(check_calls(*part.plan));
+    writer.add(program);
+    for (const Part& part : program.parts) writer.add(*part.plan);
+  }
   Header header;
   header.schema = archive::schema();
   std::string out(header_bytes, '\0');

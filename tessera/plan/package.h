@@ -4,6 +4,7 @@
 // compiler makes is refused with a reason. Nothing that a file contains crashes the program that reads it.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,22 +14,55 @@
 
 namespace tessera::plan {
 
-/// A program with what those who run it by name need.
+/// An input of one boolean that chooses among programs: a decoder has one that says whether there are words
+/// before, and other shapes for each of its values.
+struct Flag {
+  std::uint32_t input = 0;  ///< among the inputs of the package
+  std::uint32_t rank = 0;   ///< its shape is so many ones
+
+  static constexpr auto fields() {
+    return std::tuple{usual("input", &Flag::input), usual("rank", &Flag::rank)};
+  }
+};
+
+/// Each doubles the number of programs.
+inline constexpr std::size_t most_flags = 3;
+
+/// A program with what those who run it by name need, or one for each combination of values of its flags.
 struct Package {
-  Program program;
+  std::vector<Program> programs;  ///< by the values of the flags as bits, the first of which counts least
+  std::vector<Flag> flags;        ///< by input; the programs do not have them as inputs
   std::string device;  ///< the one it was made for; others run it too, by single ops where they must
-  std::vector<std::string> inputs;   ///< names
+  std::vector<std::string> inputs;   ///< names, also of flags
   std::vector<std::string> outputs;  ///< names
   std::vector<double> parameters;    ///< what each slot held when the program was written
   /// Outputs, by position, that the next run takes as its last inputs, which have no names: zero at first.
   std::vector<std::uint32_t> states;
 
   static constexpr auto fields() {
-    return std::tuple{usual("device", &Package::device), usual("inputs", &Package::inputs),
-                      usual("outputs", &Package::outputs), usual("parameters", &Package::parameters),
-                      usual("states", &Package::states)};
+    return std::tuple{usual("flags", &Package::flags),           usual("device", &Package::device),
+                      usual("inputs", &Package::inputs),         usual("outputs", &Package::outputs),
+                      usual("parameters", &Package::parameters), usual("states", &Package::states)};
   }
+
+  /// How many values the flags can have together.
+  [[nodiscard]] std::size_t variants() const { return std::size_t{1} << flags.size(); }
 };
+
+/// The type of a flag.
+[[nodiscard]] op::ValueType type_of(const Flag& flag);
+
+/// The types of all inputs that have names, as the first program has them.
+[[nodiscard]] op::ValueTypes input_types(const Package& package);
+
+/// Whether flags with these values as bits have this one set.
+[[nodiscard]] constexpr bool is_set(std::size_t variant, std::size_t flag) {
+  return (variant >> flag & 1) != 0;
+}
+
+/// "use_cache = true, first = false", of flags among these inputs; empty if there are none.
+[[nodiscard]] std::string variant_text(std::span<const std::string> inputs, std::span<const Flag> flags,
+                                       std::size_t variant);
 
 /// The bytes of a file. Fails if a step calls a function of this process that has no name in the catalogue.
 [[nodiscard]] Result<std::string> to_bytes(const Package& package);

@@ -53,6 +53,14 @@ struct GraphStep {
   std::uint32_t first_body = 0;  ///< of a region; those of a graph are numbered from 1
 };
 
+/// A number that a kernel of the program's own is given: an argument of its call that is a size.
+struct StepNumber {
+  std::uint32_t step = 0;
+  std::uint32_t argument = 0;
+  ir::Dtype dtype = ir::Dtype::f32;
+  std::int64_t bits = 0;  ///< of a double for floats
+};
+
 /// What had to be done for a change.
 struct StepGraphUpdate {
   std::uint32_t patched = 0;     ///< nodes of the device's graph
@@ -91,6 +99,8 @@ class StepGraph {
   /// Other calls, addresses or numbers for some steps, whose kinds and orders stay.
   [[nodiscard]] virtual Result<StepGraphUpdate> replace(
       std::vector<std::pair<std::uint32_t, GraphStep>> steps) = 0;
+  /// The same of numbers alone.
+  [[nodiscard]] virtual Result<StepGraphUpdate> set_numbers(std::span<const StepNumber> numbers) = 0;
 
   /// Queues a launch. Waits for it if something may be found wrong, or for `timing`; `times` gets when steps
   /// ran. REQUIRES that it was set.

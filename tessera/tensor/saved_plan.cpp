@@ -55,6 +55,12 @@ PlanValue value_of(const std::string& name, const op::ValueType& type) {
   return out;
 }
 
+/// Sizes that are not the same for all values of the flags are any.
+void take_differences(const PlanValue& other, PlanValue& out) {
+  for (std::size_t axis = 0; axis < out.shape.size(); ++axis)
+    if (axis >= other.shape.size() || other.shape[axis] != out.shape[axis]) out.shape[axis] = -1;
+}
+
 }  // namespace
 
 struct SavedPlan::State {
@@ -83,17 +89,23 @@ std::vector<Tensor> SavedPlan::operator()(const std::vector<Tensor>& inputs,
 
 std::vector<PlanValue> SavedPlan::inputs() const {
   const plan::Package& package = state_->runner.package();
+  const op::ValueTypes types = plan::input_types(package);
   std::vector<PlanValue> out;
   for (std::size_t i = 0; i < package.inputs.size(); ++i)
-    out.push_back(value_of(package.inputs[i], package.program.inputs[i]));
+    out.push_back(value_of(package.inputs[i], types[i]));
   return out;
 }
 
 std::vector<PlanValue> SavedPlan::outputs() const {
   const plan::Package& package = state_->runner.package();
   std::vector<PlanValue> out;
-  for (std::size_t i = 0; i < package.outputs.size(); ++i)
-    out.push_back(value_of(package.outputs[i], package.program.type_of(package.program.outputs[i])));
+  for (std::size_t i = 0; i < package.outputs.size(); ++i) {
+    const auto value = [&](const plan::Program& program) {
+      return value_of(package.outputs[i], program.type_of(program.outputs[i]));
+    };
+    out.push_back(value(package.programs.front()));
+    for (const plan::Program& program : package.programs) take_differences(value(program), out.back());
+  }
   return out;
 }
 
@@ -110,5 +122,5 @@ void tessera::detail::save_function(const std::string& path, const ir::FunctionR
   const ir::FunctionRef whole = with_constants(function, constants, here);
   auto planned = value_or_throw(compiler::plan_program(whole, engine.device().target()));
   value_or_throw(plan::save(
-      compiler::package(*whole, std::move(planned.program), std::string(engine.device().name())), path));
+      compiler::package(*whole, {std::move(planned.program)}, std::string(engine.device().name())), path));
 }

@@ -5,6 +5,7 @@
 #include "tessera/ir/parse.h"
 #include "tessera/ir/print.h"
 #include "tests/differential/check.h"
+#include "tests/differential/custom_ops.h"
 
 using namespace tessera;
 using namespace tessera::differential;
@@ -42,6 +43,7 @@ Result<Case> tessera::differential::read_case(const std::string& text) {
   const std::size_t cut = text.find(rule);
   if (cut == std::string::npos) return Error(ErrorCode::parse, "a case has no line '----'");
   Case out;
+  (void)custom_ops();  // the program may call them
   const ir::NodeRef node = TESSERA_TRY(ir::parse(text.substr(0, cut)));
   const auto* module = ir::as<ir::Module>(node);
   out.program.function =

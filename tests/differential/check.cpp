@@ -96,6 +96,7 @@ class Check {
     if (is_reference()) {
       if ((out.failure = laws_broken())) return out;
       if ((out.failure = compiled_differs())) return out;
+      if ((out.failure = own_ops_differ())) return out;
     }
     if ((out.failure = planned_differs())) return out;
     if (program_.sizes.empty()) out.failure = lazy_differs();
@@ -173,6 +174,14 @@ class Check {
           return cat("lazy, run ", run, ": ", *text);
     }
     return std::nullopt;
+  }
+
+  /// Gradients are compared where small changes of inputs change results little.
+  std::optional<std::string> own_ops_differ() {
+    if (variant_.exact || !program_.sizes.empty()) return std::nullopt;
+    const auto text = twins_differ(program_, program_.first_parameters, target_.engine);
+    if (!text && text.error().code() == ErrorCode::unsupported) return std::nullopt;
+    return text ? *text : text.error().to_text();
   }
 
   /// Every pass alone keeps the value, is idempotent, and gives the same object back if nothing changed.

@@ -1,6 +1,8 @@
 // The fuzzer: random programs until the time is over; the first that fails is reduced and written as a file.
+// Or random graph descriptions, whose seeds say all that is to say.
 //
 //   tessera_fuzz --minutes 10 --seed 1 --device cpu --out tests/differential/found
+//   tessera_fuzz --minutes 10 --kind descriptions
 #if __has_include(<malloc.h>)
 #include <malloc.h>
 #endif
@@ -15,6 +17,7 @@
 #include "tessera/base/text.h"
 #include "tessera/engine/devices.h"
 #include "tests/differential/check.h"
+#include "tests/differential/description_check.h"
 
 using namespace tessera;
 using namespace tessera::differential;
@@ -28,6 +31,7 @@ struct Arguments {
   std::string out = ".";
   std::string keep;  ///< a file that gets each program before it runs, for those that crash
   std::string device = "reference";
+  std::string kind = "programs";
   std::uint64_t most_failures = 1;
 };
 
@@ -40,6 +44,8 @@ void set(Arguments& out, const std::string& name, const char* value) {
     out.seed = std::strtoull(value, nullptr, 10);
   else if (name == "--device")
     out.device = value;
+  else if (name == "--kind" && (value == std::string("programs") || value == std::string("descriptions")))
+    out.kind = value;
   else if (name == "--out")
     out.out = value;
   else if (name == "--keep")
@@ -85,26 +91,39 @@ void report(const Program& program, const Variant& variant, const std::string& f
   std::fflush(stdout);
 }
 
+bool program_fails(std::uint64_t seed, const Arguments& arguments, std::uint64_t& ran) {
+  const ProgramOptions options = options_of(seed);
+  const Program program = random_program(seed, options);
+  const Variant variant = random_variant(seed, options.numbers, arguments.device);
+  if (!arguments.keep.empty()) std::ofstream(arguments.keep) << write_case(program, variant, "it runs");
+  const Verdict verdict = check(program, variant);
+  ran += verdict.ran ? 1 : 0;
+  if (verdict.failure) report(program, variant, *verdict.failure, seed, arguments.out);
+  return verdict.failure.has_value();
+}
+
+bool description_fails(std::uint64_t seed, std::uint64_t& ran) {
+  const DescriptionVerdict verdict = check_description(seed);
+  ran += verdict.ran ? 1 : 0;
+  if (verdict.failure)
+    std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), verdict.failure->c_str());
+  return verdict.failure.has_value();
+}
+
 int run(const Arguments& arguments) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                       std::chrono::duration<double, std::ratio<60>>(arguments.minutes));
   (void)value_or_throw(engine::find_device(arguments.device));
   std::uint64_t ran = 0, failed = 0, seed = arguments.seed;
-  for (; Clock::now() < end && ran < arguments.programs && failed < arguments.most_failures; ++seed) {
-    const ProgramOptions options = options_of(seed);
-    const Program program = random_program(seed, options);
-    const Variant variant = random_variant(seed, options.numbers, arguments.device);
-    if (!arguments.keep.empty()) std::ofstream(arguments.keep) << write_case(program, variant, "it runs");
-    const Verdict verdict = check(program, variant);
-    ran += verdict.ran ? 1 : 0;
-    if (!verdict.failure) continue;
-    ++failed;
-    report(program, variant, *verdict.failure, seed, arguments.out);
-  }
-  std::printf("%llu programs ran, %llu failed, seeds %llu to %llu\n", static_cast<unsigned long long>(ran),
-              static_cast<unsigned long long>(failed), static_cast<unsigned long long>(arguments.seed),
-              static_cast<unsigned long long>(seed - 1));
+  for (; Clock::now() < end && ran < arguments.programs && failed < arguments.most_failures; ++seed)
+    failed +=
+        (arguments.kind == "programs" ? program_fails(seed, arguments, ran) : description_fails(seed, ran))
+            ? 1
+            : 0;
+  std::printf("%llu %s ran, %llu failed, seeds %llu to %llu\n", static_cast<unsigned long long>(ran),
+              arguments.kind.c_str(), static_cast<unsigned long long>(failed),
+              static_cast<unsigned long long>(arguments.seed), static_cast<unsigned long long>(seed - 1));
   return failed == 0 ? 0 : 1;
 }
 

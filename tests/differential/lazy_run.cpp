@@ -1,9 +1,15 @@
+#include <cmath>
+
 #include "tessera/ir/node_table.h"
 #include "tessera/ir/walk.h"
 #include "tessera/op/interpreter.h"
+#include "tessera/op/ir_builder.h"
 #include "tessera/tensor/call.h"
 #include "tessera/tensor/create.h"
+#include "tessera/tensor/gradient.h"
+#include "tessera/tensor/ops.h"
 #include "tessera/tensor/region.h"
+#include "tests/differential/custom_ops.h"
 #include "tests/differential/runs.h"
 #include "tests/support/compare.h"
 
@@ -28,11 +34,18 @@ op::HostTensor host_of(const Tensor& tensor) {
   return out;
 }
 
+/// Which ops are recorded.
+enum class Ops : std::uint8_t {
+  catalogue,  ///< those of the program
+  twins,      ///< ops of the program's own in their place, where there are such
+};
+
 /// Records a function as a person would write it with tensors.
 class LazyRun {
  public:
-  LazyRun(const ir::Function& function, std::span<const double> parameters, const EngineRef& engine)
-      : function_(function), parameters_(parameters), engine_(engine) {}
+  LazyRun(const ir::Function& function, std::span<const double> parameters, const EngineRef& engine,
+          Ops ops = Ops::catalogue)
+      : function_(function), parameters_(parameters), engine_(engine), ops_(ops) {}
 
   Tensors operator()(const Tensors& inputs) {
     for (std::size_t i = 0; i < inputs.size(); ++i) values_[*function_.params[i]] = {inputs[i]};
@@ -117,6 +130,7 @@ class LazyRun {
   Tensors call(const ir::Call& call) {
     const op::Card& card = detail::card(call.op);
     if (call.args.empty()) return without_operands(card, call);
+    if (const Custom* twin = twin_of(call)) return twin->all(operands(call.args));
     Tensors held(call.args.size());
     detail::CallOperands operands;
     for (std::size_t i = 0; i < call.args.size(); ++i) {
@@ -129,6 +143,15 @@ class LazyRun {
         operands.add(Operand(held[i] = operand(*call.args[i])));
     }
     return detail::call_all(card, operands, call.attrs);
+  }
+
+  /// A twin takes floats of one type.
+  [[nodiscard]] const Custom* twin_of(const ir::Call& call) const {
+    if (ops_ == Ops::catalogue) return nullptr;
+    const auto type = op::operand_type(*call.args[0]);
+    for (const auto& arg : call.args)
+      if (!type || !ir::is_float(type->dtype) || op::operand_type(*arg) != type) return nullptr;
+    return custom_twin(call.op);
   }
 
   /// Such a call says no engine, and would be recorded in the default one.
@@ -156,7 +179,7 @@ class LazyRun {
   // ---- regions
 
   [[nodiscard]] Tensors inside(const ir::Function& body, const Tensors& inputs) const {
-    return LazyRun(body, parameters_, engine_)(inputs);
+    return LazyRun(body, parameters_, engine_, ops_)(inputs);
   }
 
   static Tensors joined(Tensors a, const Tensors& b) {
@@ -199,6 +222,7 @@ class LazyRun {
   const ir::Function& function_;
   std::span<const double> parameters_;
   const EngineRef& engine_;
+  Ops ops_;
   ir::NodeTable<Tensors> values_;
 };
 
@@ -209,15 +233,81 @@ Results evaluated(const Tensors& tensors) {
   return out;
 }
 
+bool computes_sizes(const Program& program) {
+  for (const ir::Function* function : ir::functions_below(*program.function))
+    for (const auto& statement : function->body)
+      if (ir::is<ir::ScalarType>(statement->targets[0]->type)) return true;
+  return false;
+}
+
+/// Results, and the gradients of the sum of all floats among them by all floats among the inputs.
+struct WithGradients {
+  Results results, gradients;
+};
+
+Result<WithGradients> run_with_gradients(const Program& program, std::span<const double> parameters,
+                                         const EngineRef& engine, Ops ops) {
+  try {
+    Tensors inputs, tracked;
+    for (const auto& input : program.inputs) {
+      inputs.push_back(tensor_of(input, engine));
+      if (!ir::is_float(input.dtype())) continue;
+      inputs.back().requires_grad();
+      tracked.push_back(inputs.back());
+    }
+    const Tensors results = LazyRun(*program.function, parameters, engine, ops)(inputs);
+    WithGradients out{.results = evaluated(results), .gradients = {}};
+    Tensor total;
+    for (const Tensor& result : results)
+      if (ir::is_float(result.dtype())) {
+        const Tensor part = sum(cast(result, {.dtype = Dtype::f64}));
+        total = total.is_empty() ? part : total + part;
+      }
+    if (!total.is_empty() && !tracked.empty()) out.gradients = evaluated(gradients(total, tracked));
+    return out;
+  } catch (const Exception& e) {
+    return e.error();
+  }
+}
+
+/// The largest difference of floats is a small part of the largest of them. Where one is no number, or as
+/// large as its dtype has them, roundings may decide everything.
+bool is_near(const Results& expected, const Results& got) {
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    double largest = 0, off = 0;
+    for (std::int64_t k = 0; k < expected[i].size(); ++k) {
+      const double a = fixture::element(expected[i].array(), k).number,
+                   b = fixture::element(got[i].array(), k).number;
+      if (!(std::abs(a) < 1e15) || !(std::abs(b) < 1e15)) return true;
+      largest = std::max(largest, std::abs(a));
+      off = std::max(off, std::abs(a - b));
+    }
+    if (off > 1e-3 * largest + 1e-6) return false;
+  }
+  return true;
+}
+
 }  // namespace
+
+Result<std::optional<std::string>> tessera::differential::twins_differ(const Program& program,
+                                                                       std::span<const double> parameters,
+                                                                       const EngineRef& engine) {
+  if (computes_sizes(program)) return Error(ErrorCode::unsupported, "a size depends on data");
+  const auto expected = run_with_gradients(program, parameters, engine, Ops::catalogue);
+  if (!expected) return std::optional<std::string>();  // some op has no gradient
+  const auto got = run_with_gradients(program, parameters, engine, Ops::twins);
+  if (!got) return std::optional(cat("with ops of its own: ", got.error().to_text()));
+  if (const auto text = difference(expected->results, got->results))
+    return std::optional(cat("with ops of its own: ", *text));
+  if (expected->gradients.size() != got->gradients.size() || !is_near(expected->gradients, got->gradients))
+    return std::optional<std::string>("the gradients are others with ops of the program's own");
+  return std::optional<std::string>();
+}
 
 Result<std::vector<Results>> tessera::differential::run_lazily(const Program& program,
                                                                std::span<const double> parameters,
                                                                const EngineRef& engine) {
-  for (const ir::Function* function : ir::functions_below(*program.function))
-    for (const auto& statement : function->body)
-      if (ir::is<ir::ScalarType>(statement->targets[0]->type))
-        return Error(ErrorCode::unsupported, "a size depends on data");
+  if (computes_sizes(program)) return Error(ErrorCode::unsupported, "a size depends on data");
   try {
     Tensors inputs;
     for (const auto& input : program.inputs) inputs.push_back(tensor_of(input, engine));

@@ -22,7 +22,7 @@ Result<Results> tessera::differential::run_planned(const Program& program,
                                                    runtime::Device& device, const pattern::Target& target,
                                                    std::span<const double> parameters) {
   auto planned = TESSERA_TRY(compiler::plan_program(program.function, target, options));
-  const auto package = compiler::package(*program.function, std::move(planned.program), "any");
+  const auto package = compiler::package(*program.function, {std::move(planned.program)}, "any");
   auto run = TESSERA_TRY(engine::PlanRunner::create(package, device));
   (void)run.run(program.inputs, program.second_parameters, program.sizes);
   auto fresh = run.run(program.inputs, parameters, program.sizes);

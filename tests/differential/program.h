@@ -28,6 +28,7 @@ struct ProgramOptions {
   bool regions = true;
   bool gradients = true;
   bool symbolic = false;  ///< sizes are symbols of the function; then there are no regions
+  bool customs = true;    ///< ops of the program's own (custom_ops.h) are among the calls
 };
 
 /// The program of a seed: at least five statements over the samples of the whole catalogue

@@ -7,6 +7,7 @@
 #include "tessera/ir/seal.h"
 #include "tessera/op/catalogue.h"
 #include "tessera/op/ir_builder.h"
+#include "tests/differential/custom_ops.h"
 #include "tests/differential/program.h"
 #include "tests/differential/random_values.h"
 #include "tests/support/op_samples.h"
@@ -177,6 +178,7 @@ class Generator {
 
   void write_step(Scope& scope) {
     if (scope.depth > 0 && random_.one_in(8)) return write_region(scope);
+    if (!scope.pool.empty() && options_.customs && random_.one_in(10)) return write_custom(scope);
     if (!scope.pool.empty() && random_.one_in(3)) return write_peephole(scope);
     if (random_.one_in(12)) return repeat_step(scope);
     write_sample(scope, random_.any(fixture::op_samples()));
@@ -191,6 +193,14 @@ class Generator {
     std::vector<Value> inputs;
     for (const auto& arg : old->args) inputs.push_back(scope.builder.import(arg, *op::operand_type(*arg)));
     keep(scope, call_all(scope, old->op, inputs, old->attrs));
+  }
+
+  void write_custom(Scope& scope) {
+    const CustomOp& op = random_.any(custom_ops());
+    if (is_continuous() && !op.is_continuous) return;
+    std::vector<Value> inputs{random_.any(scope.pool)};
+    while (inputs.size() < op.arguments) inputs.push_back(value(scope, inputs[0].type()));
+    keep(scope, call_all(scope, op.name, inputs, {}));
   }
 
   // ---- the samples of the catalogue

@@ -26,6 +26,13 @@ using Results = std::vector<op::HostTensor>;
                                                       std::span<const double> parameters,
                                                       const std::shared_ptr<engine::Engine>& engine);
 
+/// Recorded with ops of the program's own in place of some of the catalogue (custom_twin), and as it is: what
+/// differs in the results (which must be the same bits on the reference), or in the gradients of their sum by
+/// the inputs (which may round otherwise). Nothing if gradients cannot be taken.
+[[nodiscard]] Result<std::optional<std::string>> twins_differ(const Program& program,
+                                                              std::span<const double> parameters,
+                                                              const std::shared_ptr<engine::Engine>& engine);
+
 /// Compiled to a plan for a device and launched twice, the second time with `parameters` and after other
 /// numbers.
 [[nodiscard]] Result<Results> run_planned(const Program& program, const compiler::PlanOptions& options,

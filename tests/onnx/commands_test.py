@@ -101,10 +101,53 @@ class Commands(unittest.TestCase):
                          sorted(["_.._up.npy", "_etc_x.npy", "_.hidden.npy", "a_b.npy", "a_b_1.npy", "a_b_2.npy"]))
         self.assertFalse((self.folder / "up.npy").exists())
 
+    def test_models_with_flags_are_explained_and_compiled_for_each_value(self):
+        """By the flag `cached` y has the elements of `past` before its own, or not."""
+        then = graph([node("Concat", ["past", "x"], ["a"], [attr_int("axis", 0)])], [], [value("a", FLOAT, ["M"])])
+        otherwise = graph([node("Neg", ["x"], ["b"])], [], [value("b", FLOAT, ["K"])])
+        branches = [attr_graph("then_branch", then), attr_graph("else_branch", otherwise)]
+        self.write("decoder.onnx", model(graph([node("If", ["cached"], ["y"], branches)], [value("x", FLOAT, ["N"]), value("cached", BOOL, [1]),
+                                                value("past", FLOAT, ["P"])], [value("y", FLOAT, ["Q"])])))
+        values = [{"cached": False}, {"cached": True}]
+        report = json.loads(self.run_program("explain", "decoder.onnx", "--dim", "P=5", "--json"))
+        self.assertEqual([variant["flags"] for variant in report["variants"]], values)
+        self.assertTrue(all(variant["steps"] and "memory" in variant for variant in report["variants"]))
+        text = self.run_program("explain", "decoder.onnx")
+        self.assertEqual([text.count(f"with cached = {value}\n") for value in ("false", "true")], [1, 1])
+        self.assertIn("has no size 'Z'", self.run_program("explain", "decoder.onnx", "--dim", "Z=5", code=2))
+        printed = self.run_program("compile", "decoder.onnx")
+        self.assertEqual(printed.count("func main"), 2)
+        self.assertEqual(self.run_program("inspect", "--function", "decoder.onnx").count("func main"), 2)
+        self.assertIn("is one function for each value of cached and inputs of any size", self.run_program("inspect", "decoder.onnx"))
+        written = json.loads(self.run_program("compile", "decoder.onnx", "-o", "decoder.plan", "--json"))
+        self.assertEqual([variant["flags"] for variant in written["variants"]], values)
+        self.write("x.npy", npy([2], [1, 2]))
+        self.write("past.npy", npy([1], [7]))
+        for flag, expected in ((0, [-1, -2]), (1, [7, 1, 2])):
+            self.write("flag.bin", bytes([flag]))
+            words = ["--input", "x=x.npy", "--input", "past=past.npy", "--input", "cached=raw:bool:1:flag.bin", "--json"]
+            for file in ("decoder.onnx", "decoder.plan"):
+                outputs = json.loads(self.run_program("run", file, *words))["outputs"]
+                self.assertEqual((outputs[0]["name"], outputs[0]["tensors"][0]["elements"]), ("y", expected))
+        words = ["--input", "x=x.npy", "--input", "past=past.npy", "--input", "cached=x.npy"]
+        self.assertIn("input 'cached' is f32[2], expected bool[1]", self.run_program("run", "decoder.plan", *words, code=2))
+        self.assertIn("y", self.run_program("run", "decoder.plan", "--random", "1", "--dim", "N=3", "--dim", "P=2"))
+
+    def test_models_run_on_the_device_that_engines_use(self):
+        g = graph([node("Sub", ["a", "b"], ["y"])], [value("a", FLOAT, [1]), value("b", FLOAT, [1])], [value("y", FLOAT, [1])])
+        self.write("one.onnx", model(g))
+        words = [PROGRAM, "run", "one.onnx", "--random", "1", "--profile"]
+        for device, code in (("", 0), ("cpu", 0), ("reference", 2)):  # the reference goes node by node, without a profile
+            environment = {**os.environ, "TESSERA_DEVICE": device} if device else {k: v for k, v in os.environ.items() if k != "TESSERA_DEVICE"}
+            done = subprocess.run(words, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, code, (device, done.stderr))
+
     def test_limits(self):
         words = ("run", "model.onnx", "--input", "both.npz")
         self.assertIn("at most 3 are allowed", self.run_program(*words, "--work", "3", code=2))
         self.assertIn("seconds", self.run_program(*words, "--seconds", "1e-9", code=2))
+        self.assertIn("at most 3 are allowed", self.run_program(*words, "--work", "3", "--device", "reference", code=2))
+        self.assertIn("seconds", self.run_program(*words, "--seconds", "1e-9", "--device", "reference", code=2))
 
     def test_diff(self):
         words = ("diff", "model.onnx", "--input", "both.npz", "--device", "reference")

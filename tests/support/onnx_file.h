@@ -96,4 +96,47 @@ inline OnnxFile dense_layer() {
           {onnx_value("y", {"N", "3"})}};
 }
 
+/// y [`size`] = `then` if the elements of x [N] add up to more than 0, else `otherwise`.
+inline OnnxFile choice_by_sum(const OnnxFile& then, const OnnxFile& otherwise, const std::string& size) {
+  OnnxFile out;
+  out.nodes = {onnx_node("ReduceSum", {"x"}, {"total"}, "", {onnx_attribute("keepdims", 0)}),
+               onnx_node("Greater", {"total", "zero"}, {"is_positive"}),
+               onnx_node("If", {"is_positive"}, {"y"}, "choose",
+                         {onnx_graph_attribute("then_branch", then.graph()),
+                          onnx_graph_attribute("else_branch", otherwise.graph())})};
+  out.tensors = {onnx_tensor("zero", {}, {0})};
+  out.inputs = {onnx_value("x", {"N"})};
+  out.outputs = {onnx_value("y", {size})};
+  return out;
+}
+
+/// Which branch is taken is said by the data: w·x, or relu(x - w).
+inline OnnxFile branch_on_data() {
+  OnnxFile then, otherwise;
+  then.nodes = {onnx_node("Mul", {"x", "w"}, {"a"})};
+  then.outputs = {onnx_value("a", {"N"})};
+  otherwise.nodes = {onnx_node("Sub", {"x", "w"}, {"m"}), onnx_node("Relu", {"m"}, {"b"})};
+  otherwise.outputs = {onnx_value("b", {"N"})};
+  OnnxFile out = choice_by_sum(then, otherwise, "N");
+  out.tensors.push_back(onnx_tensor("w", {1}, {3}));
+  return out;
+}
+
+/// By the flag `cached` y has the elements of `past` before its own, or not.
+inline OnnxFile flagged_decoder() {
+  constexpr std::int64_t onnx_bool = 9;
+  OnnxFile then, otherwise, out;
+  then.nodes = {onnx_node("Concat", {"past", "x"}, {"a"}, "join", {onnx_attribute("axis", 0)})};
+  then.outputs = {onnx_value("a", {"M"})};
+  otherwise.nodes = {onnx_node("Neg", {"x"}, {"b"})};
+  otherwise.outputs = {onnx_value("b", {"K"})};
+  out.nodes = {onnx_node("If", {"cached"}, {"chosen"}, "if",
+                         {onnx_graph_attribute("then_branch", then.graph()),
+                          onnx_graph_attribute("else_branch", otherwise.graph())}),
+               onnx_node("Relu", {"chosen"}, {"y"})};
+  out.inputs = {onnx_value("x", {"N"}), onnx_value("cached", {"1"}, onnx_bool), onnx_value("past", {"P"})};
+  out.outputs = {onnx_value("y", {"Q"})};
+  return out;
+}
+
 }  // namespace tessera::fixture

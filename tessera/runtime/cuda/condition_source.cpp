@@ -85,17 +85,20 @@ std::string copies(std::span<const CarriedBytes> carried) {
   return out;
 }
 
-constexpr std::string_view count_turns = R"(  if (threadIdx.x != 0) return;
-  const long long over = is_first ? 0 : *turns + 1;
-  *turns = over;
-)";
+/// What the first thread decides by is asked for before anything is copied: each access takes as long as the
+/// copy, and the compiler must not move one over a store.
+constexpr std::string_view count_turns =
+    "  const long long over = threadIdx.x != 0 || is_first ? 0 : *turns + 1;\n";
+std::string read_flag(std::string_view number) {
+  return cat("  const bool is_true = threadIdx.x == 0 && ", number, " != 0;\n");
+}
+constexpr std::string_view read_count = "  const bool again = threadIdx.x == 0 && over < (long long)*at;\n";
 
-constexpr std::string_view while_end = R"(  if (again && over == limit) {
-    status[1] = 1;
-    again = false;
-  }
-  cudaGraphSetConditional(condition, again ? 1 : 0);
+constexpr std::string_view note_turn = "  if (threadIdx.x != 0) return;\n  *turns = over;\n";
+constexpr std::string_view while_end = R"(  const bool again = is_true && over != limit;
+  if (is_true && !again) status[1] = 1;
 )";
+constexpr std::string_view set_condition = "  cudaGraphSetConditional(condition, again ? 1 : 0);\n";
 
 }  // namespace
 
@@ -117,7 +120,8 @@ SourceRef tessera::runtime::cuda::while_source(ir::Dtype flag, std::span<const C
       cat("const ", deciding_type(flag),
           "* at, long long* turns, unsigned int is_first, long long limit, unsigned long long* status",
           carried_parameters(carried)),
-      cat(copies(carried), count_turns, "  bool again = ", deciding_number(flag), " != 0;\n", while_end));
+      cat(count_turns, read_flag(deciding_number(flag)), copies(carried), note_turn, while_end,
+          set_condition));
 }
 
 SourceRef tessera::runtime::cuda::limited_for_source(ir::Dtype count, std::optional<ir::Dtype> index) {
@@ -132,22 +136,21 @@ SourceRef tessera::runtime::cuda::limited_for_source(ir::Dtype count, std::optio
       cat("const ", deciding_type(count),
           "* at, long long* turns, unsigned int is_first, long long limit, unsigned long long* status",
           parameter),
-      cat(count_turns, "  const long long count = ", deciding_number(count), R"(;
-  const bool again = over < count && count <= limit;
+      cat(count_turns, "  const long long count = ", deciding_number(count), ";\n", note_turn,
+          R"(  const bool again = over < count && count <= limit;
   if (count > limit) {
     status[1] = 1;
     status[2] = (unsigned long long)count;
   }
 )",
-          note, "  cudaGraphSetConditional(condition, again ? 1 : 0);\n"));
+          note, set_condition));
 }
 
 SourceRef tessera::runtime::cuda::for_source(ir::Dtype count, std::span<const CarriedBytes> carried) {
   return source_of("turn",
                    cat("const ", integer_type(count), "* at, long long* turns, unsigned int is_first",
                        carried_parameters(carried)),
-                   cat(copies(carried), count_turns,
-                       "  cudaGraphSetConditional(condition, over < (long long)*at ? 1 : 0);\n"));
+                   cat(count_turns, read_count, copies(carried), note_turn, set_condition));
 }
 
 namespace {
@@ -199,9 +202,9 @@ Result<StepProgram> tessera::runtime::cuda::checking_turn(const ir::Function& co
   StepProgram out;
   out.launches.push_back(draft.launch(
       "turn",
-      cat("__shared__ unsigned long long parts[32], flag;\nconst bool is_first = false;\n", text,
+      cat("__shared__ unsigned long long parts[32], flag;\nconst bool is_first = false;\n", count_turns, text,
           copies(carried), "__syncthreads();\nconst unsigned char* const at = (const unsigned char*)&flag;\n",
-          count_turns, "bool again = *at != 0;\n", while_end),
+          read_flag("*at"), note_turn, while_end, set_condition),
       true, 1024));
   Launch& launch = out.launches.back();
   Source source = *launch.source;

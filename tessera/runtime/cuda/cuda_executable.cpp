@@ -135,13 +135,20 @@ Result<void> CudaExecutable::take_memory(Prepared& to) {
   };
   TESSERA_TRY(take(to.block, prepared_.block, to.binding.memory.bytes));
   TESSERA_TRY(take(to.scratch, prepared_.scratch, to.program.scratch_bytes));
-  TESSERA_TRY(take(to.status, prepared_.status, to.program.checks.size() * sizeof(Status)));
-  TESSERA_TRY(runtime::clear(*to.status));
-  if (!to.program.checks.empty())
-    to.found =
-        TESSERA_TRY(PinnedMemory::create(device_->context(), to.program.checks.size() * sizeof(Status)));
+  TESSERA_TRY(take_statuses(to));
   to.cell_table = CellTable(*plan_, to.program);
   return take(to.cells, nullptr, to.cell_table.cells().size_bytes());
+}
+
+/// All zero. Launches with statuses are waited for: nothing writes to those that were there.
+Result<void> CudaExecutable::take_statuses(Prepared& to) const {
+  const std::size_t count = to.program.checks.size();
+  if (count == 0) return {};
+  to.statuses = prepared_.program.checks.size() == count
+                    ? prepared_.statuses
+                    : TESSERA_TRY(PinnedMemory::create(device_->context(), count * sizeof(Status)));
+  std::fill_n(static_cast<Status*>(to.statuses->data()), count, Status());
+  return {};
 }
 
 Result<void> CudaExecutable::upload_constants(const PlanProgram& program) {
@@ -224,11 +231,14 @@ void CudaExecutable::note_use(Prepared& to, const PlanArgument& argument, Use us
 /// What is the same in every launch; 0 for what is not.
 std::uint64_t CudaExecutable::fixed_value(const Prepared& of, const PlanArgument& argument) const {
   if (argument.kind != PlanArgument::Kind::address) return argument.bits;
+  if (argument.address.base == Address::Base::status)
+    return device_address(static_cast<std::byte*>(of.statuses->data()) + argument.address.byte);
   const Buffer* buffer = nullptr;
   std::size_t cells = 0;  // before those that it counts from
   switch (argument.address.base) {
     case Address::Base::input:
     case Address::Base::output:
+    case Address::Base::status:
       return 0;
     case Address::Base::block:
       buffer = of.block.get();
@@ -249,9 +259,6 @@ std::uint64_t CudaExecutable::fixed_value(const Prepared& of, const PlanArgument
       [[fallthrough]];
     case Address::Base::cell:
       buffer = of.cells.get();
-      break;
-    case Address::Base::status:
-      buffer = of.status.get();
       break;
   }
   return device_address(buffer->data() + cells * sizeof(std::uint64_t) + argument.address.byte);
@@ -529,16 +536,14 @@ LaunchBlame CudaExecutable::blame_of(std::size_t part) const {
 }
 
 Result<void> CudaExecutable::read_statuses() {
-  const std::span<const Status> found(static_cast<const Status*>(prepared_.found->data()),
-                                      prepared_.program.checks.size());
-  TESSERA_CUDA(device_->context()->driver(), cuMemcpyDtoHAsync, prepared_.found->data(),
-               device_address(prepared_.status->data()), found.size_bytes(), device_->stream().handle());
   TESSERA_TRY(device_->stream().wait());
+  const std::span<Status> found(static_cast<Status*>(prepared_.statuses->data()),
+                                prepared_.program.checks.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     const PlanCheck& check = prepared_.program.checks[i];
     auto error = error_of(check.check, found[i]);
     if (!error) continue;
-    TESSERA_TRY(runtime::clear(*prepared_.status));
+    std::fill(found.begin(), found.end(), Status());
     return std::move(*error).at(check.span.resolve());
   }
   return {};

@@ -49,8 +49,8 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
     std::vector<std::uint32_t> part_ends;           ///< nodes before the end of each part, which is a graph
     std::vector<std::uint32_t> user_nodes;          ///< kernels of the program's own
     std::vector<std::vector<Use>> of_input, of_output, of_slot;
-    Ref<Buffer> block, scratch, status, cells;
-    std::shared_ptr<const PinnedMemory> found;  ///< what the statuses said
+    Ref<Buffer> block, scratch, cells;
+    std::shared_ptr<const PinnedMemory> statuses;  ///< of the host: kernels write if something is wrong
     std::vector<Ref<Buffer>> body_constants;
     CellTable cell_table;        ///< what `cells` holds
     bool holds_numbers = false;  ///< nodes do
@@ -86,6 +86,7 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
   }
   [[nodiscard]] Result<void> run_timed(std::vector<TimedStep>& times);
   [[nodiscard]] Result<void> set_twin(GraphReplica& replica, std::size_t part);
+  [[nodiscard]] Result<void> take_statuses(Prepared& to) const;
   /// Adds the op that a node is of, and the caller's line.
   [[nodiscard]] LaunchBlame blame_of(std::size_t part) const;
   [[nodiscard]] Result<void> read_statuses();

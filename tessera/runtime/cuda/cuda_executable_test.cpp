@@ -479,6 +479,20 @@ TEST_P(CudaPlans, ReportIndicesThatAreOutside) {
   ASSERT_FALSE(wrong);
   EXPECT_NE(wrong.error().message().find("gather"), std::string::npos) << wrong.error().message();
   ASSERT_NO_FATAL_FAILURE(plan.run(5, {numbers({5, 4}, 1.0f), indices({1, 2, 3})}));
+  EXPECT_FALSE(plan.try_run(5, {numbers({5, 4}, 1.0f), indices({0, 5, 1})}));
+  ASSERT_NO_FATAL_FAILURE(plan.run(7, {numbers({7, 4}, 1.0f), indices({6, 5, -7})})) << "for other sizes";
+  EXPECT_FALSE(plan.try_run(7, {numbers({7, 4}, 1.0f), indices({0, 7, 1})}));
+}
+
+TEST_P(CudaPlans, FindOutAboutIndicesWithoutACopy) {
+  if (!is_emulated()) GTEST_SKIP() << "the emulated driver counts copies";
+  PlanMaker make;
+  const ValueId x = make.input({make.n(), 4}), i = make.input({3}, Dtype::i64);
+  PlanOnDevice plan(*device_, make.finish({make.call("gather", {x, i})}));
+  const std::uint64_t before = emulated_state().copied_out;
+  ASSERT_TRUE(plan.try_run(5, {numbers({5, 4}, 1.0f), indices({0, 4, -1})}));
+  ASSERT_FALSE(plan.try_run(5, {numbers({5, 4}, 1.0f), indices({0, 5, -1})}));
+  EXPECT_EQ(emulated_state().copied_out, before);
 }
 
 TEST_P(CudaPlans, Trap_G18_AreRefusedIfTheyNeedMoreMemoryThanThereIs) {

@@ -257,6 +257,30 @@ Result<StepGraphUpdate> CudaStepGraph::patch(std::span<const std::uint32_t> step
   return update_of(*std::move(done));
 }
 
+/// A kernel of the program's own is one launch, which is given the arguments of its call; if it has nothing
+/// to do there is none.
+Result<StepGraphUpdate> CudaStepGraph::set_numbers(std::span<const StepNumber> numbers) {
+  const Current current = TESSERA_TRY(device_->context()->enter());
+  std::vector<std::uint32_t> changed;
+  std::vector<std::uint64_t> values;  // what each number is now, or was
+  for (const StepNumber& number : numbers)
+    values.push_back(size_value(number.bits, number.dtype, kernel_number(number.dtype)));
+  const auto exchange = [&](std::size_t k) {
+    const StepNumber& number = numbers[k];
+    if (layout_.places[number.step].empty()) return;
+    const std::uint32_t place = layout_.places[number.step][0];
+    steps_[number.step].launches[0].values[number.argument] = values[k];
+    std::swap(layout_.launches[place].values[number.argument], values[k]);
+    changed.push_back(place);
+  };
+  for (std::size_t k = 0; k < numbers.size(); ++k) exchange(k);
+  auto done = graph_.patch(layout_.launches, changed, launch_blame(layout_));
+  twin_.reset();
+  if (done) return update_of(*std::move(done));
+  for (std::size_t k = numbers.size(); k-- > 0;) exchange(k);
+  return std::move(done).error();
+}
+
 void CudaStepGraph::list_code() {
   code_.clear();
   for (std::size_t step = 0; step < steps_.size(); ++step)
@@ -265,7 +289,8 @@ void CudaStepGraph::list_code() {
       if (source == nullptr) continue;
       auto use = std::find_if(code_.begin(), code_.end(),
                               [&](const CodeUse& known) { return is_same_code(known.source, source); });
-      if (use == code_.end()) use = code_.insert(code_.end(), CodeUse{source, {}});
+      if (use == code_.end())
+        use = code_.insert(code_.end(), CodeUse{.source = source, .launches = {}, .seen = nullptr});
       use->launches.push_back(layout_.places[step][k]);
     }
 }
@@ -296,7 +321,9 @@ Result<std::optional<StepFailure>> CudaStepGraph::launch(LaunchTiming timing, st
 Result<void> CudaStepGraph::follow_code() {
   std::vector<std::uint32_t> changed;
   std::vector<FunctionRef> before;
-  for (const CodeUse& use : code_) {
+  for (CodeUse& use : code_) {
+    // What cannot be read is said with the function.
+    if (const auto code = use.source->user->code->current(); code && *code == use.seen) continue;
     auto functions = device_->modules().get({&use.source, 1});
     if (!functions) return blame_(layout_.owner[use.launches[0]], std::move(functions).error());
     for (const std::uint32_t launch : use.launches) {
@@ -304,12 +331,14 @@ Result<void> CudaStepGraph::follow_code() {
       before.push_back(std::exchange(layout_.launches[launch].function, functions->front()));
       changed.push_back(launch);
     }
+    if (auto code = use.source->user->code->current()) use.seen = *std::move(code);
   }
   if (graph_.is_set() && changed.empty()) return {};
   twin_.reset();
   const auto done = graph_.is_set() ? graph_.patch(layout_.launches, changed, launch_blame(layout_))
                                     : graph_.set(layout_.launches, layout_.after, launch_blame(layout_));
   if (done) return {};
+  for (CodeUse& use : code_) use.seen = nullptr;
   for (std::size_t k = 0; k < changed.size(); ++k)
     layout_.launches[changed[k]].function = std::move(before[k]);
   return done.error();

@@ -19,6 +19,7 @@ class CudaStepGraph final : public StepGraph {
   [[nodiscard]] Result<StepGraphUpdate> set(std::vector<GraphStep> steps) override;
   [[nodiscard]] Result<StepGraphUpdate> replace(
       std::vector<std::pair<std::uint32_t, GraphStep>> steps) override;
+  [[nodiscard]] Result<StepGraphUpdate> set_numbers(std::span<const StepNumber> numbers) override;
   [[nodiscard]] Result<std::optional<StepFailure>> launch(LaunchTiming timing,
                                                           std::vector<TimedStep>& times) override;
 
@@ -36,6 +37,7 @@ class CudaStepGraph final : public StepGraph {
   struct CodeUse {
     SourceRef source;
     std::vector<std::uint32_t> launches;
+    op::KernelCodeRef seen;  ///< that the launches run, or cannot
   };
 
   [[nodiscard]] Result<HeldStep> made(GraphStep step);

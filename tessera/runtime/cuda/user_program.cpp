@@ -140,9 +140,7 @@ class UserProgram {
       case DeviceArgument::Kind::size:
         break;
     }
-    const auto bits = static_cast<std::uint64_t>(sizes_[argument.index]);
-    const ir::Dtype from = ir::is_float(argument.dtype) ? ir::Dtype::f64 : ir::Dtype::i64;
-    return Argument{.bits = argument_value(bits, from, as_argument(argument.dtype))};
+    return Argument{.bits = size_value(sizes_[argument.index], argument.dtype, as_argument(argument.dtype))};
   }
 
   ProgramArray dense_input(std::size_t i) {
@@ -155,8 +153,7 @@ class UserProgram {
 
   /// What is captured reads numbers as doubles or i64.
   [[nodiscard]] ir::Dtype as_argument(ir::Dtype dtype) const {
-    if (!ir::is_float(dtype)) return ir::Dtype::i64;
-    return device_.capture || dtype == ir::Dtype::f64 ? ir::Dtype::f64 : ir::Dtype::f32;
+    return device_.capture && ir::is_float(dtype) ? ir::Dtype::f64 : kernel_number(dtype);
   }
 
   Result<Argument> number(const DeviceArgument& argument) const {
@@ -178,6 +175,16 @@ class UserProgram {
 };
 
 }  // namespace
+
+std::uint64_t tessera::runtime::cuda::size_value(std::int64_t bits, ir::Dtype dtype, ir::Dtype as) {
+  const ir::Dtype from = ir::is_float(dtype) ? ir::Dtype::f64 : ir::Dtype::i64;
+  return argument_value(static_cast<std::uint64_t>(bits), from, as);
+}
+
+ir::Dtype tessera::runtime::cuda::kernel_number(ir::Dtype dtype) {
+  if (!ir::is_float(dtype)) return ir::Dtype::i64;
+  return dtype == ir::Dtype::f64 ? ir::Dtype::f64 : ir::Dtype::f32;
+}
 
 bool tessera::runtime::cuda::runs_on_host(const op::Card& card) {
   return op::device_call_of(card) == nullptr && card.reference != nullptr && !op::is_in_catalogue(card);

@@ -34,4 +34,9 @@ struct InputNumber {
                                                std::span<const op::Array> results,
                                                std::span<const InputNumber> numbers, SourceSpan at);
 
+/// What a kernel is given for an argument that is a size, or the bits of a double for floats.
+[[nodiscard]] std::uint64_t size_value(std::int64_t bits, ir::Dtype dtype, ir::Dtype as);
+/// The dtype that a kernel gets a number of `dtype` as.
+[[nodiscard]] ir::Dtype kernel_number(ir::Dtype dtype);
+
 }  // namespace tessera::runtime::cuda

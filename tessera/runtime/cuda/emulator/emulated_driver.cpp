@@ -406,6 +406,7 @@ void add_memory_functions(Driver& d) {
   };
   d.cuMemcpyDtoHAsync = [](void* to, CUdeviceptr from, std::size_t bytes, CUstream) {
     if (!is_memory(from, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    ++emulated_state().copied_out;
     return std::memcpy(to, host(from), bytes), CUDA_SUCCESS;
   };
   d.cuMemcpyDtoDAsync = [](CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {

@@ -29,6 +29,7 @@ struct EmulatedState {
   std::uint64_t launched = 0;                  ///< graphs
   std::uint64_t patched = 0;                   ///< nodes
   std::uint64_t captured = 0;                  ///< streams
+  std::uint64_t copied_out = 0;                ///< times that the host asked for memory of the device
   std::uint64_t live_graphs = 0;               ///< and executables
   std::vector<std::intptr_t> waiting_streams;  ///< that were told to wait for an event, in order
   bool refuses_updates = false;

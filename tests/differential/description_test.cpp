@@ -1,0 +1,30 @@
+// A bounded run of random graph descriptions from seed 1 or TESSERA_SEED. tools/fuzz --kind descriptions goes
+// on.
+#include "tests/differential/description_check.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+
+using namespace tessera::differential;
+
+TEST(RandomDescriptions, RunAsTheyAreListedWhateverChanges) {
+  using Clock = std::chrono::steady_clock;
+  const char* given = std::getenv("TESSERA_SEED");
+  const std::uint64_t first = given == nullptr ? 1 : std::strtoull(given, nullptr, 10);
+  const auto end = Clock::now() + std::chrono::seconds(4);
+  constexpr int least = 50;  // however busy the machine is
+  int ran = 0, launches = 0, updates = 0;
+  std::uint64_t seed = first;
+  for (; Clock::now() < end || ran < least; ++seed) {
+    const DescriptionVerdict verdict = check_description(seed);
+    ASSERT_FALSE(verdict.failure) << "TESSERA_SEED=" << seed << "\n" << *verdict.failure;
+    ran += verdict.ran ? 1 : 0;
+    launches += verdict.launches;
+    updates += verdict.updates;
+    ASSERT_LT(seed - first, 100U + 3U * static_cast<unsigned>(ran)) << "too few of them are valid";
+  }
+  std::printf("%d descriptions, %d launches, %d updates, seeds %llu to %llu\n", ran, launches, updates,
+              static_cast<unsigned long long>(first), static_cast<unsigned long long>(seed - 1));
+}
