@@ -217,7 +217,8 @@ TEST(Custom, APlanWithOneCannotBeSaved) {
   const op::Values results{builder.call(square().name(), {x})};
   const auto function = value_or_throw(builder.function("f", results));
   const auto planned = value_or_throw(compiler::plan_function(function, {}));
-  const auto bytes = plan::to_bytes(compiler::package(*function, {planned.program}, "reference"));
+  const auto bytes =
+      plan::to_bytes(compiler::package(*function, {plan::program_of(planned.plan)}, "reference"));
   ASSERT_FALSE(bytes);
   EXPECT_EQ(
       bytes.error().message(),
