@@ -37,7 +37,7 @@ struct ScopeUses {
   std::set<std::string> taken;    ///< read before the scope defined them
   std::set<std::string> defined;  ///< by a node, or by a branch that only writes
   std::set<std::string> written;
-  std::set<std::string> loose;  ///< written by a loop, which may not have run
+  std::set<std::string> loose;  ///< written by a loop, which may not have run, before the scope defined them
 };
 
 class Generator {
@@ -122,13 +122,13 @@ class Generator {
     for (const ScopeUses& branch : branches) {
       taken.insert(branch.taken.begin(), branch.taken.end());
       written.insert(branch.written.begin(), branch.written.end());
-      for (const std::string& buffer : branch.loose)
-        if (branch.defined.count(buffer) == 0) loose.insert(buffer);
+      loose.insert(branch.loose.begin(), branch.loose.end());
     }
     for (const std::string& buffer : taken) take(buffer);
     for (const std::string& buffer : written) {
       ScopeUses& outer = scopes_.back();
       outer.written.insert(buffer);
+      if (outer.defined.count(buffer) != 0) continue;
       const bool is_defined = !branches[0].is_loop && taken.count(buffer) == 0 && loose.count(buffer) == 0;
       (is_defined ? outer.defined : outer.loose).insert(buffer);
     }
