@@ -229,8 +229,12 @@ class InputReader {
                                                input.type_text, ", which says no dtype and rank"));
     for (const op::Dim& dim : input.type->shape) TESSERA_TRY(check_known(dim, input));
     op::Extents shape;
-    for (const op::Dim& dim : input.type->shape)
+    for (const op::Dim& dim : input.type->shape) {
       shape.push_back(TESSERA_TRY(plan::size_of(specs_.dims, sizes_, dim)));
+      if (shape.back() < 0)
+        return wrong("--random: the size ", ir::to_text(dim), " of input ", in_quotes(input.name), " is ",
+                     shape.back());
+    }
     return random_tensor(input.type->dtype, shape, random);
   }
 

@@ -154,7 +154,7 @@ F tanh(const F& given) {
   const F p = polynomial<M>(t, 0.999999993377, 0.13083166519, 0.00310301113615, 1.11443346664e-5,
                             -2.01841604275e-8, 5.25781108039e-11, -8.43599246666e-14);
   const F q = polynomial<M>(t, 1.0, 0.464164935458, 0.0244914226326, 0.000254476398122);
-  return x * p / q;
+  return limited<M>(x * p / q, -1.0, 1.0);  // rounding may pass 1, of which others have no logarithm or root
 }
 
 /// Within 2 units of the last place: near 0 what is added to x, elsewhere what is missing to 1.
@@ -174,7 +174,7 @@ F erf(const F& given) {
   const F p = polynomial<M>(t, 1.12837910848, 0.20073298096, 0.0506791581823, 0.00373346154344,
                             0.000142399862011, -1.95474235661e-6, 1.98123472934e-8);
   const F q = polynomial<M>(t, 1.0, 0.511226599927, 0.115331176043, 0.0144203787127, 0.000963053112043);
-  return x * p / q;
+  return limited<M>(x * p / q, -1.0, 1.0);  // rounding may pass 1, of which others have no logarithm or root
 }
 
 /// The part of the normal distribution beyond u, from 0 to 14.5, divided by exp(-u^2 / 2).

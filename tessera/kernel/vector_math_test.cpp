@@ -80,6 +80,29 @@ void check(const LoopTable& table) {
 TEST(VectorMath, KeepsItsLimitsOverAllFloats) { check(block_loops()); }
 TEST(VectorMath, KeepsItsLimitsWithoutVectorInstructions) { check(baseline::loops()); }
 
+/// All floats where they come near 1: rounding must not pass it, and the limits hold for each.
+TEST(VectorMath, StaysWithinOneWhereItComesNear) {
+  for (const Function& function : functions) {
+    if (function.opcode != ScalarOpcode::tanh && function.opcode != ScalarOpcode::erf) continue;
+    const auto loop = block_loops().operation[static_cast<std::size_t>(function.opcode)][0][0];
+    const bool is_tanh = function.opcode == ScalarOpcode::tanh;
+    const auto begin = std::bit_cast<std::uint32_t>(is_tanh ? 7.0f : 3.5f);
+    const auto end = std::bit_cast<std::uint32_t>(is_tanh ? 9.1f : 4.0f);
+    double worst = 0;
+    float largest = 0;
+    for (std::uint32_t bits = begin; bits < end; ++bits) {
+      const auto x = std::bit_cast<float>(bits);
+      const float both[] = {x, -x};
+      float y[2];
+      loop(both, nullptr, nullptr, y, 2);
+      largest = std::max({largest, y[0], -y[1]});
+      worst = std::max(worst, ulps(y[0], function.exact(static_cast<double>(x))));
+    }
+    EXPECT_LE(largest, 1.0f) << ir::to_string(function.opcode);
+    EXPECT_LE(worst, function.limit) << ir::to_string(function.opcode);
+  }
+}
+
 TEST(VectorMath, IsRightAtTheEdges) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   const float edges[] = {0.0f,   -0.0f, inf,   -inf,    nan,     1.0f,    -1.0f,    1e-45f, -1e-45f,

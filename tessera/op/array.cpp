@@ -31,6 +31,10 @@ std::int64_t tessera::op::element_count(const Extents& shape) {
 }
 
 Result<HostTensor> HostTensor::allocate(Dtype dtype, Extents shape) {
+  for (const std::int64_t size : shape)
+    if (size < 0)
+      return Error(ErrorCode::invalid_argument,
+                   cat("a tensor of shape [", join(shape, ", "), "] has the size ", size));
   const auto count = checked_product(shape);
   const auto bytes =
       count ? checked_mul<std::int64_t>(*count, static_cast<std::int64_t>(ir::size_of(dtype))) : std::nullopt;

@@ -135,6 +135,9 @@ class Plans(unittest.TestCase):
         self.refused("has no input 'z'", "run", self.plan, "--input", "z=z.npy")
         self.refused("there is no slot 1", "run", self.plan, "--random", 1, "--parameter", "1=2")
         self.refused("SLOT=VALUE", "run", self.plan, "--random", 1, "--parameter", "zero")
+        shorter = self.folder / "shorter.tsr"
+        shorter.write_text("func f[N](x: f32[N], y: f32[N - 5]) { z: f32[N - 5] = relu(y)  return z }")
+        self.refused("the size N - 5 of input 'y' is -3", "run", shorter, "--random", 1, "--dim", "N=2")
         raw = self.folder / "x.bin"
         raw.write_bytes(bytes(4 * 6))
         self.refused("expected f32[N, M]", "run", self.plan, "--input", f"x=raw:f32:6:{raw}", "--random", 1, "--dim", "N=1", "--dim", "M=1")
