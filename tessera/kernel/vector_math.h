@@ -170,7 +170,7 @@ F precise_tanh(const F& x) {
 
 template <class M, class F>
 F erf(const F& given) {
-  const F x = limited<M>(given, -3.93, 3.93), t = x * x;
+  const F x = limited<M>(given, -3.83, 3.83), t = x * x;  // beyond it is 1, or a unit less
   const F p = polynomial<M>(t, 1.12837910848, 0.20073298096, 0.0506791581823, 0.00373346154344,
                             0.000142399862011, -1.95474235661e-6, 1.98123472934e-8);
   const F q = polynomial<M>(t, 1.0, 0.511226599927, 0.115331176043, 0.0144203787127, 0.000963053112043);
