@@ -109,7 +109,7 @@ class PartBuilder {
       parts.push_back(std::move(part));
       begin = end;
     }
-    join(parts);
+    if (parts.size() <= most_joined) join(parts);  // each attempt builds a kernel
     std::move(parts.begin(), parts.end(), std::back_inserter(out));
   }
 
@@ -122,6 +122,8 @@ class PartBuilder {
   }
 
  private:
+  static constexpr std::size_t most_joined = 3;
+
   /// A beginning that was cut off may fit with a later part that reads it: of an exponential, a sum over
   /// rows, and their product that is summed over columns, only the sum over rows stands in the way.
   void join(std::vector<TiledPart>& parts) const {
