@@ -90,8 +90,8 @@ endif()
 # Sources of a target are compiled several at a time: what headers cost, in reading and in templates, is paid once. So
 # names in unnamed namespaces are chosen for the whole room. A group has about so many bytes of sources, and is compiled in
 # halves, so that none takes the most that a unit may; sources that are larger, generated, or have options of their own, stay
-# alone. Who works on a room leaves it off, and compiles what was changed.
-set(tessera_joined_bytes 40000)
+# alone. A room whose sources take longer sets fewer. Who works on a room leaves it off, and compiles what was changed.
+set(tessera_joined_bytes 80000)
 function(tessera_join_units target)
   if(NOT TESSERA_JOIN_UNITS)
     return()
