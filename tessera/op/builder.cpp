@@ -134,6 +134,7 @@ Values Builder::call_all(const Card& card, std::span<const Value> inputs, Attrib
   auto complete = complete_attributes(card, std::move(attributes));
   if (!complete) return {fail(std::move(complete).error())};
   if (const Value known = find_equal(card, all, *complete)) return {known};
+  if (const Value written = emit_known(card, all, *complete)) return {written};
   SmallVector<ValueType, 4> types;
   for (Value input : all) types.push_back(input.type());
   auto inferred = infer(card, types, *complete, assumptions());

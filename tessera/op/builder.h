@@ -84,6 +84,9 @@ class Builder {
   /// The result of an equal call that was written before, if the builder looks for such. `attributes` are
   /// complete.
   virtual Value find_equal(const Card&, std::span<const Value>, const Attributes&) { return {}; }
+  /// Writes a call that the builder knows the type of, which has one result; empty if it does not know it.
+  /// `attributes` are complete.
+  virtual Value emit_known(const Card&, std::span<const Value>, const Attributes&) { return {}; }
   virtual Value emit_constant(double value, Dtype dtype) = 0;
   virtual Value emit_extent(const Dim& size) = 0;
   /// Where to write what had to be assumed about symbols; null if nothing may be.

@@ -1,11 +1,29 @@
 #include "tessera/tensor/node_builder.h"
 
+#include <algorithm>
+
 #include "tessera/op/catalogue.h"
 
 using namespace tessera;
 using namespace tessera::detail;
 using engine::NodeRef;
 using op::Value;
+
+namespace {
+
+/// The dtype of a call none of whose operands of type T is a node, which would say it.
+std::optional<ir::Dtype> dtype_of_numbers(const op::Card& card, std::span<const Value> inputs,
+                                          std::span<const engine::Operand> operands) {
+  std::optional<ir::Dtype> out;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (card.inputs[std::min(i, card.inputs.size() - 1)].type != "T") continue;
+    if (operands[i].node != nullptr) return std::nullopt;
+    if (!out) out = inputs[i].dtype();
+  }
+  return out;
+}
+
+}  // namespace
 
 Value NodeBuilder::import(NodeRef node) {
   const Value value = add_value(node->type());
@@ -31,23 +49,42 @@ NodeRef NodeBuilder::node(Value value) {
   return known.node;
 }
 
-Result<op::Values> NodeBuilder::emit(const op::Card& card, std::span<const Value> inputs,
-                                     op::Attributes attributes, op::ValueTypes) {
-  std::vector<engine::Operand> operands;
-  std::optional<ir::Dtype> dtype;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const Known& known = known_[inputs[i].id];
-    operands.push_back(known.node ? engine::Operand::of(known.node.get()) : known.number);
-    if (card.inputs[std::min(i, card.inputs.size() - 1)].type == "T" && !dtype) dtype = inputs[i].dtype();
-  }
-  const auto nodes =
-      TESSERA_TRY(engine::record(card, operands, std::move(attributes), caller_, engine_, dtype));
-  op::Values out;
-  for (engine::Node* node : nodes) {
-    node->handles.store(0, std::memory_order_relaxed);  // no handle of the user
-    out.push_back(import(NodeRef::adopt(node)));
+NodeBuilder::Operands NodeBuilder::operands_of(std::span<const Value> inputs) const {
+  Operands out;
+  for (const Value input : inputs) {
+    const Known& known = known_[input.id];
+    out.push_back(known.node ? engine::Operand::of(known.node.get()) : known.number);
   }
   return out;
+}
+
+Value NodeBuilder::import_new(engine::Node* node) {
+  node->handles.store(0, std::memory_order_relaxed);  // no handle of the user
+  return import(NodeRef::adopt(node));
+}
+
+Result<op::Values> NodeBuilder::emit(const op::Card& card, std::span<const Value> inputs,
+                                     op::Attributes attributes, op::ValueTypes) {
+  const Operands operands = operands_of(inputs);
+  const auto nodes = TESSERA_TRY(engine::record(card, operands, std::move(attributes), caller_, engine_,
+                                                dtype_of_numbers(card, inputs, operands)));
+  op::Values out;
+  for (engine::Node* node : nodes) out.push_back(import_new(node));
+  return out;
+}
+
+Result<Value> NodeBuilder::emit_like(const op::Card& card, std::span<const Value> inputs, Value like) {
+  engine::Node* const node = engine::record_known(card, operands_of(inputs), {}, caller_);
+  if (node == nullptr) return Builder::emit_like(card, inputs, like);
+  node->handles.store(0, std::memory_order_relaxed);  // no handle of the user
+  known_.push_back({NodeRef::adopt(node), {}});
+  return add_value_like(like);
+}
+
+Value NodeBuilder::emit_known(const op::Card& card, std::span<const Value> inputs,
+                              const op::Attributes& attributes) {
+  engine::Node* const node = engine::record_known(card, operands_of(inputs), attributes, caller_);
+  return node == nullptr ? Value() : import_new(node);
 }
 
 Value NodeBuilder::emit_constant(double value, ir::Dtype dtype) {

@@ -27,6 +27,10 @@ class NodeBuilder : public op::Builder {
  protected:
   Result<op::Values> emit(const op::Card& card, std::span<const op::Value> inputs, op::Attributes attributes,
                           op::ValueTypes types) override;
+  Result<op::Value> emit_like(const op::Card& card, std::span<const op::Value> inputs,
+                              op::Value like) override;
+  op::Value emit_known(const op::Card& card, std::span<const op::Value> inputs,
+                       const op::Attributes& attributes) override;
   op::Value emit_constant(double value, ir::Dtype dtype) override;
   op::Value emit_extent(const op::Dim& size) override;
   void set_caller(engine::Caller caller) { caller_ = caller; }
@@ -36,6 +40,11 @@ class NodeBuilder : public op::Builder {
     engine::NodeRef node;  ///< empty: a number
     engine::Operand number;
   };
+  using Operands = SmallVector<engine::Operand, 4>;
+
+  [[nodiscard]] Operands operands_of(std::span<const op::Value> inputs) const;
+  /// A node that was recorded just now.
+  op::Value import_new(engine::Node* node);
 
   std::shared_ptr<engine::Engine> engine_;
   engine::Caller caller_;
