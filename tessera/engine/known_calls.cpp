@@ -90,12 +90,12 @@ KnownCalls::Set& KnownCalls::set_of(const op::Card& card, std::span<const Operan
     hash = (hash ^ dim(1) ^ dim(2) << 24 ^ dim(3) << 48) * 0x9fb21c651e98df25ULL;
   }
   for (const auto& [name, value] : attributes.entries()) hash = hash_of(hash, value);
-  return sets_[hash >> 58];
+  return sets_[hash >> (64 - set_bits)];
 }
 
 const KnownCall* KnownCalls::find(const op::Card& card, std::span<const Operand> operands,
                                   const op::Attributes& attributes) {
-  if (operands.size() > KnownCall::max_operands) return nullptr;
+  if (sets_.empty() || operands.size() > KnownCall::max_operands) return nullptr;
   for (const KnownCall& call : set_of(card, operands, attributes))
     if (call.serves(card, operands, attributes)) return &call;
   return nullptr;
@@ -105,6 +105,7 @@ void KnownCalls::add(const op::Card& card, std::span<const Operand> operands, op
                      std::shared_ptr<const op::Attributes> complete, const op::ValueType& result) {
   const auto numbers = ir::constant_shape(result.shape);
   if (operands.size() > KnownCall::max_operands || !numbers || numbers->size() > KnownCall::max_rank) return;
+  if (sets_.empty()) sets_.resize(std::size_t{1} << set_bits);
   Set& set = set_of(card, operands, given);
   KnownCall call{.card = &card,
                  .count = static_cast<std::uint8_t>(operands.size()),

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "tessera/engine/node.h"
 
@@ -36,7 +37,8 @@ struct KnownCall {
                             const op::Attributes& attributes) const;
 };
 
-/// Of one thread. Four calls share a set; one more replaces the oldest of them.
+/// Of one thread. Four calls share a set; one more replaces the oldest of them. There are as many sets as
+/// keep the calls of a training step apart, some hundreds; their memory is taken with the first call.
 class KnownCalls {
  public:
   /// The call, or null.
@@ -48,9 +50,10 @@ class KnownCalls {
 
  private:
   using Set = std::array<KnownCall, 4>;  ///< the newest first
+  static constexpr unsigned set_bits = 8;
   [[nodiscard]] Set& set_of(const op::Card& card, std::span<const Operand> operands,
                             const op::Attributes& attributes);
-  std::array<Set, 64> sets_;
+  std::vector<Set> sets_;
 };
 
 }  // namespace tessera::engine

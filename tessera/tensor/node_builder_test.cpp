@@ -59,6 +59,16 @@ TEST(NodeBuilder, other_types_are_inferred) {
   EXPECT_GT(inferred, 0);
 }
 
+/// As many as a training step has.
+TEST(NodeBuilder, some_hundred_calls_are_known) {
+  std::vector<Tensor> all;
+  for (std::int64_t i = 1; i <= 400; ++i) all.push_back(zeros({i, 3}));
+  for (const Tensor& x : all) (void)call_counted(x, 0.5);
+  inferred = 0;
+  for (const Tensor& x : all) (void)call_counted(x, 0.5);
+  EXPECT_LT(inferred, 80) << "of 800: a type is inferred by the builder and by the recorder";
+}
+
 TEST(NodeBuilder, numbers_alone_keep_their_dtype) {
   for (const Dtype dtype : {f32, f64, f16}) {
     NodeBuilder builder(zeros({1}).engine());
