@@ -1,6 +1,7 @@
-// Compiling a decoder-only transformer of 1,000, 10,000 and 40,000 nodes: all of it up to the plan, the passes
-// together, each alone, and the tiling alone; what a plan takes to be laid out in memory, to be saved and to be
-// loaded. Every row says what is in its figure; none has reading a file or making machine code in it.
+// Compiling a decoder-only transformer of 1,000, 10,000 and 40,000 nodes: all of it up to the plan, the
+// passes together, each alone, and the tiling alone; what a plan takes to be laid out in memory, to be saved
+// and to be loaded. Every row says what is in its figure; none has reading a file or making machine code in
+// it.
 #include <benchmark/benchmark.h>
 
 #include <numeric>

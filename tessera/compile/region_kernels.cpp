@@ -71,8 +71,8 @@ class RegionKernels::KeyWriter {
   void add(NodeId node, const ir::Assign& statement) {
     const auto& args = static_cast<const ir::Call&>(*statement.value).args;
     const auto inputs = graph_.inputs(node);
-    words_.insert(words_.end(), {graph_.op(node), graph_.attributes_id(node),
-                                 static_cast<std::uint32_t>(args.size())});
+    words_.insert(words_.end(),
+                  {graph_.op(node), graph_.attributes_id(node), static_cast<std::uint32_t>(args.size())});
     for (std::size_t i = 0; i < args.size(); ++i) add_operand(*args[i], inputs[i]);
     for (std::uint32_t k = 0; k < statement.targets.size(); ++k) {
       const ir::Var& target = *statement.targets[k];
@@ -99,9 +99,9 @@ class RegionKernels::KeyWriter {
     const auto number = static_cast<std::uint32_t>(numbers_.size());
     const pattern::ValueType& type = graph_.type(value);
     numbers_.emplace(&var, number);
-    words_.insert(words_.end(), {number, static_cast<std::uint32_t>(var.type->kind()),
-                                 type.dtype ? static_cast<std::uint32_t>(*type.dtype) : pattern::none,
-                                 type.shape});
+    words_.insert(words_.end(),
+                  {number, static_cast<std::uint32_t>(var.type->kind()),
+                   type.dtype ? static_cast<std::uint32_t>(*type.dtype) : pattern::none, type.shape});
   }
 
   const pattern::Graph& graph_;

@@ -25,8 +25,8 @@ class RegionKernels {
                                                          const ir::Function& ops);
 
  private:
-  /// All that a kernel depends on: ops, attributes, types and constants by their numbers in the graph, values by
-  /// where in the region they are computed or first read.
+  /// All that a kernel depends on: ops, attributes, types and constants by their numbers in the graph, values
+  /// by where in the region they are computed or first read.
   using Key = std::vector<std::uint32_t>;
   class KeyWriter;
 

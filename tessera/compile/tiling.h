@@ -23,7 +23,7 @@ struct TilingOptions {
   pattern::StepCosts costs = {};
   /// How much work the tiler may do, in units of about a nanosecond (cover/effort.h). It is counted, not
   /// timed: what is chosen depends on the function and the target alone.
-  std::optional<std::uint64_t> work = 200'000'000;
+  std::optional<std::uint64_t> work = 300'000'000;
 };
 
 /// One step: a statement, or several that one kernel or a library of the device computes.

@@ -15,8 +15,8 @@ namespace {
 /// No group has more small regions than this, however large it is.
 constexpr std::size_t group_limit = 2'000'000;
 /// What it takes to ask what a region costs.
-constexpr std::uint64_t priced_work = 100;
-constexpr std::uint64_t priced_node_work = 60;
+constexpr std::uint64_t priced_work = 40;
+constexpr std::uint64_t priced_node_work = 20;
 
 class RegionLister {
  public:
@@ -90,7 +90,7 @@ class RegionLister {
     for (std::uint32_t group = 0; group < groups_.groups.size(); ++group) {
       out_.begin_part(groups_.groups.size() - group);
       const std::size_t ops = groups_.groups[group].size();
-      const std::size_t limit = std::min(options_.regions_per_node * ops, group_limit);
+      const std::size_t limit = std::min({options_.regions_per_node * ops, group_limit, out_.room() + ops});
       const std::uint32_t complete_to = small_.find(group, options_.largest, limit, out_.effort());
       was_cut_ = was_cut_ || (complete_to < options_.largest && out_.effort().is_over());
       complete_to_ = std::min(complete_to_, complete_to);

@@ -10,7 +10,7 @@ namespace {
 /// Regions that are extended between two questions whether the effort is over; what it takes to try whether a
 /// set is new, and a look of the question whether it is convex.
 constexpr std::size_t regions_between_questions = 64;
-constexpr std::uint64_t trial_work = 25;
+constexpr std::uint64_t trial_work = 45;
 constexpr std::uint64_t region_look_work = 4;
 
 std::uint64_t region_hash(const SmallRegion& region) {

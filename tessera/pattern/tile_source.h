@@ -34,6 +34,8 @@ class CandidateList {
   /// equal share of the effort and of the room that are left, but at least a quarter, since most parts need
   /// little. So no part takes it all from the others.
   void begin_part(std::size_t parts);
+  /// How many candidates the current part can still add.
+  [[nodiscard]] std::size_t room() const { return part_limits_.candidates - sets_.size(); }
   /// What the current part of the work may take; sources count here what they do, and stop when it is over.
   [[nodiscard]] cover::Effort& effort() { return effort_; }
   /// Notes that the current source could have listed more, and why.
