@@ -11,7 +11,6 @@
 using namespace tessera;
 using namespace tessera::compiler;
 using pattern::NodeId;
-using pattern::ValueId;
 
 namespace {
 
@@ -85,7 +84,7 @@ class RegionKernels::KeyWriter {
   [[nodiscard]] Key finish() && { return std::move(words_); }
 
  private:
-  void add_operand(const ir::Expr& operand, ValueId value) {
+  void add_operand(const ir::Expr& operand, pattern::ValueId value) {
     const auto* var = ir::as<ir::Var>(operand);
     if (const auto known = numbers_.find(var); known != numbers_.end())
       words_.push_back(known->second);
@@ -95,7 +94,7 @@ class RegionKernels::KeyWriter {
       words_.insert(words_.end(), {pattern::none, value});  // a scalar: the kernel computes it
   }
   /// What is met for the first time.
-  void add_value(const ir::Var& var, ValueId value) {
+  void add_value(const ir::Var& var, pattern::ValueId value) {
     const auto number = static_cast<std::uint32_t>(numbers_.size());
     const pattern::ValueType& type = graph_.type(value);
     numbers_.emplace(&var, number);
