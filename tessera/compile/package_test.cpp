@@ -14,6 +14,7 @@
 #include "tessera/op/catalogue.h"
 #include "tessera/op/ir_builder.h"
 #include "tessera/plan/binding.h"
+#include "tessera/plan/known_sizes.h"
 #include "tessera/plan/verify.h"
 
 using namespace tessera;
@@ -72,7 +73,7 @@ std::vector<std::pair<std::string, std::string>> examples() {
 }
 
 std::int64_t size_or_one(const plan::Plan& plan, std::span<const std::int64_t> sizes, const op::Dim& dim) {
-  const auto size = plan::size_of(plan.dims, sizes, dim);
+  const auto size = plan::KnownSizes{plan.dims, sizes}.of(dim);
   return size && *size >= 0 && *size < 1000 ? *size : 1;
 }
 
@@ -263,5 +264,5 @@ TEST(SizeConditions, AreCheckedAtEveryBinding) {
   EXPECT_TRUE(plan::bind(*package.programs[0].parts[0].plan, equal, layouts(5, 5)));
   const auto wrong = plan::bind(*package.programs[0].parts[0].plan, other, layouts(5, 6));
   ASSERT_FALSE(wrong);
-  EXPECT_EQ(wrong.error().message(), "the plan needs N = M");
+  EXPECT_EQ(wrong.error().message(), "the plan needs N = M, but they are 5 and 6");
 }

@@ -68,6 +68,42 @@ class Plans(unittest.TestCase):
             n.write_bytes(struct.pack("<i", 1001))
             self.refused("running_total.json:9:15: ", "run", self.plan, *given)
 
+    def test_sizes_are_said_once_and_without_contradiction(self):
+        self.compile()
+        x = self.folder / "x.bin"
+        x.write_bytes(struct.pack("<6f", *range(6)))
+        for file in (self.program, self.plan):
+            self.refused("--dim: 'N' is given twice", "run", file, "--random", 1, "--dim", "N=2", "--dim", "N=2",
+                         "--dim", "M=3")
+            self.refused("--dim: 'x:0' is 5, but its size 'N' is 2 elsewhere", "run", file, "--random", 1, "--dim",
+                         "N=2", "--dim", "x:0=5", "--dim", "M=3")
+            self.refused("--dim: the size 'M' is 4, but axis 1 of the input 'x' has 3", "run", file, "--random", 1,
+                         "--input", f"x=raw:f32:2x3:{x}", "--dim", "M=4")
+
+    def test_limits_hold_for_programs_and_plans(self):
+        loop = ("func f(x: f32[64, 64]) {\n  y: f32[64, 64] = for 100000000 (x) with (x) "
+                "(i: i64[], c: f32[64, 64], x: f32[64, 64]) {\n    p: f32[64, 64] = matmul(c, x)\n"
+                "    t: f32[64, 64] = tanh(p)\n    return t\n  }\n  return y\n}\n")
+        self.program.write_text(loop)
+        self.compile()
+        for file in (self.program, self.plan):
+            for device in ("cpu", "reference"):
+                self.refused("runs for more than 0.2 seconds", "run", file, "--random", 1, "--seconds", 0.2,
+                             "--device", device)
+                self.refused("multiply-adds, at most 1000 are allowed", "run", file, "--random", 1, "--work", 1000,
+                             "--device", device)
+
+    def test_an_input_larger_than_the_machine_is_refused(self):
+        self.program.write_text("func f[N](x: i8[N]) {\n  y: i8[N] = neg(x)\n  return y\n}\n")
+        self.compile()
+        for file in (self.program, self.plan):
+            self.refused("no memory for a tensor of 10995116277760 bytes", "run", file, "--random", 1, "--dim",
+                         f"N={10 << 40}")
+
+    def test_help_says_where_a_plan_runs(self):
+        shown = " ".join(tessera("run", "--help").stdout.split())
+        self.assertIn("else a plan runs on the one it was made for, all others on what TESSERA_DEVICE says", shown)
+
     def test_plans_and_descriptions_on_standard_input(self):
         example = ROOT / "examples/describe/running_total.json"
         subprocess.run([TESSERA, "compile", example, "-o", self.plan], check=True)
