@@ -95,18 +95,24 @@ class Child {
     note(package);
     if (!package) return static_cast<void>(++progress_.refused);
     ++progress_.loaded;
-    const auto inputs = inputs_of(*package, *seed, number);
-    if (!inputs) return;
-    for (int d = 0; d < static_cast<int>(std::size(devices)); ++d) run_on(d, *package, *inputs);
+    const auto given = given_to(*package, *seed, number);
+    if (!given) return;
+    for (int d = 0; d < static_cast<int>(std::size(devices)); ++d) run_on(d, *package, *given);
   }
 
-  void run_on(int device, const plan::Package& package, std::span<const HostTensor> inputs) {
+  /// What a run is given.
+  struct Given {
+    std::vector<std::int64_t> sizes;
+    std::vector<HostTensor> inputs;
+  };
+
+  void run_on(int device, const plan::Package& package, const Given& given) {
     enter(running + device, most_seconds_of_run);
     const auto on = value_or_throw(engine::find_device(devices[device]));
     auto runner = engine::PlanRunner::create(package, *on, {.bytes = 1 << 28, .work = 1e8, .seconds = 1});
     note(runner);
     for (int launch = 0; runner && launch < 2; ++launch) {
-      const auto outputs = runner->run(inputs);
+      const auto outputs = runner->run(given.inputs, {}, given.sizes);
       note(outputs);
       if (!outputs) return;
     }
@@ -118,31 +124,30 @@ class Child {
     if (!result) note(result.error());
   }
   void note(const Error& error) {
-    if (error.code() == ErrorCode::internal)
+    if (error.code() == ErrorCode::internal || progress_.phase == compiling)
       std::snprintf(progress_.message, sizeof progress_.message, "%s", error.to_text().c_str());
   }
 
   /// Tensors of the types that the package says, if they are not too large.
-  static std::optional<std::vector<HostTensor>> inputs_of(const plan::Package& package,
-                                                          const fixture::PlanSeed& seed, std::uint64_t number) {
+  static std::optional<Given> given_to(const plan::Package& package, const fixture::PlanSeed& seed,
+                                       std::uint64_t number) {
     std::mt19937_64 random(number);
     const auto& dims = package.programs.front().dims;
-    std::vector<std::int64_t> sizes;
+    Given out;
     for (const auto& dim : dims) {
       const auto usual = seed.sizes.find(dim->name);
       const bool is_usual = usual != seed.sizes.end() && random() % 8 != 0;
-      sizes.push_back(is_usual ? usual->second : static_cast<std::int64_t>(random() % 7));
+      out.sizes.push_back(is_usual ? usual->second : static_cast<std::int64_t>(random() % 7));
     }
-    std::vector<HostTensor> out;
     for (const op::ValueType& type : plan::input_types(package)) {
-      const auto known = plan::KnownSizes{dims, sizes}.of(type);
+      const auto known = plan::KnownSizes{dims, out.sizes}.of(type);
       if (!known) return std::nullopt;
       const auto extents = op::extents_of(known->shape);
       if (op::element_count(extents) > most_elements) return std::nullopt;
       auto tensor = HostTensor::allocate(known->dtype, extents);
       if (!tensor) return std::nullopt;
       fill(*tensor, random);
-      out.push_back(*std::move(tensor));
+      out.inputs.push_back(*std::move(tensor));
     }
     return out;
   }

@@ -96,7 +96,8 @@ func f[T, B](x: f32[T, B, 6], w: f32[6, 32], r: f32[8, 32], h0: f32[B, 8], c0: f
     t: f32[B, 8] = tanh(c1)
     h1: f32[B, 8] = mul(so, t)
     h2: f32[1, B, 8] = unsqueeze(h1) {axes = [0]}
-    o1: f32[T, B, 8] = update_slice(o, h2, i) {axes = [0]}
+    at: i64[1, 1] = reshape(i) {shape = shape[1, 1]}
+    o1: f32[T, B, 8] = scatter_nd(o, at, h2)
     return o1, h1, c1
   }
   return y, h, c
