@@ -65,7 +65,8 @@ void add_dims(const onnx::ValueInfo& input, ModelSummary& out) {
 std::string unusable_input(const onnx::Model& model) {
   for (const onnx::ValueInfo* input : onnx::required_inputs(model))
     if (!input->type.dtype && !input->type.dtype_name.empty())
-      return cat("input '", printable(input->name), "' is ", onnx::to_text(input->type), ", which no tensor can be");
+      return cat("input '", printable(input->name), "' is ", onnx::to_text(input->type),
+                 ", which no tensor can be");
   return {};
 }
 
@@ -80,7 +81,8 @@ ModelSummary summary_of(const onnx::Model& model) {
   if (!out.can_run()) return out;
   const auto variants = onnx::import_variants(model, plan::most_flags);
   // What no function can say may still run node by node; what is no model cannot.
-  if (!variants && variants.error().code() != ErrorCode::unsupported && variants.error().code() != ErrorCode::limit)
+  if (!variants && variants.error().code() != ErrorCode::unsupported &&
+      variants.error().code() != ErrorCode::limit)
     out.wrong = variants.error().message();
   else if (!variants)
     out.not_a_function = variants.error().message();

@@ -59,7 +59,9 @@ void tessera::cli::add_run(Commands& commands) {
                      "write when each kernel ran, for chrome://tracing and Perfetto");
   command.add_flag("--autotune", options->autotune,
                    "of a program that is compiled first: measure tilings that are predicted to be close");
-  command.add_option("--seconds", options->seconds, "give up after this time")
+  command
+      .add_option("--seconds", options->seconds,
+                  "give up after this time, looked at before each node of a model or part of a program")
       ->check(finite_number);
   command.add_option("--work", options->work, "the most multiply-adds of one run")->check(finite_number);
   command.add_flag("--json", options->outputs.json, "print all elements as JSON");

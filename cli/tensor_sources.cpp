@@ -233,8 +233,8 @@ class InputReader {
   Result<void> take_size_of(std::size_t d, std::int64_t size, const InputSpecs::Input& input,
                             std::size_t axis) {
     if (is_given_[d] && sizes_[d] != size)
-      return wrong("--dim: the size ", in_quotes(specs_.dims[d]->name), " is ", sizes_[d], ", but axis ", axis,
-                   " of the input ", in_quotes(input.name), " has ", size);
+      return wrong("--dim: the size ", in_quotes(specs_.dims[d]->name), " is ", sizes_[d], ", but axis ",
+                   axis, " of the input ", in_quotes(input.name), " has ", size);
     sizes_[d] = size;
     return {};
   }

@@ -194,8 +194,8 @@ std::string PlanRunner::places_of(std::size_t variant, const op::Dim& size) cons
 }
 
 /// The error of a binding. If sizes differ that must be equal, it says where the caller gave them.
-Error PlanRunner::with_places(std::size_t variant, const plan::Plan& plan, std::span<const std::int64_t> sizes,
-                              Error error) const {
+Error PlanRunner::with_places(std::size_t variant, const plan::Plan& plan,
+                              std::span<const std::int64_t> sizes, Error error) const {
   const auto unequal = plan::unequal_sizes(plan, sizes);
   if (!unequal || !*unequal) return error;
   for (const op::Dim& size : {(*unequal)->first, (*unequal)->second})

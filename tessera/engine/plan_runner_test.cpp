@@ -171,8 +171,8 @@ TEST(PlanRunner, MeasuresItsStepsIfAsked) {
 }
 
 TEST(PlanRunner, SaysWhereSizesWereGivenThatMustBeEqual) {
-  const auto function = parsed(
-      "func f[N, M](x: f32[4, N], y: f32[M, 4]) {\n  z: f32[4, 4] = matmul(x, y)\n  return z\n}\n");
+  const auto function =
+      parsed("func f[N, M](x: f32[4, N], y: f32[M, 4]) {\n  z: f32[4, 4] = matmul(x, y)\n  return z\n}\n");
   PlanRunner runner = runner_of(function, "cpu");
   const HostTensor other[] = {floats({4, 5}, std::vector<float>(20, 1)),
                               floats({6, 4}, std::vector<float>(24, 1))};
@@ -193,7 +193,8 @@ TEST_P(OnEveryDevice, SizesThatAnOpDoesNotTakeAreRefusedBeforeItRuns) {
       "}\n");
   PlanRunner runner = runner_of(function, GetParam());
   const auto run = [&](std::int64_t rows) {
-    const HostTensor inputs[] = {floats({rows, 4}, std::vector<float>(static_cast<std::size_t>(4 * rows), 1))};
+    const HostTensor inputs[] = {
+        floats({rows, 4}, std::vector<float>(static_cast<std::size_t>(4 * rows), 1))};
     return runner.run(inputs);
   };
   EXPECT_TRUE(run(3));
@@ -205,8 +206,7 @@ TEST_P(OnEveryDevice, SizesThatAnOpDoesNotTakeAreRefusedBeforeItRuns) {
 }
 
 TEST_P(OnEveryDevice, ASizeOutsideOfItsRangeIsRefused) {
-  const auto function =
-      parsed("func f[N: i64 in 2..4](x: f32[N]) {\n  y: f32[N] = exp(x)\n  return y\n}\n");
+  const auto function = parsed("func f[N: i64 in 2..4](x: f32[N]) {\n  y: f32[N] = exp(x)\n  return y\n}\n");
   PlanRunner runner = runner_of(function, GetParam());
   const HostTensor fits[] = {floats({4}, std::vector<float>(4, 1))};
   const HostTensor larger[] = {floats({5}, std::vector<float>(5, 1))};

@@ -60,7 +60,8 @@ Result<Variants> tessera::onnx::import_variants(const Model& model, std::size_t 
   if (whole.error().code() != ErrorCode::unsupported || flags.empty()) return std::move(whole).error();
   if (flags.size() > most_flags)
     return Error(ErrorCode::unsupported,
-                 cat(whole.error().message(), "; a function for each value of its inputs of one boolean would do, but it has ",
+                 cat(whole.error().message(),
+                     "; a function for each value of its inputs of one boolean would do, but it has ",
                      flags.size(), " of them, at most ", most_flags, " are taken"),
                  whole.error().span());
   return import_by_flags(model, std::move(flags), limits);

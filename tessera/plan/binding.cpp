@@ -170,9 +170,9 @@ Result<Binding> plan::bind(const Plan& plan, std::span<const std::int64_t> sizes
                      sizes.size(), " and ", inputs.size()));
   if (const auto pair = TESSERA_TRY(unequal_sizes(plan, sizes))) {
     const KnownSizes known{plan.dims, sizes};
-    return Error(ErrorCode::shape, cat("the plan needs ", pair->first, " = ", pair->second, ", but they are ",
-                                       TESSERA_TRY(known.of(pair->first)), " and ",
-                                       TESSERA_TRY(known.of(pair->second))));
+    return Error(ErrorCode::shape,
+                 cat("the plan needs ", pair->first, " = ", pair->second, ", but they are ",
+                     TESSERA_TRY(known.of(pair->first)), " and ", TESSERA_TRY(known.of(pair->second))));
   }
   return Binder(plan, sizes).run(inputs, running);
 }

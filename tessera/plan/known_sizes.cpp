@@ -57,6 +57,7 @@ Result<void> plan::check_range(const ir::Var& dim, std::int64_t number) {
   const ir::Range range = type == nullptr ? ir::Range() : type->range;
   const std::int64_t least = std::max<std::int64_t>(range.lower.value_or(0), 0);
   if (number >= least && (!range.upper || number <= *range.upper)) return {};
-  return Error(ErrorCode::shape, cat("the size '", printable(dim.name), "' is ", number, ", but must be at least ",
-                                     least, range.upper ? cat(" and at most ", *range.upper) : ""));
+  return Error(ErrorCode::shape,
+               cat("the size '", printable(dim.name), "' is ", number, ", but must be at least ", least,
+                   range.upper ? cat(" and at most ", *range.upper) : ""));
 }

@@ -125,7 +125,8 @@ Result<void> check_calls(const Plan& plan) {
   return {};
 }
 
-/// What one run gives must be what the next one takes, in sizes that never change, whatever the flags are then.
+/// What one run gives must be what the next one takes, in sizes that never change, whatever the flags are
+/// then.
 Result<void> check_states(const Package& package, const Program& program) {
   const auto state = [&](const Program& of, std::size_t i) -> const op::ValueType& {
     return of.inputs[of.inputs.size() - package.states.size() + i];

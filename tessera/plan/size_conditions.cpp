@@ -47,8 +47,8 @@ Result<TypedCall> call_of_statement(const ir::Assign& statement) {
   return out;
 }
 
-/// Calls `f` with each call of the plan whose types the plan relies on: those in regions are checked where they
-/// run. An error gets the line of the step.
+/// Calls `f` with each call of the plan whose types the plan relies on: those in regions are checked where
+/// they run. An error gets the line of the step.
 template <class F>
 Result<void> for_each_call(const Plan& plan, F&& f) {
   const auto visit = [&](const Step& step) -> Result<void> {

@@ -20,10 +20,10 @@ namespace tessera::plan {
 [[nodiscard]] Result<std::optional<std::pair<op::Dim, op::Dim>>> unequal_sizes(
     const Plan& plan, std::span<const std::int64_t> sizes);
 
-/// Whether the symbols can be these numbers, and every call has the types that the plan says when they are. The
-/// rule of an op may ask for more than equal sizes, a slice that lies within, a remainder that is 0, which
-/// symbols cannot tell. Programs that are recorded call by call need not be asked: each call knew its numbers.
-/// REQUIRES a number for each symbol.
+/// Whether the symbols can be these numbers, and every call has the types that the plan says when they are.
+/// The rule of an op may ask for more than equal sizes, a slice that lies within, a remainder that is 0,
+/// which symbols cannot tell. Programs that are recorded call by call need not be asked: each call knew its
+/// numbers. REQUIRES a number for each symbol.
 [[nodiscard]] Result<void> check_sizes(const Plan& plan, std::span<const std::int64_t> sizes);
 
 }  // namespace tessera::plan

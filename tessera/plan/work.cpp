@@ -85,7 +85,8 @@ Result<double> work_of_step(const Plan& plan, const Step& step, const KnownSizes
   if (step.kind != StepKind::call) return work_of_function(*step.function, sizes, 0);
   op::ValueTypes inputs, results;
   for (const ValueId v : step.inputs) inputs.push_back(TESSERA_TRY(with_numbers(plan.values[v].type, sizes)));
-  for (const ValueId v : step.results) results.push_back(TESSERA_TRY(with_numbers(plan.values[v].type, sizes)));
+  for (const ValueId v : step.results)
+    results.push_back(TESSERA_TRY(with_numbers(plan.values[v].type, sizes)));
   return op::work_of({*step.card, inputs, step.attributes}, results);
 }
 

@@ -42,8 +42,8 @@ std::vector<Tensor> tessera::detail::apply_rule(const CustomRule& custom, const 
   for (std::size_t i = 0; i < xs.size(); ++i) {
     if (out[i].is_empty()) continue;
     if (out[i].shape() != xs[i].shape() || out[i].dtype() != xs[i].dtype())
-      fail(here, cat(subject, out[i].node()->type(), " for argument ", i, ", which is ",
-                     xs[i].node()->type()));
+      fail(here,
+           cat(subject, out[i].node()->type(), " for argument ", i, ", which is ", xs[i].node()->type()));
     if (!ir::is_float(xs[i].dtype()))
       fail(here, cat(subject, "a gradient for argument ", i, ", but ", xs[i].node()->type(),
                      " is no float: give an empty tensor"));

@@ -178,7 +178,8 @@ TEST(Custom, AWrongGradientRuleIsAnErrorOfTheOpAtItsCall) {
   const int line = __LINE__ + 1;
   const auto loss = [](const std::vector<Tensor>& xs) { return sum(op(xs[0])); };
   const std::string message = message_of([&] { (void)grad(loss)({tensor({1})}); });
-  EXPECT_NE(message.find(cat("custom_test.cpp:", line, ": test_wrong_gradient: its gradient rule gave 2 "
+  EXPECT_NE(message.find(cat("custom_test.cpp:", line,
+                             ": test_wrong_gradient: its gradient rule gave 2 "
                              "gradients for 1 arguments")),
             std::string::npos)
       << message;

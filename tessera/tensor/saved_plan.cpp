@@ -61,8 +61,8 @@ void take_differences(const PlanValue& other, PlanValue& out) {
     if (axis >= other.shape.size() || other.shape[axis] != out.shape[axis]) out.shape[axis] = -1;
 }
 
-/// The value, or the error as an exception: with the caller's line, also where its place is a file or a line of
-/// the function that is saved.
+/// The value, or the error as an exception: with the caller's line, also where its place is a file or a line
+/// of the function that is saved.
 template <class T>
 T value_of_call(Here here, std::string_view call, Result<T> result) {
   if (!result && result.error().span().known())
@@ -130,8 +130,7 @@ SavedPlan tessera::load_plan(const std::string& path, LoadPlanOptions options, H
 void tessera::detail::save_function(const std::string& path, const ir::FunctionRef& function,
                                     const std::vector<Tensor>& constants, engine::Engine& engine, Here here) {
   const ir::FunctionRef whole = with_constants(function, constants, here);
-  auto planned =
-      value_of_call(here, "save_plan", compiler::plan_program(whole, engine.device().target()));
+  auto planned = value_of_call(here, "save_plan", compiler::plan_program(whole, engine.device().target()));
   const auto package =
       compiler::package(*whole, {std::move(planned.program)}, std::string(engine.device().name()));
   value_of_call(here, "save_plan", plan::save(package, path));

@@ -66,7 +66,8 @@ struct PlanPath {
 template <class F, class... A>
 void save_plan(const PlanPath& path, const Compiled<F>& function, const A&... arguments) {
   const Tensor* like = detail::first_tensor(arguments...);
-  function.template body<sizeof...(A)>().save(path.value, {detail::as_argument(arguments, like)...}, path.here);
+  function.template body<sizeof...(A)>().save(path.value, {detail::as_argument(arguments, like)...},
+                                              path.here);
 }
 
 }  // namespace tessera

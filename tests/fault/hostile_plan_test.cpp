@@ -33,7 +33,8 @@ namespace {
 
 constexpr const char* devices[] = {"reference", "cpu"};
 enum Phase : int { compiling, loading, running };
-constexpr const char* phase_names[] = {"compiling", "loading", "running on the reference", "running on the CPU"};
+constexpr const char* phase_names[] = {"compiling", "loading", "running on the reference",
+                                       "running on the CPU"};
 
 /// Seconds after which a mutant is given up. What runs may be a loop that somebody made long.
 constexpr unsigned most_seconds_of_load = 30, most_seconds_of_run = 2;
@@ -79,10 +80,11 @@ class Child {
     setrlimit(RLIMIT_AS, &limit);
   }
 
+  /// A signal ends what takes longer; of 0 seconds none does.
   void enter(int phase, unsigned seconds) {
-    progress_.phase = phase;
     const itimerval timer{{0, 0}, {seconds * (fixture::is_sanitized ? 10 : 1), 0}};
     setitimer(ITIMER_REAL, &timer, nullptr);
+    progress_.phase = phase;
   }
 
   void one(std::uint64_t number) {
@@ -91,7 +93,8 @@ class Child {
     const std::string bytes = fixture::changed_plan(seed->bytes, number);
     if (const char* path = std::getenv("TESSERA_KEEP")) std::ofstream(path) << bytes;
     enter(loading, most_seconds_of_load);
-    auto package = plan::from_bytes(Bytes::copy(std::as_bytes(std::span(bytes.data(), bytes.size()))), "x.plan");
+    auto package =
+        plan::from_bytes(Bytes::copy(std::as_bytes(std::span(bytes.data(), bytes.size()))), "x.plan");
     note(package);
     if (!package) return static_cast<void>(++progress_.refused);
     ++progress_.loaded;
@@ -157,7 +160,8 @@ class Child {
     std::vector<double> values;
     const bool is_float = ir::is_float(tensor.dtype());
     for (std::size_t i = 0; i < count; ++i)
-      values.push_back(is_float ? static_cast<double>(random() % 4001) / 1000 - 2 : static_cast<double>(random() % 2));
+      values.push_back(is_float ? static_cast<double>(random() % 4001) / 1000 - 2
+                                : static_cast<double>(random() % 2));
     op::storer<double>(tensor.dtype())(tensor.array().data, 0, 1, count, values.data());
   }
 
@@ -201,8 +205,9 @@ TEST(HostilePlan, EndsNoProcess) {
     if (status != 0) ++progress.next;
   }
   std::printf("%llu refused, %llu loaded, %llu runs, %llu that took too long\n",
-              static_cast<unsigned long long>(progress.refused), static_cast<unsigned long long>(progress.loaded),
-              static_cast<unsigned long long>(progress.ran), static_cast<unsigned long long>(progress.timed_out));
+              static_cast<unsigned long long>(progress.refused),
+              static_cast<unsigned long long>(progress.loaded), static_cast<unsigned long long>(progress.ran),
+              static_cast<unsigned long long>(progress.timed_out));
   EXPECT_TRUE(std::getenv("TESSERA_MUTANTS") != nullptr || (progress.refused > 0 && progress.ran > 0))
       << "a test of nothing";
   munmap(memory, sizeof(Progress));

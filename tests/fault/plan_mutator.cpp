@@ -34,7 +34,8 @@ std::string varint(std::uint64_t number) {
 
 class Mutator {
  public:
-  Mutator(const std::string& bytes, std::uint64_t number) : header_(bytes.substr(0, header_end)), random_(number) {
+  Mutator(const std::string& bytes, std::uint64_t number)
+      : header_(bytes.substr(0, header_end)), random_(number) {
     for (std::size_t s = 0; s < section_count; ++s)
       sections_.push_back(bytes.substr(word_at(bytes, begins_at + 8 * s), word_at(bytes, sizes_at + 8 * s)));
   }
@@ -56,7 +57,8 @@ class Mutator {
       case 0:
       case 1:
       case 2:  // an index or a size that is nearly right
-        section[at] = static_cast<char>(section[at] + static_cast<char>(below(2) == 0 ? 1 + below(3) : 256 - 1 - below(3)));
+        section[at] = static_cast<char>(section[at] +
+                                        static_cast<char>(below(2) == 0 ? 1 + below(3) : 256 - 1 - below(3)));
         return;
       case 3:
         section[at] = static_cast<char>(below(256));
@@ -84,8 +86,9 @@ class Mutator {
   }
 
   std::uint64_t large_number() {
-    constexpr std::uint64_t numbers[] = {127,        128,        65536,      0x7fffffff, 0xfffffffe, 0xffffffff,
-                                         1ULL << 32, 1ULL << 40, 1ULL << 62, ~0ULL >> 1, ~0ULL - 1,  ~0ULL};
+    constexpr std::uint64_t numbers[] = {127,        128,        65536,      0x7fffffff,
+                                         0xfffffffe, 0xffffffff, 1ULL << 32, 1ULL << 40,
+                                         1ULL << 62, ~0ULL >> 1, ~0ULL - 1,  ~0ULL};
     return numbers[below(std::size(numbers))];
   }
 
@@ -94,7 +97,8 @@ class Mutator {
     std::string& from = sections_[below(2) == 0 ? nodes : plan];
     if (from.size() < 2) return;
     std::size_t at = below(from.size() - 1);
-    for (std::size_t tries = 0; tries < from.size() && !is_size(from, at); ++tries) at = (at + 1) % (from.size() - 1);
+    for (std::size_t tries = 0; tries < from.size() && !is_size(from, at); ++tries)
+      at = (at + 1) % (from.size() - 1);
     const char old = from[at + 1];
     const std::string wanted = below(8) == 0 ? varint(large_number() & ~1ULL) : varint(2 * below(40));
     const bool everywhere = below(2) == 0;

@@ -172,7 +172,8 @@ Result<PlanSeed> saved(std::string name, const ir::FunctionRef& function, compil
   const auto planned = TESSERA_TRY(compiler::plan_program(function, device->target()));
   const std::vector<plan::Program> programs(std::size_t{1} << options.flags.size(), planned.program);
   const auto package = compiler::package(*function, programs, "cpu", std::move(options));
-  return PlanSeed{.name = std::move(name), .bytes = TESSERA_TRY(plan::to_bytes(package)), .sizes = {}};
+  std::string bytes = TESSERA_TRY(plan::to_bytes(package));
+  return PlanSeed{.name = std::move(name), .bytes = std::move(bytes), .sizes = {}};
 }
 
 Result<PlanSeed> saved(const TextSeed& seed) {
