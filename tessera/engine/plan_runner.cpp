@@ -193,7 +193,7 @@ std::string PlanRunner::places_of(std::size_t variant, const op::Dim& size) cons
   return out;
 }
 
-/// The error of a binding. If sizes differ that must be equal, it says where the caller gave them.
+/// An error about sizes. If sizes differ that must be equal, it says where the caller gave them.
 Error PlanRunner::with_places(std::size_t variant, const plan::Plan& plan,
                               std::span<const std::int64_t> sizes, Error error) const {
   const auto unequal = plan::unequal_sizes(plan, sizes);
@@ -210,7 +210,8 @@ Result<void> PlanRunner::prepare(const Given& given, std::size_t p, std::vector<
   std::vector<op::Layout> layouts;
   for (const HostTensor& input : inputs) layouts.push_back(input.array().layout);
   if (part.is_prepared && sizes == part.sizes && layouts == part.layouts) return {};
-  TESSERA_TRY(plan::check_sizes(plan(given.variant, p), sizes));
+  if (auto fit = plan::check_sizes(plan(given.variant, p), sizes); !fit)
+    return with_places(given.variant, plan(given.variant, p), sizes, std::move(fit).error());
   TESSERA_TRY(check_work(plan(given.variant, p), sizes));
   part.is_prepared = false;
   if (auto done = part.executable->prepare(sizes, layouts); !done)

@@ -178,7 +178,8 @@ TEST(PlanRunner, SaysWhereSizesWereGivenThatMustBeEqual) {
                               floats({6, 4}, std::vector<float>(24, 1))};
   const auto refused = runner.run(other);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message(), "the plan needs N = M, but they are 5 and 6");
+  EXPECT_EQ(refused.error().span().line, 2U);
+  EXPECT_NE(refused.error().message().find("5 and 6 do not agree"), std::string::npos);
   EXPECT_EQ(refused.error().notes(),
             (std::vector<std::string>{"N is axis 1 of input 'x'", "M is axis 0 of input 'y'"}));
 }
@@ -200,8 +201,8 @@ TEST_P(OnEveryDevice, SizesThatAnOpDoesNotTakeAreRefusedBeforeItRuns) {
   EXPECT_TRUE(run(3));
   const auto refused = run(2);
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message().find("topk: "), std::string::npos) << refused.error().to_text();
-  EXPECT_EQ(refused.error().span().line, 2U);
+  EXPECT_EQ(refused.error().code(), ErrorCode::shape);
+  EXPECT_EQ(refused.error().span().line, 2U) << refused.error().to_text();
   EXPECT_TRUE(run(5));
 }
 

@@ -38,7 +38,7 @@ constexpr const char* phase_names[] = {"compiling", "loading", "running on the r
 
 /// Seconds after which a mutant is given up. What runs may be a loop that somebody made long.
 constexpr unsigned most_seconds_of_load = 30, most_seconds_of_run = 2;
-constexpr rlim_t most_memory = rlim_t{6} << 30;
+constexpr rlim_t most_memory = rlim_t{3} << 30;
 constexpr std::int64_t most_elements = 1 << 16;
 
 /// What a child has done, in memory that its parent sees.
@@ -188,7 +188,7 @@ TEST(HostilePlan, EndsNoProcess) {
   ASSERT_NE(memory, MAP_FAILED);
   auto& progress = *new (memory) Progress;
   progress.next = number_from("TESSERA_SEED", 1);
-  const std::uint64_t end = progress.next + number_from("TESSERA_MUTANTS", fixture::random_cases(600));
+  const std::uint64_t end = progress.next + number_from("TESSERA_MUTANTS", fixture::random_cases(4000));
   std::size_t faults = 0;
   while (progress.next < end && faults < 20) {
     std::fflush(nullptr);
