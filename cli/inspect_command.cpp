@@ -83,7 +83,8 @@ ModelSummary summary_of(const onnx::Model& model) {
   // What no function can say may still run node by node; what is no model cannot.
   if (!variants && variants.error().code() != ErrorCode::unsupported &&
       variants.error().code() != ErrorCode::limit)
-    out.wrong = variants.error().message();
+    out.wrong = cat(join(variants.error().notes(), ", "), variants.error().notes().empty() ? "" : ": ",
+                    variants.error().message());
   else if (!variants)
     out.not_a_function = variants.error().message();
   for (const std::size_t flag : variants ? variants->flags : std::vector<std::size_t>())

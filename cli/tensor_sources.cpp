@@ -221,8 +221,8 @@ class InputReader {
     auto tensor = TESSERA_TRY(read_tensor(source, input.name));
     if (!tensor) tensor = TESSERA_TRY(read_other(source, i));
     if (!tensor) return HostTensor();
-    for (std::size_t axis = 0; input.type && axis < input.type->rank() && axis < tensor->shape().size();
-         ++axis)
+    if (!input.type || input.type->rank() != tensor->shape().size()) return *std::move(tensor);
+    for (std::size_t axis = 0; axis < input.type->rank(); ++axis)
       for (std::size_t d = 0; d < specs_.dims.size(); ++d)
         if (is_size(input.type->shape[axis], d))
           TESSERA_TRY(take_size_of(d, tensor->shape()[axis], input, axis));

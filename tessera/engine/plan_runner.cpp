@@ -200,7 +200,7 @@ Error PlanRunner::with_places(std::size_t variant, const plan::Plan& plan,
   if (!unequal || !*unequal) return error;
   for (const op::Dim& size : {(*unequal)->first, (*unequal)->second})
     if (std::string places = places_of(variant, size); !places.empty())
-      error = std::move(error).note(std::move(places));
+      static_cast<void>(std::move(error).note(std::move(places)));
   return error;
 }
 

@@ -89,7 +89,7 @@ class Demo(unittest.TestCase):
         path.write_bytes(b"nonsense")
         result = demo("--checkpoint", path)
         self.assertEqual(result.returncode, 2)
-        self.assertIn("x.safetensors", result.stderr)
+        self.assertEqual(result.stderr, f"tessera: {path}: this is no safetensors file\n")
         path.unlink()
         self.assertEqual(demo("--epochs", 1, "--seed", 1, "--checkpoint", path).returncode, 0)
         result = demo("--epochs", 2, "--seed", 2, "--checkpoint", path)

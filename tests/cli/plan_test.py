@@ -85,7 +85,7 @@ class Plans(unittest.TestCase):
         for file in (self.program, self.plan):
             for device in ("cpu", "reference"):
                 words = ["run", file, "--random", 1, "--dim", "N=64", "--dim", "M=64", "--device", device]
-                self.refused("runs for more than 0 seconds", *words, "--seconds", 0)
+                self.refused("runs for more than 0.0 seconds", *words, "--seconds", 0)
                 self.refused("multiply-adds, at most 1000 are allowed", *words, "--work", 1000)
                 self.assertEqual(tessera(*words, "--seconds", 1000, "--work", 1e9).returncode, 0)
 
@@ -156,7 +156,7 @@ class Plans(unittest.TestCase):
         # The results alone are on standard output as JSON.
         result = tessera("run", self.plan, *sizes, "--json", "--profile")
         self.assertEqual([output["name"] for output in json.loads(result.stdout)["outputs"]], ["shifted", "soft"])
-        self.assertIn("1 evaluations", result.stderr)
+        self.assertIn("1 evaluation,", result.stderr)
         self.refused("no/such/folder", "run", self.plan, *sizes, "--quiet", "--trace", "no/such/folder/t.json")
 
     def test_what_does_not_fit_is_refused(self):
