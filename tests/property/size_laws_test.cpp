@@ -244,7 +244,7 @@ TEST(SizeLaws, ASymbolMetAloneBetweenTwoUsesOfASharedSize) {
 }
 
 TEST(SizeLaws, SharingIsNotStructure) {
-  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+  for (std::uint64_t seed = 0; seed < fixture::random_cases(2000); ++seed) {
     Random random(seed);
     const std::size_t count = 2 + random.below(3);
     const auto sizes = shapes(random, count);
@@ -358,7 +358,7 @@ class Arithmetic {
 
 TEST(SizeLaws, SimplifyingKeepsTheValue) {
   std::size_t compared = 0;
-  for (std::uint64_t seed = 0; seed < 30000; ++seed) {
+  for (std::uint64_t seed = 0; seed < fixture::random_cases(30000); ++seed) {
     Arithmetic random(seed);
     const ExprRef expr = random.expression(1 + static_cast<int>(seed % 5));
     const Dim simple = simplified(expr);
@@ -379,7 +379,7 @@ TEST(SizeLaws, SimplifyingKeepsTheValue) {
     const auto type = tensor_type(Dtype::f32, {simple}), other = tensor_type(Dtype::f32, {again});
     ASSERT_EQ(structural_hash(*type, CompareMode::mapping), structural_hash(*other, CompareMode::mapping));
   }
-  EXPECT_GT(compared, 30000u);
+  EXPECT_GT(compared, fixture::random_cases(30000));
 }
 
 }  // namespace
