@@ -12,7 +12,7 @@ namespace {
 
 // Where docs/plan.md says that these lie.
 constexpr std::size_t size_at = 56, checksum_at = 64, begins_at = 80, sizes_at = 120, header_end = 160;
-constexpr std::size_t section_count = 5, nodes = 1, kernels = 2, plan = 3;
+constexpr std::size_t section_count = 5, nodes_section = 1, kernels_section = 2, plan_section = 3;
 constexpr std::size_t alignment = 64;
 
 std::uint64_t word_at(const std::string& bytes, std::size_t at) {
@@ -82,7 +82,11 @@ class Mutator {
 
   std::string& any_section() {
     const std::uint64_t which = below(100);
-    return sections_[which < 40 ? nodes : which < 85 ? plan : which < 94 ? kernels : which < 97 ? 0 : 4];
+    return sections_[which < 40   ? nodes_section
+                     : which < 85 ? plan_section
+                     : which < 94 ? kernels_section
+                     : which < 97 ? 0
+                                  : 4];
   }
 
   std::uint64_t large_number() {
@@ -94,7 +98,7 @@ class Mutator {
 
   /// A constant size is 1 and twice the number: what is equal stays equal, in all places or in some.
   void change_equal_sizes() {
-    std::string& from = sections_[below(2) == 0 ? nodes : plan];
+    std::string& from = sections_[below(2) == 0 ? nodes_section : plan_section];
     if (from.size() < 2) return;
     std::size_t at = below(from.size() - 1);
     for (std::size_t tries = 0; tries < from.size() && !is_size(from, at); ++tries)
@@ -102,7 +106,7 @@ class Mutator {
     const char old = from[at + 1];
     const std::string wanted = below(8) == 0 ? varint(large_number() & ~1ULL) : varint(2 * below(40));
     const bool everywhere = below(2) == 0;
-    for (const std::size_t s : {nodes, plan})
+    for (const std::size_t s : {nodes_section, plan_section})
       for (std::size_t i = 0; i + 1 < sections_[s].size(); ++i)
         if (is_size(sections_[s], i) && sections_[s][i + 1] == old && (everywhere || below(2) == 0)) {
           sections_[s].replace(i + 1, 1, wanted);

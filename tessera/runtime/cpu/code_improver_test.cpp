@@ -59,8 +59,8 @@ TEST(CodeImprover, TheProgramMayEndWhileCodeIsInTheMaking) {
   }
 }
 
-/// The thread that was compiling is not there in the child, and nobody waits for it. Not under the address sanitizer, whose
-/// search for leaks at the child's end may wait for a lock that the thread held.
+/// The thread that was compiling is not there in the child, and nobody waits for it. Not under the address
+/// sanitizer, whose search for leaks at the child's end may wait for a lock that the thread held.
 TEST(CodeImprover, AForkedProcessEndsWhileItsParentMakesCode) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "the sanitizer's locks are not made for a fork of threads";
