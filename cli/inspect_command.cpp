@@ -70,6 +70,13 @@ std::string unusable_input(const onnx::Model& model) {
   return {};
 }
 
+/// On one line.
+std::string reason_of(const Error& error) {
+  std::string out = error.message();
+  for (const std::string& note : error.notes()) out += cat("; ", note);
+  return out;
+}
+
 ModelSummary summary_of(const onnx::Model& model) {
   ModelSummary out;
   for (const onnx::Tensor& tensor : model.graph.initializers) add_tensor(tensor, out);
@@ -83,10 +90,9 @@ ModelSummary summary_of(const onnx::Model& model) {
   // What no function can say may still run node by node; what is no model cannot.
   if (!variants && variants.error().code() != ErrorCode::unsupported &&
       variants.error().code() != ErrorCode::limit)
-    out.wrong = cat(join(variants.error().notes(), ", "), variants.error().notes().empty() ? "" : ": ",
-                    variants.error().message());
+    out.wrong = reason_of(variants.error());
   else if (!variants)
-    out.not_a_function = variants.error().message();
+    out.not_a_function = reason_of(variants.error());
   for (const std::size_t flag : variants ? variants->flags : std::vector<std::size_t>())
     out.flags.push_back(printable(onnx::required_inputs(model)[flag]->name));
   return out;

@@ -59,10 +59,9 @@ Result<Variants> tessera::onnx::import_variants(const Model& model, std::size_t 
   auto flags = find_flags(model, std::numeric_limits<std::size_t>::max());
   if (whole.error().code() != ErrorCode::unsupported || flags.empty()) return std::move(whole).error();
   if (flags.size() > most_flags)
-    return Error(ErrorCode::unsupported,
-                 cat(whole.error().message(),
-                     "; a function for each value of its inputs of one boolean would do, but it has ",
-                     flags.size(), " of them, at most ", most_flags, " are taken"),
-                 whole.error().span());
+    return most_flags == 0 ? std::move(whole).error()
+                           : std::move(whole).error().note(
+                                 cat("it has ", flags.size(), " inputs of one boolean, for at most ",
+                                     most_flags, " there is a function for each value"));
   return import_by_flags(model, std::move(flags), limits);
 }

@@ -176,7 +176,7 @@ class Commands(unittest.TestCase):
                      [value("c", BOOL, []), value("x", FLOAT, [2])], [value("y", FLOAT, [2])])
         self.write("half.onnx", model(half))
         found = self.run_program("inspect", "half.onnx", code=1)
-        self.assertIn("not supported: node 'half' (If)", found)
+        self.assertIn("not supported: attribute 'else_branch' is missing; node 'half' (If)", found)
         self.assertIn("node 'half' (If)", self.run_program("run", "half.onnx", "--random", "1", code=2))
 
     def test_run_refuses_what_a_model_has_not(self):
@@ -192,7 +192,7 @@ class Commands(unittest.TestCase):
         nodes = [node("If", [flag], [f"{flag}_y"], bodies) for flag in flags]
         g = graph(nodes, [value("x", FLOAT, [3]), *(value(f, BOOL, [1]) for f in flags)], [value(f"{f}_y", FLOAT, [f"k{f}"]) for f in flags])
         self.write("flags.onnx", model(g))
-        self.assertIn("it has 4 of them, at most 3 are taken", self.run_program("inspect", "flags.onnx"))
+        self.assertIn("it has 4 inputs of one boolean, for at most 3 there is a function for each value", self.run_program("inspect", "flags.onnx"))
 
     def test_states_of_recurrences_are_not_repeated(self):
         def lstm(batch):
