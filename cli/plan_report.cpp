@@ -73,15 +73,15 @@ class TileExplainer {
     }
   }
 
-  [[nodiscard]] double one_by_one(std::span<const pattern::NodeId> nodes) const {
+  [[nodiscard]] double one_by_one(std::span<const pattern::NodeId> nodes) {
     double out = 0;
-    for (const pattern::NodeId node : nodes) out += costs_.of(graph_, std::span(&node, 1));
+    for (const pattern::NodeId node : nodes) out += prices_.of(std::span(&node, 1));
     return out;
   }
 
   const pattern::Graph& graph_;
   const pattern::Tiling& tiling_;
-  pattern::StepCosts costs_ = compiler::TilingOptions().costs;
+  pattern::StepPrices prices_{compiler::TilingOptions().costs, graph_};
   std::vector<std::uint32_t> tile_of_;
   std::vector<std::vector<std::size_t>> losers_;  ///< by tile: candidates
 };
@@ -255,10 +255,11 @@ Result<PlanReport> tessera::cli::report_on(const ir::Function& after, plan::Plan
   pattern::Target priced = target;
   // As the compiler does it, with a list of what was not taken.
   const compiler::TilingOptions usual;
-  priced.uncovered_cost = [&](const pattern::Graph& of, pattern::NodeId node) {
-    return usual.costs.of(of, std::span(&node, 1));
+  pattern::StepPrices prices(usual.costs, graph);
+  priced.uncovered_cost = [&](const pattern::Graph&, pattern::NodeId node) {
+    return prices.of(std::span(&node, 1));
   };
-  out.tiling = TESSERA_TRY(pattern::tile(graph, priced, {.budget = usual.budget, .keep_candidates = true}));
+  out.tiling = TESSERA_TRY(pattern::tile(graph, priced, {.work = usual.work, .keep_candidates = true}));
   TileExplainer explainer(graph, out.tiling);
   for (std::uint32_t t = 0; t < out.tiling.tiles.size(); ++t) out.tiles.push_back(explainer.explain(t));
   return out;

@@ -18,12 +18,19 @@ using namespace tessera::compiler;
 namespace {
 
 /// The bytes of a type whose sizes are numbers.
-std::optional<std::int64_t> bytes_of(const ir::Type& type) {
+std::optional<std::int64_t> bytes_of_type(const ir::Type& type) {
   const auto* tensor = ir::as<ir::TensorType>(type);
   const auto count = tensor == nullptr ? std::nullopt : ir::element_count(tensor->shape);
   constexpr std::int64_t most = std::int64_t{1} << 48;
   if (!count || *count > most) return std::nullopt;
   return *count * static_cast<std::int64_t>(ir::size_of(tensor->dtype));
+}
+
+/// The bytes of an operand: a constant, or a variable that is known by a table.
+std::int64_t bytes_of(const ir::Expr& operand) {
+  if (const auto* dense = ir::as<ir::Dense>(operand)) return static_cast<std::int64_t>(dense->data.size());
+  const auto* var = ir::as<ir::Var>(operand);
+  return var == nullptr ? 8 : bytes_of_type(*var->type).value_or(8);
 }
 
 bool has_constant_sizes(const ir::Attributes& attributes) {
@@ -33,10 +40,11 @@ bool has_constant_sizes(const ir::Attributes& attributes) {
   });
 }
 
-/// A large constant of bytes, or what was made of one element by element: what each of the 256 bytes became
-/// says all of it.
+/// What was made of a large constant of bytes element by element, and by moving elements: what each of the
+/// 256 bytes became says all of it. So a chain of such calls goes over all elements once, when one that is
+/// none of them reads what came out.
 struct ByTable {
-  Ref<ir::Dense> bytes;
+  Ref<ir::Dense> bytes;  ///< where the elements are now
   op::HostTensor table;  ///< by byte
 };
 
@@ -88,28 +96,54 @@ class FoldConstants {
     std::optional<NarrowFactors> narrow;
     if (context_.options().keeps_narrow_factors) narrow.emplace(*function);
     for (const auto& statement : function->body) {
-      auto current = with_folded_scalars(draft.current(statement));
       const bool stays = narrow && narrow->has(*statement);
-      const auto results = stays ? std::nullopt : folded(*current, *statement);
-      if (!results) {
-        draft.keep(current);
-        continue;
-      }
-      for (std::size_t i = 0; i < results->size(); ++i)
-        draft.replace(*current->targets[i], dense_constant((*results)[i]));
-      context_.note(cat(static_cast<const ir::Call&>(*current->value).op, " of constants"), current->span());
+      if (!fold(statement, draft, stays)) continue;
+      context_.note(cat(static_cast<const ir::Call&>(*statement->value).op, " of constants"),
+                    statement->span());
       if (!uses) uses.emplace(*function);
       forget_operands(*statement, *uses, draft);
     }
+    for (const ir::ExprRef& result : function->results) spread_out(*result, draft);
+    tables_.clear();
     return draft.finish();
   }
 
  private:
+  /// Whether the statement was folded; else it is kept.
+  bool fold(const Ref<ir::Assign>& statement, FunctionDraft& draft, bool stays) {
+    if (!stays && fold_by_table(*statement, draft)) return true;
+    spread_operands(*statement, draft);
+    const auto current = with_folded_scalars(draft.current(statement));
+    const auto results = stays ? std::nullopt : folded(*current);
+    if (!results) {
+      draft.keep(current);
+      return false;
+    }
+    for (std::size_t i = 0; i < results->size(); ++i)
+      draft.replace(*current->targets[i], dense_constant((*results)[i]));
+    return true;
+  }
+
   /// Of a chain of large constants no more than two are there at a time.
-  static void forget_operands(const ir::Assign& statement, UseCounts& uses, FunctionDraft& draft) {
+  void forget_operands(const ir::Assign& statement, UseCounts& uses, FunctionDraft& draft) {
     ir::for_each_use(*statement.value, [&](const ir::Var& var) {
-      if (uses.take(var) == 0) draft.forget(var);
+      if (uses.take(var) != 0) return;
+      draft.forget(var);
+      tables_.erase(&var);
     });
+  }
+
+  /// All elements of a value that is known by its table stand for it from here on.
+  void spread_out(const ir::Expr& value, FunctionDraft& draft) {
+    const auto* var = ir::as<ir::Var>(value);
+    const auto known = var == nullptr ? tables_.end() : tables_.find(var);
+    if (known == tables_.end()) return;
+    draft.replace(*var, dense_constant(spread(known->second)));
+    tables_.erase(known);
+  }
+  void spread_operands(const ir::Assign& statement, FunctionDraft& draft) {
+    if (tables_.empty()) return;
+    ir::for_each_use(*statement.value, [&](const ir::Var& var) { spread_out(var, draft); });
   }
 
   /// Scalar expressions of numbers and constants of rank 0 become numbers.
@@ -134,22 +168,25 @@ class FoldConstants {
     return ir::is<ir::ScalarOp>(operand) ? constant_scalar(operand) : std::nullopt;
   }
 
-  /// `before` is the statement with the operands that the old function has.
-  std::optional<std::vector<op::HostTensor>> folded(const ir::Assign& statement, const ir::Assign& before) {
-    const auto* call = ir::as<ir::Call>(statement.value);
-    if (call == nullptr ||
-        !std::all_of(call->args.begin(), call->args.end(), [](const auto& arg) { return is_constant(*arg); }))
+  std::optional<std::vector<op::HostTensor>> folded(const ir::Assign& statement) {
+    const op::Card* card = foldable_card(statement);
+    if (card == nullptr) return std::nullopt;
+    const auto& call = static_cast<const ir::Call&>(*statement.value);
+    if (!std::all_of(call.args.begin(), call.args.end(), [](const auto& arg) { return is_constant(*arg); }) ||
+        !within_budget(statement, call.args, *card))
       return std::nullopt;
-    const op::Card* card = op::find_card(call->op);
-    if (card == nullptr || !is_pure(*call) || !has_constant_sizes(call->attrs)) return std::nullopt;
-    if (!within_budget(statement, *call, *card)) return std::nullopt;
-    const auto attributes = op::complete_attributes(*card, call->attrs);
+    const auto attributes = op::complete_attributes(*card, call.attrs);
     if (!attributes) return std::nullopt;
-    if (card->traits.elementwise && statement.targets.size() == 1)
-      if (auto result = by_table(*call, *card, *attributes, before)) return std::vector{*std::move(result)};
     std::vector<op::HostTensor> inputs;
-    for (const auto& arg : call->args) inputs.push_back(*constant_tensor(*arg));
+    for (const auto& arg : call.args) inputs.push_back(*constant_tensor(*arg));
     return run(*card, inputs, *attributes, statement.targets.size());
+  }
+
+  /// Of a call that could be folded; else null.
+  static const op::Card* foldable_card(const ir::Assign& statement) {
+    const auto* call = ir::as<ir::Call>(statement.value);
+    if (call == nullptr || !is_pure(*call) || !has_constant_sizes(call->attrs)) return nullptr;
+    return op::find_card(call->op);
   }
 
   static std::optional<std::vector<op::HostTensor>> run(const op::Card& card,
@@ -163,10 +200,32 @@ class FoldConstants {
     return *std::move(results);
   }
 
+  /// What the 256 bytes of a large constant become is computed, or where its elements go: the call is one of
+  /// a table and of numbers, element by element, or it moves the elements of a table.
+  bool fold_by_table(const ir::Assign& statement, FunctionDraft& draft) {
+    const op::Card* card = foldable_card(statement);
+    if (card == nullptr || statement.targets.size() != 1) return false;
+    const auto& call = static_cast<const ir::Call&>(*statement.value);
+    const auto attributes = op::complete_attributes(*card, call.attrs);
+    std::vector<ir::ExprRef> operands;
+    for (const ir::ExprRef& arg : call.args) operands.push_back(draft.operand(arg));
+    if (!attributes) return false;
+    std::optional<ByTable> result;
+    if (card->traits.elementwise)
+      result = computed(operands, *card, *attributes, statement);
+    else if (card->traits.view && operands.size() == 1)
+      result = moved(operands, *card, *attributes, statement);
+    if (!result) return false;
+    tables_.insert_or_assign(statement.targets[0].get(), *std::move(result));
+    return true;
+  }
+
   /// A large constant as a table, if it is one of bytes or was made of one.
-  std::optional<ByTable> table_of(const ir::ExprRef& operand, const ir::ExprRef& before) const {
-    if (const auto* var = ir::as<ir::Var>(before))
-      if (const auto known = tables_.find(var); known != tables_.end()) return known->second;
+  std::optional<ByTable> table_of(const ir::ExprRef& operand) const {
+    if (const auto* var = ir::as<ir::Var>(operand)) {
+      const auto known = tables_.find(var);
+      return known == tables_.end() ? std::nullopt : std::optional(known->second);
+    }
     const auto* dense = ir::as<ir::Dense>(operand);
     if (dense == nullptr || ir::size_of(dense->type->dtype) != 1 ||
         dense->data.size() < least_bytes_for_table)
@@ -174,41 +233,51 @@ class FoldConstants {
     return ByTable{Ref<ir::Dense>(dense), all_bytes(dense->type->dtype)};
   }
 
-  /// Of one large constant and numbers: computed once for each byte.
-  std::optional<op::HostTensor> by_table(const ir::Call& call, const op::Card& card,
-                                         const op::Attributes& attributes, const ir::Assign& before) {
-    const auto& old = static_cast<const ir::Call&>(*before.value);
+  std::optional<ByTable> computed(std::span<const ir::ExprRef> operands, const op::Card& card,
+                                  const op::Attributes& attributes, const ir::Assign& statement) {
     std::optional<ByTable> found;
     std::vector<op::HostTensor> inputs;
-    for (std::size_t i = 0; i < call.args.size(); ++i) {
-      auto table = table_of(call.args[i], old.args[i]);
-      if (!table) {
-        inputs.push_back(*constant_tensor(*call.args[i]));
-        if (!inputs.back().shape().empty()) return std::nullopt;
+    for (const ir::ExprRef& operand : operands) {
+      if (auto table = table_of(operand)) {
+        if (found) return std::nullopt;
+        inputs.push_back(table->table);
+        found = std::move(table);
         continue;
       }
-      if (found) return std::nullopt;
-      inputs.push_back(table->table);
-      found = std::move(table);
+      auto number = is_constant(*operand) ? constant_tensor(*operand) : std::nullopt;
+      if (!number || !number->shape().empty()) return std::nullopt;
+      inputs.push_back(*std::move(number));
     }
-    auto results = found ? run(card, inputs, attributes, 1) : std::nullopt;
+    if (!found || !within_budget(statement, operands, card)) return std::nullopt;
+    auto results = run(card, inputs, attributes, 1);
     if (!results || (*results)[0].shape() != op::Extents{256}) return std::nullopt;
     found->table = std::move((*results)[0]);
-    op::HostTensor out = spread(*found);
-    tables_.emplace(before.targets[0].get(), *std::move(found));
-    return out;
+    return found;
   }
 
-  bool within_budget(const ir::Assign& statement, const ir::Call& call, const op::Card& card) {
+  std::optional<ByTable> moved(std::span<const ir::ExprRef> operands, const op::Card& card,
+                               const op::Attributes& attributes, const ir::Assign& statement) {
+    const auto* var = ir::as<ir::Var>(operands[0]);
+    const auto known = var == nullptr ? tables_.end() : tables_.find(var);
+    const auto* type = ir::as<ir::TensorType>(*statement.targets[0]->type);
+    if (known == tables_.end() || type == nullptr || type->dtype != known->second.table.dtype() ||
+        !within_budget(statement, operands, card))
+      return std::nullopt;
+    const auto results = run(card, std::vector{*constant_tensor(*known->second.bytes)}, attributes, 1);
+    if (!results) return std::nullopt;
+    return ByTable{dense_constant((*results)[0]), known->second.table};
+  }
+
+  bool within_budget(const ir::Assign& statement, std::span<const ir::ExprRef> operands,
+                     const op::Card& card) {
     std::int64_t in = 0, out = 0, largest = 0;
-    for (const auto& arg : call.args) {
-      const auto* dense = ir::as<ir::Dense>(arg);
-      const auto bytes = dense == nullptr ? std::int64_t{8} : static_cast<std::int64_t>(dense->data.size());
+    for (const ir::ExprRef& operand : operands) {
+      const auto bytes = bytes_of(*operand);
       in += bytes;
       largest = std::max(largest, bytes);
     }
     for (const auto& target : statement.targets) {
-      const auto bytes = bytes_of(*target->type);
+      const auto bytes = bytes_of_type(*target->type);
       if (!bytes) return false;
       out += *bytes;
     }
@@ -224,7 +293,7 @@ class FoldConstants {
 
   PassContext& context_;
   std::int64_t work_;                                   ///< what is left
-  std::unordered_map<const ir::Var*, ByTable> tables_;  ///< of constants that were folded so
+  std::unordered_map<const ir::Var*, ByTable> tables_;  ///< of what is folded but not spread out
 };
 
 }  // namespace

@@ -51,7 +51,7 @@ TEST(Pipeline, UnchangedIsTheSameObject) {
   EXPECT_EQ(value_or_throw(run_passes(function)).function, function);
 }
 
-/// Large constants of bytes are folded by a table, whatever they become on the way.
+/// Large constants of bytes are folded by a table, whatever they become and wherever they go on the way.
 TEST(Pipeline, WhatIsMadeOfBytesIsFoldedElementByElement) {
   for (const ir::Dtype dtype : {ir::Dtype::u8, ir::Dtype::i8}) {
     const op::HostTensor bytes = value_or_throw(op::HostTensor::allocate(dtype, {37, 41}));
@@ -65,7 +65,11 @@ TEST(Pipeline, WhatIsMadeOfBytesIsFoldedElementByElement) {
         "mul", {b.call("cast", {centred}, {{"dtype", ir::Dtype::f64}}), b.constant(0.37, ir::Dtype::f64)});
     const op::Value half = b.call("cast", {b.call("neg", {weights})}, {{"dtype", ir::Dtype::f16}});
     const op::Value joined = b.call("add", {wide, centred});  // of two tables
-    const auto function = value_or_throw(b.function("main", std::vector{scaled, half, joined, centred}));
+    const op::Value turned = op::transpose(scaled, std::vector<std::int64_t>{1, 0});
+    const op::Value flat = op::reshape(b.call("add", {turned, b.constant(3, ir::Dtype::f64)}), {37 * 41});
+    const op::Value sums = b.call("sum", {turned}, {{"axes", std::vector<std::int64_t>{0}}});
+    const auto function =
+        value_or_throw(b.function("main", std::vector{scaled, half, joined, centred, flat, sums}));
     PipelineOptions options{.verify = true};
     options.passes.fold_weights();
     const auto folded = value_or_throw(run_passes(function, options)).function;

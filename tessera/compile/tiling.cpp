@@ -6,9 +6,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "tessera/compile/region_kernels.h"
 #include "tessera/ir/walk.h"
-#include "tessera/kernel/binding.h"
-#include "tessera/kernel/build.h"
 #include "tessera/op/catalogue.h"
 #include "tessera/op/ir_builder.h"
 #include "tessera/pattern/graph_function.h"
@@ -24,13 +23,6 @@ namespace {
 
 /// The kernel of a tile that is a region: code is generated for it. Any other names what the device has.
 constexpr std::string_view generated = "region";
-
-/// Points of a kernel for each of its largest op's.
-constexpr double most_repeats = 4;
-/// What a size symbol is in such a comparison.
-constexpr std::int64_t example_size = 4096;
-/// More do not fit in a number.
-constexpr double most_points = 1e17;
 
 /// Some statements as a function of their own. Constants become parameters: they belong to the plan.
 class RegionWriter {
@@ -84,8 +76,9 @@ class RegionWriter {
 /// Makes parts out of statements of a function.
 class PartBuilder {
  public:
-  PartBuilder(const ir::Function& function, std::size_t most_in_kernel)
-      : function_(function), most_in_kernel_(static_cast<std::ptrdiff_t>(most_in_kernel)) {
+  /// REQUIRES the graph is that of the function.
+  PartBuilder(const ir::Function& function, const Graph& graph, std::size_t most_in_kernel)
+      : function_(function), most_in_kernel_(static_cast<std::ptrdiff_t>(most_in_kernel)), kernels_(graph) {
     for (std::uint32_t i = 0; i < function.body.size(); ++i) {
       if (!ir::is<ir::Call>(*function.body[i]->value)) add_needed(*function.body[i]->value);
       for (const ir::ExprRef& argument : arguments(i))
@@ -183,45 +176,8 @@ class PartBuilder {
     if (part.statements.size() == 1 && !can_fuse(part.statements[0])) return part;
     TiledPart fused = part;
     write_region(fused, "kernel");
-    auto built = kernel::build(*fused.ops);
-    if (!built || repeats_much(*built, *fused.ops)) return part;
-    fused.kernel = std::make_shared<const kernel::Kernel>(*std::move(built));
-    return fused;
-  }
-
-  /// Whether the kernel goes over many more points than any of its ops: a mean over everything, say, that it
-  /// would compute again for each element.
-  [[nodiscard]] static bool repeats_much(const kernel::Kernel& kernel, const ir::Function& ops) {
-    if (!kernel.reduces() || kernel.outer_axes == 0) return false;
-    std::vector<op::Array> inputs, results;
-    for (const auto& param : ops.params) inputs.push_back(example_of(*param));
-    for (const ir::ExprRef& result : ops.results)
-      results.push_back(example_of(static_cast<const ir::Var&>(*result)));
-    double most = 1;
-    const auto see = [&](const op::Array& array) { most = std::max(most, points_of(array.shape())); };
-    std::for_each(inputs.begin(), inputs.end(), see);
-    for (const auto& statement : ops.body)
-      for (const auto& target : statement->targets) see(example_of(*target));
-    kernel::Binding bound;
-    if (!kernel::bind(kernel, inputs, results, bound)) return false;
-    return static_cast<double>(bound.outer_points()) * static_cast<double>(bound.reduced_points()) >
-           most_repeats * most;
-  }
-  [[nodiscard]] static double points_of(const op::Extents& shape) {
-    double out = 1;
-    for (const std::int64_t size : shape) out *= static_cast<double>(size);
-    return out;
-  }
-  /// An array of the type, with a number for each size symbol, and without elements.
-  [[nodiscard]] static op::Array example_of(const ir::Var& var) {
-    const auto type = op::value_type(*var.type);
-    op::Extents shape;
-    for (const ir::Dim& dim : type->shape) {
-      const auto size = ir::evaluate(dim, [](const ir::Var&) { return std::optional(example_size); });
-      shape.push_back(std::max<std::int64_t>(size.value_or(example_size), 1));
-    }
-    if (points_of(shape) > most_points) std::fill(shape.begin(), shape.end(), 1);  // which fits nothing
-    return {type->dtype, op::contiguous(shape), nullptr};
+    fused.kernel = kernels_.of(fused.statements, *fused.ops);
+    return fused.kernel == nullptr ? part : fused;
   }
 
   /// The statements as a function of what they read from outside, giving what others read.
@@ -246,8 +202,33 @@ class PartBuilder {
 
   const ir::Function& function_;
   const std::ptrdiff_t most_in_kernel_;
+  mutable RegionKernels kernels_;
   std::unordered_map<const ir::Var*, std::vector<std::uint32_t>> readers_;  ///< calls alone
   std::unordered_set<const ir::Var*> is_needed_;  ///< as results, or by regions, which are in no tile
+};
+
+/// Regions at the price of their memory traffic.
+class FusedRegions final : public pattern::TileSource {
+ public:
+  explicit FusedRegions(pattern::StepCosts costs) : costs_(costs) {}
+
+  [[nodiscard]] std::string name() const override { return grower_.name(); }
+  [[nodiscard]] Result<void> list(const Graph& graph, pattern::CandidateList& out) const override {
+    pattern::StepPrices prices(costs_, graph);
+    const auto cost = [&](const Graph&, std::span<const NodeId> nodes) { return prices.of(nodes); };
+    return pattern::RegionGrower({.cost = cost}).list(graph, out);
+  }
+  void describe(const Graph& graph, const pattern::CandidateList& list, std::size_t i,
+                pattern::Tile& out) const override {
+    grower_.describe(graph, list, i, out);
+  }
+  [[nodiscard]] std::string name_of(const pattern::CandidateList& list, std::size_t i) const override {
+    return grower_.name_of(list, i);
+  }
+
+ private:
+  pattern::StepCosts costs_;
+  pattern::RegionGrower grower_;  ///< describes what it is handed, whoever priced it
 };
 
 TiledFunction one_by_one(const ir::Function& function) {
@@ -259,8 +240,7 @@ TiledFunction one_by_one(const ir::Function& function) {
 }  // namespace
 
 std::shared_ptr<const pattern::TileSource> compiler::fused_regions(pattern::StepCosts costs) {
-  return std::make_shared<pattern::RegionGrower>(pattern::RegionOptions{
-      .cost = [costs](const Graph& graph, std::span<const NodeId> nodes) { return costs.of(graph, nodes); }});
+  return std::make_shared<FusedRegions>(costs);
 }
 
 Result<TiledFunction> compiler::tile(const ir::Function& function, const pattern::Target& target,
@@ -268,13 +248,12 @@ Result<TiledFunction> compiler::tile(const ir::Function& function, const pattern
   if (target.sources.empty()) return one_by_one(function);
   const Graph graph = TESSERA_TRY(pattern::graph_of(function));
   pattern::Target priced = target;
-  priced.uncovered_cost = [&](const Graph& of, NodeId node) {
-    return options.costs.of(of, std::span(&node, 1));
-  };
-  const pattern::Tiling tiling = TESSERA_TRY(pattern::tile(graph, priced, {.budget = options.budget}));
+  pattern::StepPrices prices(options.costs, graph);
+  priced.uncovered_cost = [&](const Graph&, NodeId node) { return prices.of(std::span(&node, 1)); };
+  const pattern::Tiling tiling = TESSERA_TRY(pattern::tile(graph, priced, {.work = options.work}));
   TiledFunction out{
       .cost = tiling.cost, .bound = tiling.bound, .is_optimal = tiling.optimal, .gaps = tiling.gaps};
-  const PartBuilder builder(function, target.most_ops_in_kernel);
+  const PartBuilder builder(function, graph, target.most_ops_in_kernel);
   for (const pattern::TilingStep& step : tiling.order) {
     if (step.kind == pattern::TilingStep::Kind::node) {
       builder.add({step.index}, out.parts);

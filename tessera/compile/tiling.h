@@ -3,7 +3,6 @@
 // that is no kernel is divided.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,8 +21,9 @@ namespace tessera::compiler {
 struct TilingOptions {
   /// Of ops that are in no tile.
   pattern::StepCosts costs = {};
-  /// Without one, what is chosen depends on the function and the target alone.
-  std::optional<std::chrono::milliseconds> budget = std::chrono::milliseconds(200);
+  /// How much work the tiler may do, in units of about a nanosecond (cover/effort.h). It is counted, not
+  /// timed: what is chosen depends on the function and the target alone.
+  std::optional<std::uint64_t> work = 300'000'000;
 };
 
 /// One step: a statement, or several that one kernel or a library of the device computes.

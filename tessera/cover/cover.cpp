@@ -22,11 +22,11 @@ namespace {
 /// Finds an answer for every piece, one for all pieces that are alike.
 class PieceSolver {
  public:
-  PieceSolver(const Model& model, const Pieces& pieces, const Options& options, const Deadline& deadline)
+  PieceSolver(const Model& model, const Pieces& pieces, const Options& options, Effort& effort)
       : model_(model),
         pieces_(pieces),
         options_(options),
-        deadline_(deadline),
+        effort_(effort),
         steps_(model, pieces),
         frontier_(steps_, options.frontier_limit) {}
 
@@ -45,23 +45,23 @@ class PieceSolver {
     shape_of_.push_back(shape);
     if (shape < answers_.size()) return;
     solved_.push_back(piece);
-    std::optional<Answer> answer = frontier_.solve(steps, deadline_);
+    std::optional<Answer> answer = frontier_.solve(steps, effort_);
     if (!answer) wide_.push_back(shape);
     answers_.push_back(answer ? *std::move(answer) : solve_greedily(model_, pieces_, pieces_.pieces[piece]));
   }
 
-  /// Improves the answers that are greedy so far, all a little before one more, so that a budget is shared.
+  /// Improves the answers that are greedy so far, all a little before one more, so that a limit is shared.
   void search() {
     std::vector<std::pair<std::uint32_t, Search>> searches;
     for (std::uint32_t shape : wide_) {
-      if (deadline_.passed()) break;
+      if (effort_.is_over()) break;
       if (answers_[shape].is_optimal()) continue;
       const Piece& piece = pieces_.pieces[solved_[shape]];
-      searches.emplace_back(shape, Search(model_, pieces_, piece, answers_[shape], deadline_));
+      searches.emplace_back(shape, Search(model_, pieces_, piece, answers_[shape], effort_));
     }
     while (!searches.empty())
       std::erase_if(searches, [&](auto& item) {
-        const bool goes_on = item.second.widen(options_.state_limit, deadline_);
+        const bool goes_on = item.second.widen(options_.state_limit, effort_);
         answers_[item.first] = item.second.answer();
         return !goes_on;
       });
@@ -70,7 +70,7 @@ class PieceSolver {
   const Model& model_;
   const Pieces& pieces_;
   const Options& options_;
-  const Deadline& deadline_;
+  Effort& effort_;
   StepTable steps_;
   Frontier frontier_;
   SequenceTable shapes_;
@@ -214,11 +214,11 @@ void Assembly::set_order() {
   for (std::uint32_t group : *order) out_.order.push_back(by_position[group]);
 }
 
-Result<Solution> solve_whole(const Problem& problem, const Options& options, const Deadline& deadline) {
-  Model model = TESSERA_TRY(make_model(problem, deadline));
+Result<Solution> solve_whole(const Problem& problem, const Options& options, Effort& effort) {
+  Model model = TESSERA_TRY(make_model(problem, effort));
   const std::vector<std::uint32_t> labels = mark_hinges(model);
   const Pieces pieces = split(model, labels);
-  PieceSolver solver(model, pieces, options, deadline);
+  PieceSolver solver(model, pieces, options, effort);
   solver.run();
   return Assembly(problem, model, pieces, solver).run();
 }
@@ -251,11 +251,11 @@ std::uint64_t Solution::states() const {
 }
 
 Result<Solution> tessera::cover::solve(const Problem& problem, const Options& options) {
-  const Deadline deadline(options.budget);
+  Effort effort(options.work, options.budget);
   TESSERA_TRY(validate(problem));
   if (const auto copies = Copies::find(problem)) {
-    const Result<Solution> each = solve_whole(copies->one_of_each(), options, deadline);
+    const Result<Solution> each = solve_whole(copies->one_of_each(), options, effort);
     if (each.ok()) return copies->for_all(*each);  // else the error must name the nodes of the whole problem
   }
-  return solve_whole(problem, options, deadline);
+  return solve_whole(problem, options, effort);
 }

@@ -49,8 +49,10 @@ struct Problem {
 
 /// Limits on the work. Only `budget` makes the answer depend on the machine.
 struct Options {
-  /// Wall-clock time after which the best tiling found so far is returned. Reading the problem, which takes
-  /// linear time, is not cut short.
+  /// Work after which the best tiling found so far is returned, in units of about a nanosecond (effort.h).
+  /// Reading the problem, which takes linear time, is not cut short.
+  std::optional<std::uint64_t> work = {};
+  /// The same as wall-clock time.
   std::optional<std::chrono::milliseconds> budget = {};
   /// States that a layer of the frontier may hold before a subproblem goes to the bounded search, an eighth
   /// of it where cycles must be watched; 0 sends all.
@@ -63,7 +65,7 @@ struct Options {
 enum class Method : std::uint8_t {
   frontier,  ///< dynamic programming over the frontier of a topological order
   search,    ///< branch and bound over partial schedules
-  greedy,    ///< a greedy tiling and a simple bound: they met, or the budget was gone
+  greedy,    ///< a greedy tiling and a simple bound: they met, or a limit was reached
 };
 
 /// "frontier", "search" or "greedy".

@@ -295,6 +295,25 @@ TEST(CoverLimits, ABudgetReturnsAValidTilingAndABound) {
   }
 }
 
+TEST(CoverLimits, SoMuchWorkFindsTheSameTilingEachTime) {
+  const Problem problem = dense_problem(10, CostKind::unit, 3);
+  const Solution best = solved(problem);
+  ASSERT_TRUE(best.optimal);
+  std::size_t cut_short = 0;
+  for (std::uint64_t work : {0U, 10'000U, 100'000U, 1'000'000U, 3'000'000U, 1'000'000'000U}) {
+    const Solution cut = solved(problem, {.work = work});
+    const Solution again = solved(problem, {.work = work});
+    EXPECT_EQ(cut.order, again.order) << work;
+    EXPECT_EQ(cut.bound, again.bound) << work;
+    EXPECT_EQ(cut.states(), again.states()) << work;
+    EXPECT_LE(cut.bound, best.cost) << work;
+    EXPECT_GE(cut.cost, best.cost) << work;
+    cut_short += cut.optimal ? 0 : 1;
+  }
+  EXPECT_GE(cut_short, 3U);
+  EXPECT_EQ(solved(problem, {.work = 1'000'000'000}).cost, best.cost);
+}
+
 TEST(CoverLimits, WithoutTimeTheAnswerIsGreedyButValid) {
   const Problem problem = transformer_problem({.layers = 2});
   const Solution quick = solved(problem, {.budget = std::chrono::milliseconds(0)});

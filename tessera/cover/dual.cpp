@@ -24,11 +24,11 @@ class Prices {
     lowest_ = -std::min({8 * dearest, (Cost{1} << 59) / largest, (Cost{1} << 59) / model.size});
   }
 
-  DualBound run(Cost known_cost, const Deadline& deadline) {
+  DualBound run(Cost known_cost, Effort& effort) {
     if (model_.size <= simplex_limit)
-      solve(deadline);
+      solve(effort);
     else
-      climb(known_cost, deadline);
+      climb(known_cost, effort);
     make_feasible();
     raise();
     DualBound out;
@@ -45,8 +45,8 @@ class Prices {
   [[nodiscard]] Cost limited(Cost price, std::uint32_t position) const {
     return std::clamp(price, lowest_, model_.tiles[position].cost);
   }
-  void solve(const Deadline& deadline) {
-    const std::vector<double> prices = simplex_prices(model_, 200 + 20 * std::size_t{model_.size}, deadline);
+  void solve(Effort& effort) {
+    const std::vector<double> prices = simplex_prices(model_, 200 + 20 * std::size_t{model_.size}, effort);
     for (std::uint32_t i = 0; i < model_.size; ++i) {
       const double bounded = std::clamp(prices[i], static_cast<double>(lowest_), 0x1p60);
       price_[i] = limited(static_cast<Cost>(bounded), i);
@@ -75,15 +75,17 @@ class Prices {
   }
 
   /// Subgradient steps: positions that are covered too often pay less, those not covered pay more.
-  void climb(Cost known_cost, const Deadline& deadline) {
+  void climb(Cost known_cost, Effort& effort) {
     constexpr int patience = 12;
     constexpr int finest = 12;
+    constexpr std::uint64_t position_work = 2;
     const std::size_t rounds = std::clamp<std::size_t>(20'000'000 / model_.positions.size(), 20, 500);
     std::vector<Cost> best_price = price_;
     Cost best = std::numeric_limits<Cost>::min();
     int halvings = 0;
     int since_best = 0;
-    for (std::size_t round = 0; round < rounds && halvings < finest && !deadline.passed(); ++round) {
+    for (std::size_t round = 0; round < rounds && halvings < finest && !effort.is_over(); ++round) {
+      effort.spend(position_work * model_.positions.size());
       const Cost bound = relaxed_bound();
       if (bound > best) {
         best = bound;
@@ -138,6 +140,6 @@ class Prices {
 
 }  // namespace
 
-DualBound tessera::cover::find_prices(const SearchModel& model, Cost known_cost, const Deadline& deadline) {
-  return Prices(model).run(known_cost, deadline);
+DualBound tessera::cover::find_prices(const SearchModel& model, Cost known_cost, Effort& effort) {
+  return Prices(model).run(known_cost, effort);
 }

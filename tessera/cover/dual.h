@@ -17,8 +17,8 @@ struct DualBound {
   std::vector<Cost> excess;  ///< by tile, fine, never negative
 };
 
-/// `known_cost` is the fine cost of some tiling. The result is valid, but weaker, if the deadline cuts it
-/// short.
-[[nodiscard]] DualBound find_prices(const SearchModel& model, Cost known_cost, const Deadline& deadline = {});
+/// `known_cost` is the fine cost of some tiling. The result is valid, but weaker, if the effort is over
+/// before.
+[[nodiscard]] DualBound find_prices(const SearchModel& model, Cost known_cost, Effort& effort);
 
 }  // namespace tessera::cover

@@ -15,7 +15,8 @@ namespace {
 
 /// The largest piece of a problem, ready for the bounded search.
 SearchModel largest_piece(const Problem& problem) {
-  Model model = *make_model(problem);
+  Effort unlimited;
+  Model model = *make_model(problem, unlimited);
   const auto labels = mark_hinges(model);
   const Pieces pieces = split(model, labels);
   return make_search_model(model, pieces, *std::ranges::max_element(pieces.pieces, {}, &Piece::size));
@@ -30,7 +31,8 @@ Problem triangle() {
 
 TEST(Dual, FindsTheOptimumOfTheRelaxation) {
   const SearchModel model = largest_piece(triangle());
-  const DualBound bound = find_prices(model, model.fine.of(3));
+  Effort unlimited;
+  const DualBound bound = find_prices(model, model.fine.of(3), unlimited);
   EXPECT_EQ(bound.sum, model.fine.of(3) / 2);
   EXPECT_EQ(model.fine.rounded_up(bound.sum), 2);
 }
@@ -39,7 +41,8 @@ TEST(Dual, NoTileCostsLessThanItsPositionsPay) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const SearchModel model = largest_piece(random_problem(
         {.nodes = 60, .candidates = 150, .edge_percent = 10, .costs = CostKind::fraction}, seed));
-    const DualBound bound = find_prices(model, model.fine.of(1) * 1'000'000);
+    Effort unlimited;
+    const DualBound bound = find_prices(model, model.fine.of(1) * 1'000'000, unlimited);
     Cost alone = 0;
     for (std::uint32_t i = 0; i < model.size; ++i) alone += model.tiles[i].cost;
     EXPECT_GE(std::ranges::min(bound.excess), 0);
@@ -55,13 +58,15 @@ TEST(Dual, PricesMayBeNegativeWhenANodeIsHardToLeaveOut) {
                         .candidates = {{.nodes = {0, 1}}, {.nodes = {1, 2}}, {.nodes = {1}}},
                         .uncovered_cost = {100, 100, 100}};
   const SearchModel model = largest_piece(problem);
-  const DualBound bound = find_prices(model, model.fine.of(300));
+  Effort unlimited;
+  const DualBound bound = find_prices(model, model.fine.of(300), unlimited);
   EXPECT_EQ(model.fine.rounded_up(bound.sum), model.fine.rounded_up(model.tiles[0].cost + model.fine.of(1)));
 }
 
 TEST(Simplex, StopsAfterTheGivenRounds) {
   const SearchModel model = largest_piece(triangle());
-  const std::vector<double> prices = simplex_prices(model, 0, Deadline());
+  Effort unlimited;
+  const std::vector<double> prices = simplex_prices(model, 0, unlimited);
   EXPECT_EQ(prices, std::vector<double>(3, static_cast<double>(model.fine.of(1))));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>
+#include <utility>
 
 #include "tessera/cover/open_hinges.h"
 
@@ -13,8 +14,9 @@ namespace {
 /// States that all walks of one width may keep, so that memory stays bounded.
 constexpr std::size_t kept_state_limit = 1 << 23;
 
-/// Choices that are tried between two looks at the clock.
-constexpr std::size_t choices_between_looks = 1 << 16;
+/// Choices that are tried between two questions whether the effort is over, and what one takes.
+constexpr std::size_t choices_between_questions = 1 << 16;
+constexpr std::uint64_t choice_work = 12;
 
 /// States with hinges take so much longer that the bounded search is sooner the better choice.
 constexpr std::uint32_t hinge_penalty = 8;
@@ -118,7 +120,7 @@ class Walk {
     start_ = layers_.intern(std::vector<std::uint64_t>(state_words, 0));
   }
 
-  std::optional<Answer> solve(const StepList& steps, const Deadline& deadline) {
+  std::optional<Answer> solve(const StepList& steps, Effort& effort) {
     std::vector<std::uint32_t> path;
     path.reserve(steps.kinds.size());
     Answer answer;
@@ -127,12 +129,12 @@ class Walk {
     layer_limit_ = steps.has_hinges ? most_states_ / hinge_penalty : most_states_;
     for (std::uint64_t kind : steps.kinds) {
       const std::uint64_t known_before = transitions_.size();
-      const std::uint32_t transition = take(kind, layer, deadline);
+      const std::uint32_t transition = take(kind, layer, effort);
       const Transition& taken = transitions_[transition];
       if (taken.is_refused) return std::nullopt;
       if (transition == known_before) {
         answer.states += layer_size(layer);
-        if (deadline.passed()) return std::nullopt;
+        if (effort.is_over()) return std::nullopt;
       }
       path.push_back(transition);
       answer.cost += taken.cost;
@@ -147,7 +149,7 @@ class Walk {
   /// The outcome of a kind of step from a layer.
   struct Transition {
     std::uint32_t layer = 0;
-    bool is_refused = false;  ///< the layer would be too large, or time ended before it was made
+    bool is_refused = false;  ///< the layer would be too large, or the effort ended before it was made
     std::size_t origins = 0;  ///< where those of the new layer's states begin
     Cost cost = 0;            ///< of the cheapest new state, from the cheapest old one
   };
@@ -157,13 +159,13 @@ class Walk {
     return layers_[layer].size() / state_words;
   }
 
-  std::uint32_t take(std::uint64_t kind, std::uint32_t layer, const Deadline& deadline) {
+  std::uint32_t take(std::uint64_t kind, std::uint32_t layer, Effort& effort) {
     const auto [known, is_new] =
         memo_.try_emplace(kind << 32 | layer, static_cast<std::uint32_t>(transitions_.size()));
     if (is_new) {
       if (steps_.size() <= kind) steps_.resize(table_.size());
       if (!steps_[kind]) steps_[kind] = in_masks<W>(table_[kind]);
-      expand(*steps_[kind], layer, deadline);
+      expand(*steps_[kind], layer, effort);
       transitions_.push_back(finish_layer());
     }
     return known->second;
@@ -178,15 +180,15 @@ class Walk {
     return state;
   }
 
-  void expand(const WalkStep<W>& step, std::uint32_t layer, const Deadline& deadline) {
+  void expand(const WalkStep<W>& step, std::uint32_t layer, Effort& effort) {
     builder_.clear();
     const std::size_t count = layer_size(layer);
     std::size_t tried = 0;
-    for (std::uint32_t i = 0; i < count && builder_.states().size() <= layer_limit_ && !is_late_; ++i) {
+    for (std::uint32_t i = 0; i < count && builder_.states().size() <= layer_limit_ && !is_over_; ++i) {
       tried += step.options.size();
-      if (tried >= choices_between_looks) {
-        tried = 0;
-        is_late_ = deadline.passed();
+      if (tried >= choices_between_questions) {
+        effort.spend(choice_work * std::exchange(tried, 0));
+        is_over_ = effort.is_over();
       }
       const State<W> state = state_at(layer, i);
       const std::uint32_t plain = state.hinges == 0 ? 0 : hinges_.advance(state.hinges, step.hinges);
@@ -199,6 +201,7 @@ class Walk {
         choose(state, plain, step, {i, 0});
       }
     }
+    effort.spend(choice_work * tried);
   }
 
   /// REQUIRES the step's position is not covered. Starting a tile never closes a cycle by itself.
@@ -216,7 +219,7 @@ class Walk {
     Transition out;
     out.origins = origins_.size();
     out.is_refused =
-        is_late_ || states.size() > layer_limit_ || origins_.size() + states.size() > kept_state_limit;
+        is_over_ || states.size() > layer_limit_ || origins_.size() + states.size() > kept_state_limit;
     if (out.is_refused || states.empty()) return out;
     out.cost = std::ranges::min_element(states, {}, &State<W>::cost)->cost;
     words_.clear();
@@ -271,7 +274,7 @@ class Walk {
   std::uint32_t most_states_;
   std::uint32_t layer_limit_ = 0;  ///< of the piece at hand
   bool has_hinges_ = false;        ///< so has the piece at hand
-  bool is_late_ = false;
+  bool is_over_ = false;
   OpenHinges<W> hinges_;
   std::vector<std::optional<WalkStep<W>>> steps_;  ///< by kind; set when first taken
   SequenceTable layers_;
@@ -304,10 +307,10 @@ Frontier::Frontier(const StepTable& table, std::uint32_t layer_limit)
 Frontier::Frontier(Frontier&&) noexcept = default;
 Frontier::~Frontier() = default;
 
-std::optional<Answer> Frontier::solve(const StepList& steps, const Deadline& deadline) {
-  if (steps.slots <= 64) return walks_->one.solve(steps, deadline);
-  if (steps.slots <= 128) return walks_->two.solve(steps, deadline);
-  if (steps.slots <= 256) return walks_->four.solve(steps, deadline);
-  if (steps.slots <= 512) return walks_->eight.solve(steps, deadline);
+std::optional<Answer> Frontier::solve(const StepList& steps, Effort& effort) {
+  if (steps.slots <= 64) return walks_->one.solve(steps, effort);
+  if (steps.slots <= 128) return walks_->two.solve(steps, effort);
+  if (steps.slots <= 256) return walks_->four.solve(steps, effort);
+  if (steps.slots <= 512) return walks_->eight.solve(steps, effort);
   return std::nullopt;
 }

@@ -24,8 +24,9 @@ class Frontier {
   Frontier(Frontier&&) noexcept;
   ~Frontier();
 
-  /// The best answer, or nothing if a layer grew beyond the limit, the piece is too wide, or time ran out.
-  [[nodiscard]] std::optional<Answer> solve(const StepList& steps, const Deadline& deadline);
+  /// The best answer, or nothing if a layer grew beyond the limit, the piece is too wide, or the effort was
+  /// over.
+  [[nodiscard]] std::optional<Answer> solve(const StepList& steps, Effort& effort);
 
  private:
   struct Walks;

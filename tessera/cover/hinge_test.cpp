@@ -12,7 +12,8 @@ namespace {
 
 /// The candidates that are marked as hinges.
 std::vector<std::uint32_t> hinges(const Problem& problem) {
-  Model model = *make_model(problem);
+  Effort unlimited;
+  Model model = *make_model(problem, unlimited);
   [[maybe_unused]] const auto labels = mark_hinges(model);
   std::vector<std::uint32_t> out;
   for (const Tile& tile : model.tiles)
@@ -22,7 +23,8 @@ std::vector<std::uint32_t> hinges(const Problem& problem) {
 }
 
 Pieces pieces_of(const Problem& problem) {
-  Model model = *make_model(problem);
+  Effort unlimited;
+  Model model = *make_model(problem, unlimited);
   const auto labels = mark_hinges(model);
   return split(model, labels);
 }

@@ -29,13 +29,13 @@ struct RealTile {
 
 class ModelBuilder {
  public:
-  ModelBuilder(const Problem& problem, const Deadline& deadline) : problem_(problem), deadline_(deadline) {}
+  ModelBuilder(const Problem& problem, Effort& effort) : problem_(problem), effort_(effort) {}
 
   Result<Model> build() {
     const Precedence graph = make_precedence(problem_.node_count, problem_.edges);
     find_singles();
     find_useful();
-    model_.order = TESSERA_TRY(choose_order(graph, useful_sets(), deadline_));
+    model_.order = TESSERA_TRY(choose_order(graph, useful_sets(), effort_));
     model_.graph = renumbered(graph, model_.order);
     place_tiles();
     drop_duplicates();
@@ -59,7 +59,7 @@ class ModelBuilder {
   void fix_costs();
 
   const Problem& problem_;
-  const Deadline& deadline_;
+  Effort& effort_;
   std::vector<RealSingle> singles_;    ///< by node; by position after place_tiles
   std::vector<std::uint32_t> useful_;  ///< candidates
   std::vector<RealTile> tiles_;
@@ -219,6 +219,6 @@ void ModelBuilder::fix_costs() {
 
 }  // namespace
 
-Result<Model> tessera::cover::make_model(const Problem& problem, const Deadline& deadline) {
-  return ModelBuilder(problem, deadline).build();
+Result<Model> tessera::cover::make_model(const Problem& problem, Effort& effort) {
+  return ModelBuilder(problem, effort).build();
 }

@@ -56,6 +56,6 @@ struct Model {
 
 /// The model of `problem`; no tile is marked as a hinge yet. An error if the edges form a cycle. REQUIRES
 /// validate(problem) is ok.
-[[nodiscard]] Result<Model> make_model(const Problem& problem, const Deadline& deadline = {});
+[[nodiscard]] Result<Model> make_model(const Problem& problem, Effort& effort);
 
 }  // namespace tessera::cover

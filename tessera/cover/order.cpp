@@ -142,7 +142,7 @@ std::uint64_t tessera::cover::frontier_size(std::span<const std::uint32_t> order
 
 Result<std::vector<std::uint32_t>> tessera::cover::choose_order(const Precedence& graph,
                                                                 std::span<const NodeSet> sets,
-                                                                const Deadline& deadline) {
+                                                                Effort& effort) {
   std::vector<std::uint32_t> best = TESSERA_TRY(number_order(graph));
   if (sets.empty()) return best;
   std::uint64_t least = frontier_size(best, sets);
@@ -160,12 +160,13 @@ Result<std::vector<std::uint32_t>> tessera::cover::choose_order(const Precedence
   // The last one takes longer to find, and is worth it only where it saves the walk.
   constexpr std::uint64_t states_per_node = 65536;
   constexpr std::size_t work_limit = 50'000'000;
-  constexpr std::chrono::nanoseconds pair_time(20);
+  constexpr std::uint64_t pair_work = 20;
   const std::uint64_t most = states_per_node * graph.size();
   std::size_t work = 0;
   for (const NodeSet set : sets) work += set.size() * set.size();
   if (least <= most || work > work_limit || least_frontier_size(sets) > most) return best;
-  if (!deadline.leaves(2 * pair_time * static_cast<std::int64_t>(work))) return best;
+  if (!effort.leaves(2 * pair_work * work)) return best;
+  effort.spend(pair_work * work);
   std::vector<std::uint32_t> narrow = narrow_order(graph, sets);
   if (frontier_size(narrow, sets) <= most) return narrow;
   return best;

@@ -34,10 +34,9 @@ using NodeSet = std::span<const std::uint32_t>;
 [[nodiscard]] std::uint64_t frontier_size(std::span<const std::uint32_t> order,
                                           std::span<const NodeSet> sets);
 
-/// One of the above with a small frontier, of those that there is time to look for; or an error that names a
-/// cycle.
+/// One of the above with a small frontier, of those that the effort leaves room to look for; or an error that
+/// names a cycle.
 [[nodiscard]] Result<std::vector<std::uint32_t>> choose_order(const Precedence& graph,
-                                                              std::span<const NodeSet> sets,
-                                                              const Deadline& deadline = {});
+                                                              std::span<const NodeSet> sets, Effort& effort);
 
 }  // namespace tessera::cover

@@ -32,7 +32,8 @@ TEST(Order, PutsProducersFirst) {
     expect_topological(graph, chain_order(graph));
     expect_topological(graph, demand_order(graph));
     expect_topological(graph, narrow_order(graph, candidate_sets(problem)));
-    expect_topological(graph, *choose_order(graph, candidate_sets(problem)));
+    Effort unlimited;
+    expect_topological(graph, *choose_order(graph, candidate_sets(problem), unlimited));
   }
 }
 
@@ -52,7 +53,8 @@ TEST(Order, NarrowKeepsSetsTogetherThatNoEdgeKeepsTogether) {
   const std::vector<NodeSet> sets(pairs.begin(), pairs.end());
   const Precedence graph = make_precedence(count, {});
   EXPECT_GT(frontier_size(*number_order(graph), sets), std::uint64_t{1} << 24);
-  EXPECT_LT(frontier_size(*choose_order(graph, sets), sets), 2 * count);
+  Effort unlimited;
+  EXPECT_LT(frontier_size(*choose_order(graph, sets, unlimited), sets), 2 * count);
 }
 
 }  // namespace

@@ -13,11 +13,11 @@ using namespace tessera::cover;
 
 class Search::Impl {
  public:
-  Impl(const Model& model, const Pieces& pieces, const Piece& piece, Answer start, const Deadline& deadline)
+  Impl(const Model& model, const Pieces& pieces, const Piece& piece, Answer start, Effort& effort)
       : model_(make_search_model(model, pieces, piece)),
         has_all_tiles_(model_.has_hinges || !piece.has_hinges),
         answer_(std::move(start)),
-        prices_(find_prices(model_, model_.fine.of(answer_.cost), deadline)),
+        prices_(find_prices(model_, model_.fine.of(answer_.cost), effort)),
         rest_bound_(model_, prices_),
         view_(model_),
         child_(view_.packed_size()) {
@@ -25,7 +25,7 @@ class Search::Impl {
     raise_bound(model_.fine.rounded_up(prices_.sum));
   }
 
-  bool widen(std::uint64_t state_limit, const Deadline& deadline);
+  bool widen(std::uint64_t state_limit, Effort& effort);
   [[nodiscard]] const Answer& answer() const { return answer_; }
 
  private:
@@ -42,11 +42,18 @@ class Search::Impl {
   /// A limit on states is one on time, too: where a state takes a thousand looks at tiles, fewer are
   /// expanded.
   static constexpr std::uint64_t looks_per_state = 150;
+  static constexpr std::uint64_t look_work = 6;
   static constexpr Cost none = std::numeric_limits<Cost>::max();
 
-  bool run(std::uint64_t state_limit, const Deadline& deadline);
-  void take_bucket(std::uint32_t decided, const Deadline& deadline);
+  bool run(std::uint64_t state_limit, Effort& effort);
+  void take_bucket(std::uint32_t decided, Effort& effort);
   void keep_best(std::vector<Ranked>& states, std::size_t count);
+  [[nodiscard]] std::uint64_t looks() const { return tried_ + rest_bound_.looks(); }
+  /// Accounts for the looks since the last call.
+  void spend_looks(Effort& effort) {
+    effort.spend(look_work * (looks() - counted_));
+    counted_ = looks();
+  }
   void expand(std::uint32_t decided, Cost excess);
   void offer_child(std::uint32_t decided, const Arrival& arrival);
   void record(const Arrival& last);
@@ -68,13 +75,14 @@ class Search::Impl {
   std::vector<Trace> trail_;     ///< of the states that were expanded
   std::uint64_t stored_words_ = 0;
   std::uint64_t tried_ = 0;    ///< tiles, in all runs
+  std::uint64_t counted_ = 0;  ///< looks that the effort knows of
   Cost least_dropped_ = none;  ///< the least bound of a state that a bucket had no room for
   std::vector<std::uint64_t> child_;
 };
 
-bool Search::Impl::widen(std::uint64_t state_limit, const Deadline& deadline) {
-  if (answer_.is_optimal() || deadline.passed()) return false;
-  const bool is_finished = run(state_limit, deadline);
+bool Search::Impl::widen(std::uint64_t state_limit, Effort& effort) {
+  if (answer_.is_optimal() || effort.is_over()) return false;
+  const bool is_finished = run(state_limit, effort);
   beam_ *= 8;
   answer_.states += trail_.size();
   buckets_.clear();
@@ -85,23 +93,23 @@ bool Search::Impl::widen(std::uint64_t state_limit, const Deadline& deadline) {
 }
 
 /// False if a limit ended it early.
-bool Search::Impl::run(std::uint64_t state_limit, const Deadline& deadline) {
+bool Search::Impl::run(std::uint64_t state_limit, Effort& effort) {
   least_dropped_ = none;
   stored_words_ = 0;
   buckets_.assign(model_.size, {});
   std::ranges::fill(child_, 0);
   buckets_[0].offer(child_, {0, root, 0});
   for (std::uint32_t decided = 0; decided < model_.size; ++decided) {
-    const bool is_over = answer_.states + trail_.size() > state_limit ||
-                         (tried_ + rest_bound_.looks()) / looks_per_state > state_limit;
-    if (is_over || stored_words_ > word_limit || deadline.passed()) return false;
-    take_bucket(decided, deadline);
+    const bool is_over =
+        answer_.states + trail_.size() > state_limit || looks() / looks_per_state > state_limit;
+    if (is_over || stored_words_ > word_limit || effort.is_over()) return false;
+    take_bucket(decided, effort);
   }
-  return !deadline.passed();
+  return !effort.is_over();
 }
 
 /// Ranks the states of a bucket, keeps as many as the beam allows, and expands them.
-void Search::Impl::take_bucket(std::uint32_t decided, const Deadline& deadline) {
+void Search::Impl::take_bucket(std::uint32_t decided, Effort& effort) {
   Bucket& bucket = buckets_[decided];
   std::vector<Ranked> begun;
   for (std::uint32_t state = 0; state < bucket.size(); ++state)
@@ -110,7 +118,8 @@ void Search::Impl::take_bucket(std::uint32_t decided, const Deadline& deadline) 
   keep_best(begun, 8 * beam_);
   std::vector<Ranked> states;
   for (std::size_t i = 0; i < begun.size(); ++i) {
-    if (i % 256 == 255 && deadline.passed()) return;
+    if (i % 256 == 255) spend_looks(effort);
+    if (i % 256 == 255 && effort.is_over()) return;
     const auto [excess, state] = begun[i];
     view_.load(bucket.words(state), stacks_);
     const Cost bound = excess + rest_bound_.at(view_, room() - excess);
@@ -118,7 +127,8 @@ void Search::Impl::take_bucket(std::uint32_t decided, const Deadline& deadline) 
   }
   keep_best(states, beam_);
   for (const Ranked& one : states) {
-    if (deadline.passed()) return;
+    spend_looks(effort);
+    if (effort.is_over()) return;
     const Arrival& arrival = bucket.arrival(one.state);
     trail_.push_back({arrival.parent, arrival.tile});
     view_.load(bucket.words(one.state), stacks_);
@@ -176,15 +186,12 @@ void Search::Impl::record(const Arrival& last) {
     take(model_.tiles[trail_[at].tile]);
 }
 
-Search::Search(const Model& model, const Pieces& pieces, const Piece& piece, Answer start,
-               const Deadline& deadline)
-    : impl_(std::make_unique<Impl>(model, pieces, piece, std::move(start), deadline)) {}
+Search::Search(const Model& model, const Pieces& pieces, const Piece& piece, Answer start, Effort& effort)
+    : impl_(std::make_unique<Impl>(model, pieces, piece, std::move(start), effort)) {}
 Search::Search(Search&&) noexcept = default;
 Search& Search::operator=(Search&&) noexcept = default;
 Search::~Search() = default;
 
-bool Search::widen(std::uint64_t state_limit, const Deadline& deadline) {
-  return impl_->widen(state_limit, deadline);
-}
+bool Search::widen(std::uint64_t state_limit, Effort& effort) { return impl_->widen(state_limit, effort); }
 
 const Answer& Search::answer() const { return impl_->answer(); }

@@ -30,15 +30,14 @@ class Search {
  public:
   /// Finds the prices, which already may raise the bound of `start`, a valid answer for the piece. REQUIRES
   /// model and pieces outlive it.
-  Search(const Model& model, const Pieces& pieces, const Piece& piece, Answer start,
-         const Deadline& deadline);
+  Search(const Model& model, const Pieces& pieces, const Piece& piece, Answer start, Effort& effort);
   Search(Search&&) noexcept;
   Search& operator=(Search&&) noexcept;
   ~Search();
 
   /// One run with a wider beam than the last. False once the answer is proven, the limit on states is used
   /// up, or wider runs cannot tell more.
-  bool widen(std::uint64_t state_limit, const Deadline& deadline);
+  bool widen(std::uint64_t state_limit, Effort& effort);
   [[nodiscard]] const Answer& answer() const;
 
  private:

@@ -30,20 +30,21 @@ class Simplex {
     }
   }
 
-  std::vector<double> run(std::size_t rounds, const Deadline& deadline) {
-    for (std::size_t round = 0; round < rounds && !deadline.passed(); ++round) {
+  std::vector<double> run(std::size_t rounds, Effort& effort) {
+    for (std::size_t round = 0; round < rounds && !effort.is_over(); ++round) {
       const std::uint32_t entering = most_underpriced();
       if (entering == nobody) break;
       load_column(entering);
       const std::uint32_t leaving = tightest_row();
       if (leaving == nobody) break;  // only rounding errors can do this: a cost cannot fall without end
-      pivot(entering, leaving);
+      effort.spend(model_.positions.size() + pivot(entering, leaving));
     }
     return std::move(price_);
   }
 
  private:
   static constexpr std::uint32_t nobody = std::numeric_limits<std::uint32_t>::max();
+  static constexpr std::uint64_t numbers_per_work = 2;  ///< of a row that is added to another
 
   /// What the tile costs above the prices of its positions.
   [[nodiscard]] double excess(std::uint32_t tile) const {
@@ -81,7 +82,8 @@ class Simplex {
     }
     return best;
   }
-  void pivot(std::uint32_t entering, std::uint32_t leaving) {
+  /// What it took, as work.
+  std::uint64_t pivot(std::uint32_t entering, std::uint32_t leaving) {
     double* const pivot_row = inverse_.data() + std::size_t{leaving} * size_;
     const double factor = 1 / column_[leaving];
     const double raise = excess(entering) * factor;
@@ -90,13 +92,16 @@ class Simplex {
       pivot_row[i] *= factor;
     }
     amount_[leaving] *= factor;
+    std::uint64_t rows = 1;
     for (std::uint32_t row = 0; row < size_; ++row) {
       if (row == leaving || column_[row] == 0) continue;
+      ++rows;
       double* const other = inverse_.data() + std::size_t{row} * size_;
       for (std::uint32_t i = 0; i < size_; ++i) other[i] -= column_[row] * pivot_row[i];
       amount_[row] = std::max(0.0, amount_[row] - column_[row] * amount_[leaving]);
     }
     basis_[leaving] = entering;
+    return rows * size_ / numbers_per_work;
   }
 
   const SearchModel& model_;
@@ -112,6 +117,6 @@ class Simplex {
 }  // namespace
 
 std::vector<double> tessera::cover::simplex_prices(const SearchModel& model, std::size_t rounds,
-                                                   const Deadline& deadline) {
-  return Simplex(model).run(rounds, deadline);
+                                                   Effort& effort) {
+  return Simplex(model).run(rounds, effort);
 }

@@ -46,7 +46,6 @@ Engine::Engine(EngineOptions options)
       pool_(runtime::MemoryPool::create(options_.allocator, device_->memory_space())),
       random_{options_.seed, 0},
       plans_(plan_options(options_)) {
-  if (options_.deterministic) options_.compile.tiling.budget.reset();
   pool_->set_limit(options_.memory_limit);
   compiler::PassOptions& passes = options_.compile.pipeline.passes;
   const bool is_exact = passes.floats == compiler::FloatRules::exact;

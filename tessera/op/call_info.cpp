@@ -87,15 +87,7 @@ Error call_error(const Card& card, ErrorCode code, std::string message) {
 }
 
 /// A sum or product of numbers that does not fit stays an expression, one without symbols.
-bool has_overflowed(const Dim& dim) {
-  if (dim.is_constant()) return false;
-  bool has_symbols = false;
-  (void)ir::substitute(dim, [&](const ir::Var&) -> std::optional<Dim> {
-    has_symbols = true;
-    return std::nullopt;
-  });
-  return !has_symbols;
-}
+bool has_overflowed(const Dim& dim) { return !dim.is_constant() && !dim.expr()->has_variables(); }
 
 /// How many inputs a call must and may have.
 Result<void> check_count(const Card& card, std::size_t given) {

@@ -34,6 +34,7 @@ bool Convexity::may_lie_between(NodeId node) const {
 /// Puts the successors outside on the list. False if one of them leads back.
 bool Convexity::look_ahead(NodeId node) {
   const bool is_member = is_inside(node);
+  looks_ += graph_.successors(node).size();
   for (NodeId next : graph_.successors(node)) {
     if (marks_[next] == inside_ && is_member) continue;
     if (marks_[next] == inside_ || marks_[next] == inside_ + 2) return false;
@@ -47,6 +48,7 @@ bool Convexity::look_ahead(NodeId node) {
 /// Puts the predecessors outside on the list. False if the set leads to one of them.
 bool Convexity::look_back(NodeId node) {
   const bool is_member = is_inside(node);
+  looks_ += graph_.predecessors(node).size();
   for (NodeId before : graph_.predecessors(node)) {
     if (marks_[before] == inside_ && is_member) continue;
     if (marks_[before] == inside_ || marks_[before] == inside_ + 1) return false;
@@ -85,6 +87,7 @@ bool Convexity::is_convex(std::span<const NodeId> nodes) {
     std::ranges::fill(marks_, 0);
   }
   inside_ += 3;
+  looks_ += nodes.size();
   for (NodeId node : nodes) marks_[node] = inside_;
   if (joins_one_exit(nodes)) return true;
 

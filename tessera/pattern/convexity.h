@@ -17,6 +17,8 @@ class Convexity {
   /// first that runs dry, or meets the set or the other, decides. A node is only looked at if depth, height
   /// and position leave a way back.
   [[nodiscard]] bool is_convex(std::span<const NodeId> nodes);
+  /// How many nodes and edges all questions have looked at.
+  [[nodiscard]] std::uint64_t looks() const { return looks_; }
 
  private:
   struct Bounds {
@@ -37,6 +39,7 @@ class Convexity {
   std::uint32_t inside_ =
       0;  ///< the marks of this call: inside, + 1 seen ahead of the set, + 2 seen behind it
   std::vector<std::uint32_t> marks_;
+  std::uint64_t looks_ = 0;
   bool is_decided_ = false;  ///< one side found no way out or no way in
   std::vector<NodeId> ahead_;
   std::vector<NodeId> back_;

@@ -33,6 +33,24 @@ Number intern_in(std::unordered_multimap<Hash128, Number>& index, const Hash128&
   return number;
 }
 
+/// A number, or the address of an expression.
+std::uint64_t object_word(const ir::Dim& dim) {
+  return dim.is_constant() ? static_cast<std::uint64_t>(dim.value())
+                           : reinterpret_cast<std::uintptr_t>(dim.expr().get());
+}
+
+std::uint64_t object_hash(const ir::Shape& shape) {
+  Hasher hasher(shape.size());
+  for (const ir::Dim& dim : shape) hasher.add(object_word(dim));
+  return hasher.finish().low;
+}
+
+bool has_same_objects(const ir::Shape& a, const ir::Shape& b) {
+  return std::ranges::equal(a, b, [](const ir::Dim& left, const ir::Dim& right) {
+    return left.is_constant() == right.is_constant() && object_word(left) == object_word(right);
+  });
+}
+
 void sort_without_repeats(std::vector<NodeId>& nodes) {
   std::ranges::sort(nodes);
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
@@ -70,6 +88,16 @@ ValueId GraphBuilder::constant(const AttributeValue& value) {
 }
 
 ShapeId GraphBuilder::shape(const ir::Shape& shape) {
+  const std::uint64_t hash = object_hash(shape);
+  const auto [first, last] = same_shapes_.equal_range(hash);
+  for (auto at = first; at != last; ++at)
+    if (has_same_objects(at->second.first, shape)) return at->second.second;
+  const ShapeId number = intern_shape(shape);
+  same_shapes_.emplace(hash, std::pair(shape, number));
+  return number;
+}
+
+ShapeId GraphBuilder::intern_shape(const ir::Shape& shape) {
   return intern_in(
       shapes_, value_hash(AttributeValue(shape)),
       [&](ShapeId known) { return graph_.shapes_[known] == shape; },

@@ -63,6 +63,7 @@ class GraphBuilder {
   [[nodiscard]] Result<Graph> build() &&;
 
  private:
+  ShapeId intern_shape(const ir::Shape& shape);
   AttributesId intern(Attributes attributes);
   OpId intern(const std::string& op);
   void index_values();
@@ -82,6 +83,8 @@ class GraphBuilder {
   std::unordered_map<std::string, OpId> ops_;
   std::unordered_multimap<Hash128, ValueId> constants_;
   std::unordered_multimap<Hash128, ShapeId> shapes_;
+  /// Shapes of the very same symbols and expressions: most of a function's are, and are found at once.
+  std::unordered_multimap<std::uint64_t, std::pair<ir::Shape, ShapeId>> same_shapes_;
   std::unordered_multimap<Hash128, AttributesId> attributes_;
 };
 

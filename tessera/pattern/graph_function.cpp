@@ -28,6 +28,20 @@ External::Kind kind_of(const ir::Expr& expr) {
   return ir::is<ir::Dense>(expr) || constant_of(expr) ? External::Kind::constant : External::Kind::input;
 }
 
+/// Of a large constant a few bytes are enough to find those that are like it; whether they are equal is asked
+/// then.
+Hash128 hash_of_operand(const ir::Node& node, ir::CompareMode mode) {
+  constexpr std::size_t few = 256;
+  const auto* dense = ir::as<ir::Dense>(node);
+  if (dense == nullptr || dense->data.size() <= 2 * few) return ir::structural_hash(node, mode);
+  const auto bytes = dense->data.span();
+  return Hasher(static_cast<std::uint64_t>(dense->type->dtype))
+      .add(bytes.size())
+      .add_bytes(bytes.first(few))
+      .add_bytes(bytes.last(few))
+      .finish();
+}
+
 class FunctionReader {
  public:
   FunctionReader(const ir::Function& function, TraitsRef traits)
@@ -140,7 +154,7 @@ class FunctionReader {
   const ir::Function& function_;
   GraphBuilder builder_;
   std::unordered_map<const ir::Node*, ValueId> values_;  ///< of variables, and of expressions in expressions_
-  ir::StructuralSet expressions_{ir::CompareMode::strict};
+  ir::StructuralSet expressions_{ir::CompareMode::strict, &hash_of_operand};
 };
 
 }  // namespace

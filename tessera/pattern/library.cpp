@@ -11,6 +11,10 @@ using namespace tessera::pattern;
 
 namespace {
 
+/// What it takes to describe a match to who judges or prices it.
+constexpr std::uint64_t described_work = 300;
+constexpr std::uint64_t described_node_work = 60;
+
 std::shared_ptr<const TileKind> tile_kind_of(const Pattern& pattern, const Variant& variant) {
   TileKind out{.name = pattern.name(), .kernel = pattern.kernel()};
   for (const PatternNode& node : variant.nodes) out.nodes.push_back({node.id, node.repeat.most != 1});
@@ -40,8 +44,7 @@ class VariantLister {
 
   Result<void> run(MatchSpace& space) {
     const auto visit = [&](const Match& match) { return add(match); };
-    const auto should_stop = [&] { return was_late_ = out_.out_of_time(); };
-    const SearchEnd end = find_matches(graph_, pattern_, variant_, space, visit, should_stop);
+    const SearchEnd end = find_matches(graph_, pattern_, variant_, space, visit, out_.effort());
     if (error_) return *std::move(error_);
     const std::string name = quote(pattern_.name());
     if (end == SearchEnd::chains_missing)
@@ -49,8 +52,8 @@ class VariantLister {
           cat("pattern ", name, ": some chains of more than ", longest_full_chain(graph_), " ops"));
     else if (end == SearchEnd::gave_up)
       out_.set_incomplete(cat("pattern ", name, ": the search took too many steps"));
-    else if (end == SearchEnd::stopped && was_late_)
-      out_.set_out_of_time(cat("pattern ", name, ": the time was over"));
+    else if (end == SearchEnd::stopped && out_.effort().is_over())
+      out_.set_cut(cat("pattern ", name));
     else if (end == SearchEnd::stopped)
       out_.set_full(cat("pattern ", name));
     return {};
@@ -66,6 +69,7 @@ class VariantLister {
       read_tile(graph_, pattern_, kind_, match.nodes, payload_, tile);
       if (pattern_.parts().where != nullptr && !pattern_.parts().where(graph_, tile)) return true;
       if (cost.compute != nullptr) total = cost.compute(graph_, tile);
+      out_.effort().spend(described_work + described_node_work * match.nodes.size());
     }
     if (!std::isfinite(total) || total < 0) {
       error_ = Error(ErrorCode::invalid_argument, cat("pattern ", quote(pattern_.name()), ": cost ", total,
@@ -118,7 +122,6 @@ class VariantLister {
   std::uint32_t number_;  ///< of the kind
   CandidateList& out_;
   std::vector<std::uint32_t> payload_;
-  bool was_late_ = false;
   std::optional<Error> error_;
 };
 

@@ -6,6 +6,7 @@
 #include "tessera/pattern/chain_options.h"
 #include "tessera/pattern/external_binding.h"
 
+using namespace tessera;
 using namespace tessera::pattern;
 
 namespace {
@@ -13,8 +14,11 @@ namespace {
 using Kind = PatternInput::Kind;
 using From = MatchStep::From;
 
-/// Steps between two questions whether to stop.
+/// Steps between two questions whether the effort is over; what a step takes, and a look of the question
+/// whether a match is convex.
 constexpr std::uint64_t steps_between_questions = 64;
+constexpr std::uint64_t step_work = 15;
+constexpr std::uint64_t convexity_look_work = 4;
 
 /// A search may take so many steps, and so many for each node of the graph. What needs more is a puzzle, not
 /// a pattern: matching is as hard as finding subgraphs.
@@ -35,14 +39,14 @@ constexpr std::uint64_t long_chain_share = 4;
 class Search {
  public:
   Search(const Graph& graph, const Pattern& pattern, const Variant& variant, const MatchPlan& plan,
-         MatchSpace& space, const MatchVisitor& visit, const StopQuestion& should_stop)
+         MatchSpace& space, const MatchVisitor& visit, cover::Effort& effort)
       : graph_(graph),
         pattern_(pattern),
         variant_(variant),
         plan_(plan),
         space_(space),
         visit_(visit),
-        should_stop_(should_stop),
+        effort_(effort),
         images_(variant.nodes.size(), none),
         heads_(variant.nodes.size(), none),
         chains_(variant.nodes.size()),
@@ -51,6 +55,7 @@ class Search {
         full_length_(longest_full_chain(graph)),
         long_nodes_left_(long_chain_nodes + long_chain_share * graph.node_count()),
         steps_left_(match_step_limit + steps_per_node * graph.node_count()),
+        counted_looks_(space.convexity.looks()),
         tells_bindings_apart_(pattern.parts().cost.compute != nullptr || pattern.parts().where != nullptr) {}
 
   SearchEnd run() {
@@ -88,9 +93,15 @@ class Search {
   bool take_step() {
     if (--steps_left_ == 0)
       end_ = SearchEnd::gave_up;
-    else if (steps_left_ % steps_between_questions == 0 && should_stop_())
+    else if (steps_left_ % steps_between_questions == 0 && is_over())
       end_ = SearchEnd::stopped;
     return goes_on();
+  }
+  bool is_over() {
+    const std::uint64_t looks = space_.convexity.looks();
+    effort_.spend(step_work * steps_between_questions + convexity_look_work * (looks - counted_looks_));
+    counted_looks_ = looks;
+    return effort_.is_over();
   }
 
   [[nodiscard]] bool is_commutative(std::uint32_t i) const {
@@ -389,7 +400,7 @@ class Search {
   const MatchPlan& plan_;
   MatchSpace& space_;
   const MatchVisitor& visit_;
-  const StopQuestion& should_stop_;
+  cover::Effort& effort_;
   std::vector<NodeId> images_;  ///< by node of the variant; of a chain the last
   std::vector<NodeId> heads_;   ///< of chains
   std::vector<std::vector<NodeId>> chains_;
@@ -403,6 +414,7 @@ class Search {
   std::uint64_t long_nodes_left_;
   bool misses_chains_ = false;
   std::uint64_t steps_left_;
+  std::uint64_t counted_looks_;  ///< that the effort knows of
   bool tells_bindings_apart_;  ///< those that bind the externals otherwise may be no match or cost otherwise
   SearchEnd end_ = SearchEnd::complete;
 };
@@ -411,10 +423,10 @@ class Search {
 
 SearchEnd tessera::pattern::find_matches(const Graph& graph, const Pattern& pattern, const Variant& variant,
                                          MatchSpace& space, const MatchVisitor& visit,
-                                         const StopQuestion& should_stop) {
+                                         cover::Effort& effort) {
   const auto plan = plan_match(graph, pattern, variant);
   if (!plan) return SearchEnd::complete;
-  return Search(graph, pattern, variant, *plan, space, visit, should_stop).run();
+  return Search(graph, pattern, variant, *plan, space, visit, effort).run();
 }
 
 std::uint32_t tessera::pattern::longest_full_chain(const Graph& graph) {

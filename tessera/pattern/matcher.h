@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "tessera/cover/effort.h"
 #include "tessera/pattern/convexity.h"
 #include "tessera/pattern/match_plan.h"
 #include "tessera/pattern/tile.h"
@@ -36,14 +37,12 @@ struct MatchSpace {
 
 /// Told of each match; false ends the search.
 using MatchVisitor = std::function<bool(const Match&)>;
-/// Asked now and then; true ends the search.
-using StopQuestion = std::function<bool()>;
 
 /// How a search ended.
 enum class SearchEnd : std::uint8_t {
   complete,        ///< every match was told
   chains_missing,  ///< every match but some with long chains
-  stopped,         ///< the visitor or the question ended it
+  stopped,         ///< the visitor ended it, or the effort was over
   gave_up,         ///< it took too many steps
 };
 
@@ -51,7 +50,7 @@ enum class SearchEnd : std::uint8_t {
 /// graphs all are found, in large ones those up to longest_full_chain(graph) ops and, as far as they have no
 /// more than a few times the nodes of the graph together, those that cannot be longer.
 SearchEnd find_matches(const Graph& graph, const Pattern& pattern, const Variant& variant, MatchSpace& space,
-                       const MatchVisitor& visit, const StopQuestion& should_stop);
+                       const MatchVisitor& visit, cover::Effort& effort);
 
 /// The length up to which all chains are found: at least 16, and the whole graph up to 200 nodes.
 [[nodiscard]] std::uint32_t longest_full_chain(const Graph& graph);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <unordered_map>
 
+using namespace tessera;
 using namespace tessera::pattern;
 
 namespace {
@@ -16,6 +17,8 @@ constexpr std::uint64_t region_step_limit = 20'000'000;
 /// Where not all can be listed: from so many ops of the group a region is grown, to at most so many ops.
 constexpr std::size_t seed_limit = 128;
 constexpr std::size_t grown_limit = 64;
+/// What a look of the question takes whether a region stays convex.
+constexpr std::uint64_t growth_look_work = 6;
 
 /// Exchanges rows and columns of 64 times 64 bits: halves first, then quarters, …
 void transpose(std::array<std::uint64_t, 64>& block) {
@@ -81,13 +84,13 @@ void for_each_bit(std::span<const std::uint64_t> bits, Visit visit) {
 class MaximalFinder {
  public:
   MaximalFinder(const Graph& graph, const FusionGroups& groups, std::uint32_t group, Convexity& convexity,
-                const std::function<bool()>& should_stop)
+                cover::Effort& effort)
       : graph_(graph),
         groups_(groups),
         group_(group),
         nodes_(groups.groups[group]),
         convexity_(convexity),
-        should_stop_(should_stop) {}
+        effort_(effort) {}
 
   MaximalRegions run() {
     std::vector<NodeId> all = nodes_;
@@ -109,6 +112,7 @@ class MaximalFinder {
     const std::uint32_t first = graph_.position(nodes_.front());
     const std::uint64_t span = graph_.position(nodes_.back()) - first + 1;
     if (2 * span * nodes_.size() > relation_limit) return false;
+    effort_.spend(2 * span * (nodes_.size() + 63) / 64);  // the words of the relation
     find_classes(find_exclusions(first, span));
     if (!find_sets()) return false;
     for (const Bits& set : done_) take_parts(set);
@@ -179,8 +183,11 @@ class MaximalFinder {
     sets_ = {Bits(words_, 0)};
     set_bit(sets_[0], 0);
     std::uint64_t steps = 0;
+    std::uint64_t counted = 0;  // of these
     for (std::size_t c = 1; c < members_.size(); ++c) {
-      if (should_stop_()) return false;
+      effort_.spend(steps - counted);
+      counted = steps;
+      if (effort_.is_over()) return false;
       std::vector<Bits> added;
       put_away_done(c);
       Bits alone(words_, 0);
@@ -290,7 +297,8 @@ class MaximalFinder {
     out_.is_complete = false;
     out_.regions.clear();
     const std::size_t stride = std::max<std::size_t>(1, nodes_.size() / seed_limit);
-    for (std::size_t i = 0; i < nodes_.size() && !should_stop_(); i += stride) {
+    for (std::size_t i = 0; i < nodes_.size() && !effort_.is_over(); i += stride) {
+      const std::uint64_t looks = convexity_.looks();
       std::vector<NodeId> region{nodes_[i]};
       while (region.size() < grown_limit) {
         const auto node = find_addition(region);
@@ -298,6 +306,7 @@ class MaximalFinder {
         region.insert(std::ranges::upper_bound(region, *node), *node);
       }
       out_.regions.push_back(std::move(region));
+      effort_.spend(growth_look_work * (convexity_.looks() - looks));
     }
   }
 
@@ -306,7 +315,7 @@ class MaximalFinder {
   std::uint32_t group_;
   const std::vector<NodeId>& nodes_;
   Convexity& convexity_;
-  const std::function<bool()>& should_stop_;
+  cover::Effort& effort_;
   std::vector<std::size_t> class_of_;              ///< by op, as numbered in nodes_
   std::vector<std::vector<std::size_t>> members_;  ///< by class
   std::vector<Bits> fits_;                         ///< by class: the classes it does not exclude, itself too
@@ -322,6 +331,6 @@ class MaximalFinder {
 
 MaximalRegions tessera::pattern::find_maximal_regions(const Graph& graph, const FusionGroups& groups,
                                                       std::uint32_t group, Convexity& convexity,
-                                                      const std::function<bool()>& should_stop) {
-  return MaximalFinder(graph, groups, group, convexity, should_stop).run();
+                                                      cover::Effort& effort) {
+  return MaximalFinder(graph, groups, group, convexity, effort).run();
 }

@@ -8,9 +8,9 @@
 // work is in vain.
 #pragma once
 
-#include <functional>
 #include <vector>
 
+#include "tessera/cover/effort.h"
 #include "tessera/pattern/convexity.h"
 #include "tessera/pattern/fusion_groups.h"
 
@@ -22,9 +22,9 @@ struct MaximalRegions {
 };
 
 /// Where a group is too large or has too many maximal regions, some are grown from single ops, and the list
-/// is not complete. Neither is it if `should_stop`, which is asked now and then, says so.
+/// is not complete. Neither is it if the effort is over before.
 [[nodiscard]] MaximalRegions find_maximal_regions(const Graph& graph, const FusionGroups& groups,
                                                   std::uint32_t group, Convexity& convexity,
-                                                  const std::function<bool()>& should_stop);
+                                                  cover::Effort& effort);
 
 }  // namespace tessera::pattern

@@ -14,6 +14,9 @@ namespace {
 
 /// No group has more small regions than this, however large it is.
 constexpr std::size_t group_limit = 2'000'000;
+/// What it takes to ask what a region costs.
+constexpr std::uint64_t priced_work = 40;
+constexpr std::uint64_t priced_node_work = 20;
 
 class RegionLister {
  public:
@@ -29,16 +32,16 @@ class RegionLister {
     if (groups_.without_shape > 0)
       out_.set_incomplete(
           cat("regions: the iteration space of ", groups_.without_shape, " ops is not known"));
-    // Time may end the listing anywhere, so what covers the whole graph comes first: every op alone, regions
+    // The effort may be over anywhere, so what covers the whole graph comes first: every op alone, regions
     // that partition it, the largest ones. Then all small ones, size by size.
     TESSERA_TRY(list_single());
     TESSERA_TRY(list_large());
     TESSERA_TRY(list_small());
-    if (was_late_)
-      out_.set_out_of_time("regions: the time was over");
+    if (was_cut_)
+      out_.set_cut("regions");
     else if (is_full_)
       out_.set_full("regions");
-    if (was_late_ || is_full_) return {};
+    if (was_cut_ || is_full_) return {};
     if (complete_to_ < options_.largest)
       out_.set_incomplete(cat("regions: some of more than ", complete_to_, " ops"));
     if (misses_maximal_) out_.set_incomplete("regions: some maximal ones");
@@ -65,8 +68,8 @@ class RegionLister {
     for (std::uint32_t group = 0; group < groups_.groups.size(); ++group) {
       if (groups_.groups[group].size() <= options_.largest) continue;  // the small ones are all there are
       out_.begin_part(groups_.groups.size() - group + 1);
-      MaximalRegions found = find_maximal_regions(graph_, groups_, group, convexity_, should_stop_);
-      misses_maximal_ = misses_maximal_ || !found.is_complete;
+      MaximalRegions found = find_maximal_regions(graph_, groups_, group, convexity_, out_.effort());
+      if (!found.is_complete) (out_.effort().is_over() ? was_cut_ : misses_maximal_) = true;
       std::erase_if(found.regions, [&](const auto& region) { return region.size() <= options_.largest; });
       TESSERA_TRY(add_new(found.regions, known));
     }
@@ -87,8 +90,9 @@ class RegionLister {
     for (std::uint32_t group = 0; group < groups_.groups.size(); ++group) {
       out_.begin_part(groups_.groups.size() - group);
       const std::size_t ops = groups_.groups[group].size();
-      const std::size_t limit = std::min(options_.regions_per_node * ops, group_limit);
-      const std::uint32_t complete_to = small_.find(group, options_.largest, limit, should_stop_);
+      const std::size_t limit = std::min({options_.regions_per_node * ops, group_limit, out_.room() + ops});
+      const std::uint32_t complete_to = small_.find(group, options_.largest, limit, out_.effort());
+      was_cut_ = was_cut_ || (complete_to < options_.largest && out_.effort().is_over());
       complete_to_ = std::min(complete_to_, complete_to);
       TESSERA_TRY(add_stages(group, complete_to));
       for (const SmallRegion& region : std::span(small_.regions()).subspan(ops))  // the first are single ops
@@ -105,6 +109,7 @@ class RegionLister {
 
   Result<void> add(std::span<const NodeId> nodes) {
     const double cost = options_.cost != nullptr ? options_.cost(graph_, nodes) : 1;
+    if (options_.cost != nullptr) out_.effort().spend(priced_work + priced_node_work * nodes.size());
     if (!std::isfinite(cost) || cost < 0)
       return Error(ErrorCode::invalid_argument, cat("a region of ", nodes.size(), " ops: cost ", cost,
                                                     " is not a finite number of at least 0"));
@@ -122,12 +127,7 @@ class RegionLister {
   std::uint32_t complete_to_ = small_region_limit;
   bool misses_maximal_ = false;
   bool is_full_ = false;
-  bool was_late_ = false;
-  const std::function<bool()> should_stop_ = [this] {
-    const bool is_late = out_.out_of_time();
-    was_late_ = was_late_ || is_late;
-    return is_late;
-  };
+  bool was_cut_ = false;
 };
 
 }  // namespace

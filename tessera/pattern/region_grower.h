@@ -3,8 +3,8 @@
 //
 // A region is connected and convex; everything that escapes from it is an output of the loop. All regions of
 // up to `largest` ops are listed, and of the larger ones those to which nothing can be added, and the stages
-// (fusion_stages.h), which can all be taken together. Those that cover the most come first: if time ends the
-// listing, what there is makes a good tiling.
+// (fusion_stages.h), which can all be taken together. Those that cover the most come first: if the effort
+// ends the listing, what there is makes a good tiling.
 #pragma once
 
 #include <functional>

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <random>
 #include <set>
+#include <thread>
 
 #include "tessera/base/text.h"
 #include "tessera/pattern/fusion_stages.h"
@@ -276,6 +278,37 @@ TEST(RegionGrower, WhatIsListedFirstMakesAGoodTiling) {
   const Tiling none = value_or_throw(tile(graph, target, {.budget = std::chrono::milliseconds(0)}));
   EXPECT_TRUE(none.uncovered.empty());
   EXPECT_LE(none.cost, 2 * all.cost);
+}
+
+/// The price of a region, on a machine that is slow at first.
+class SlowPrice {
+ public:
+  double operator()(const Graph&, std::span<const NodeId> nodes) {
+    if (calls_++ < 300) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return 1 + 0.1 * static_cast<double>(nodes.size());
+  }
+
+ private:
+  int calls_ = 0;
+};
+
+TEST(RegionGrower, ASlowMachineListsAndTakesTheSame) {
+  const Graph graph = woven_graph(400, 25);
+  const auto price = [](const Graph&, std::span<const NodeId> nodes) {
+    return 1 + 0.1 * static_cast<double>(nodes.size());
+  };
+  const Target fast{.name = "fast",
+                    .sources = {std::make_shared<RegionGrower>(RegionOptions{.cost = price})}};
+  for (std::uint64_t work : {100'000U, 3'000'000U, 30'000'000U}) {
+    const Target slow{.name = "slow",
+                      .sources = {std::make_shared<RegionGrower>(RegionOptions{.cost = SlowPrice()})}};
+    const Tiling expected = value_or_throw(tile(graph, fast, {.work = work}));
+    const Tiling tiling = value_or_throw(tile(graph, slow, {.work = work}));
+    EXPECT_EQ(tiles_of(graph, tiling), tiles_of(graph, expected)) << work;
+    EXPECT_EQ(tiling.candidates, expected.candidates) << work;
+    EXPECT_EQ(tiling.gaps, expected.gaps) << work;
+    EXPECT_FALSE(expected.gaps.empty()) << work << " is not enough for all";
+  }
 }
 
 TEST(RegionGrower, ListsExactlyTheRegionsOfRandomGraphs) {

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 
+using namespace tessera;
 using namespace tessera::pattern;
 
 namespace {
 
-/// Regions that are extended between two questions whether to stop.
+/// Regions that are extended between two questions whether the effort is over; what it takes to try whether a
+/// set is new, and a look of the question whether it is convex.
 constexpr std::size_t regions_between_questions = 64;
+constexpr std::uint64_t trial_work = 45;
+constexpr std::uint64_t region_look_work = 4;
 
 std::uint64_t region_hash(const SmallRegion& region) {
   std::uint64_t hash = 0;
@@ -22,7 +26,7 @@ std::uint64_t region_hash(const SmallRegion& region) {
 }  // namespace
 
 std::uint32_t SmallRegions::find(std::uint32_t group, std::uint32_t largest, std::size_t limit,
-                                 const std::function<bool()>& should_stop) {
+                                 cover::Effort& effort) {
   group_ = group;
   regions_.clear();
   seen_.clear();
@@ -37,8 +41,11 @@ std::uint32_t SmallRegions::find(std::uint32_t group, std::uint32_t largest, std
   for (std::uint32_t size = 1; size < largest; ++size) {
     const std::size_t end = regions_.size();
     for (std::size_t i = begin; i < end; ++i) {
-      if (regions_.size() > limit || (i % regions_between_questions == 0 && should_stop())) return size;
+      if (regions_.size() > limit || (i % regions_between_questions == 0 && effort.is_over())) return size;
+      const std::uint64_t trials = trials_;
+      const std::uint64_t looks = convexity_.looks();
       extend(SmallRegion(regions_[i]));
+      effort.spend(trial_work * (trials_ - trials) + region_look_work * (convexity_.looks() - looks));
     }
     begin = end;
   }
@@ -57,6 +64,7 @@ void SmallRegions::add(const SmallRegion& region, NodeId node) {
   const auto nodes = nodes_in(region);
   const auto place = static_cast<std::size_t>(std::ranges::lower_bound(nodes, node) - nodes.begin());
   if (place < nodes.size() && nodes[place] == node) return;
+  ++trials_;
   SmallRegion larger = region;
   for (std::size_t i = nodes.size(); i > place; --i) larger[i] = larger[i - 1];
   larger[place] = node;

@@ -7,10 +7,10 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
+#include "tessera/cover/effort.h"
 #include "tessera/pattern/convexity.h"
 #include "tessera/pattern/fusion_groups.h"
 
@@ -35,10 +35,9 @@ class SmallRegions {
       : graph_(graph), groups_(groups), convexity_(convexity) {}
 
   /// Finds the regions of up to `largest` ops, by size. The size up to which all were found: `largest`, or
-  /// less if there are more than `limit` or `should_stop` said so; then those found so far of the next size
+  /// less if there are more than `limit` or the effort was over; then those found so far of the next size
   /// are there, too. REQUIRES largest <= small_region_limit.
-  std::uint32_t find(std::uint32_t group, std::uint32_t largest, std::size_t limit,
-                     const std::function<bool()>& should_stop);
+  std::uint32_t find(std::uint32_t group, std::uint32_t largest, std::size_t limit, cover::Effort& effort);
 
   [[nodiscard]] const std::vector<SmallRegion>& regions() const { return regions_; }
 
@@ -54,6 +53,7 @@ class SmallRegions {
   std::uint32_t group_ = 0;
   std::vector<SmallRegion> regions_;
   std::vector<SmallRegion> seen_;     ///< convex or not
+  std::uint64_t trials_ = 0;          ///< sets that were made out of a region and a node
   std::vector<std::uint32_t> table_;  ///< open addressing over seen_: index + 1, or 0
 };
 

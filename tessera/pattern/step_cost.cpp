@@ -1,33 +1,65 @@
 #include "tessera/pattern/step_cost.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "tessera/ir/dim.h"
-#include "tessera/pattern/tile.h"
 
 using namespace tessera;
 using namespace tessera::pattern;
 
 namespace {
 
-double bytes_of(const Graph& graph, ValueId value, std::int64_t usual_size) {
-  const ValueType& type = graph.type(value);
-  if (type.shape == none) return 0;
-  double bytes = type.dtype ? static_cast<double>(ir::size_of(*type.dtype)) : 4;
-  for (const ir::Dim& dim : graph.shape(type.shape)) {
+double usual_elements(const ir::Shape& shape, std::int64_t usual_size) {
+  double out = 1;
+  for (const ir::Dim& dim : shape) {
     const auto size = ir::evaluate(dim, [&](const ir::Var&) { return std::optional(usual_size); });
-    bytes *= static_cast<double>(std::max<std::int64_t>(size.value_or(usual_size), 0));
+    out *= static_cast<double>(std::max<std::int64_t>(size.value_or(usual_size), 0));
   }
-  return bytes;
+  return out;
 }
 
 }  // namespace
 
-double StepCosts::of(const Graph& graph, std::span<const NodeId> nodes) const {
-  Tile tile{.nodes = {nodes.begin(), nodes.end()}};
-  find_boundary(graph, tile);
+StepPrices::StepPrices(const StepCosts& costs, const Graph& graph)
+    : costs_(costs),
+      graph_(graph),
+      bytes_(graph.value_count(), 0),
+      inside_(graph.node_count(), 0),
+      read_(graph.value_count(), 0) {
+  std::unordered_map<ShapeId, double> elements;
+  for (ValueId value = 0; value < graph.value_count(); ++value) {
+    const ValueType& type = graph.type(value);
+    if (type.shape == none) continue;
+    const auto [known, is_new] = elements.try_emplace(type.shape, 0);
+    if (is_new) known->second = usual_elements(graph.shape(type.shape), costs.usual_size);
+    bytes_[value] = known->second * (type.dtype ? static_cast<double>(ir::size_of(*type.dtype)) : 4);
+  }
+}
+
+double StepPrices::bytes_read(std::span<const ValueId> values) {
   double bytes = 0;
-  for (const ValueId value : tile.inputs) bytes += bytes_of(graph, value, usual_size);
-  for (const ValueId value : tile.outputs) bytes += bytes_of(graph, value, usual_size);
-  return step_ns + byte_ns * bytes;
+  for (ValueId value : values) {
+    const NodeId producer = graph_.producer(value);
+    if ((producer != none && is_inside(producer)) || read_[value] == call_) continue;
+    read_[value] = call_;
+    bytes += bytes_[value];
+  }
+  return bytes;
+}
+
+double StepPrices::of(std::span<const NodeId> nodes) {
+  ++call_;
+  for (NodeId node : nodes) inside_[node] = call_;
+  double bytes = 0;
+  for (NodeId node : nodes) {
+    bytes += bytes_read(graph_.inputs(node)) + bytes_read(graph_.reads(node));
+    for (std::uint32_t k = 0; k < graph_.result_count(node); ++k) {
+      const ValueId value = graph_.result(node, k);
+      const auto consumers = graph_.consumers(value);
+      const bool stays = std::ranges::all_of(consumers, [&](NodeId consumer) { return is_inside(consumer); });
+      if (graph_.is_output(value) || !stays) bytes += bytes_[value];
+    }
+  }
+  return costs_.step_ns + costs_.byte_ns * bytes;
 }

@@ -18,33 +18,32 @@ bool CandidateList::add(std::span<const NodeId> nodes, double cost, std::uint32_
   return true;
 }
 
-void CandidateList::begin_source(std::optional<Clock::time_point> end) {
+void CandidateList::begin_source(std::uint32_t left) {
   source_begin_.push_back(sets_.size());
-  end_ = part_end_ = end;
+  source_end_ = effort_.share(end_, left);
+  effort_.set_end(source_end_);
   part_limits_ = limits_;
 }
 
 void CandidateList::begin_part(std::size_t parts) {
-  const std::size_t shares = std::clamp<std::size_t>(parts, 1, 4);
+  const auto shares = static_cast<std::uint32_t>(std::clamp<std::size_t>(parts, 1, 4));
   const auto share = [&](std::size_t used, std::size_t limit) {
     return used + (limit - used + shares - 1) / shares;
   };
   part_limits_ = {share(sets_.size(), limits_.candidates), share(covered_nodes_, limits_.covered_nodes)};
-  if (!end_) return;
-  const auto now = Clock::now();
-  part_end_ = now + (*end_ - now) / static_cast<std::int64_t>(shares);
+  effort_.set_end(effort_.share(source_end_, shares));
 }
 
 void CandidateList::set_incomplete(std::string why) { gaps_.push_back(std::move(why)); }
 
-void CandidateList::set_out_of_time(std::string why) {
+void CandidateList::set_cut(const std::string& who) {
   was_cut_ = true;
-  set_incomplete(std::move(why));
+  set_incomplete(cat(who, ": the budget was used up"));
 }
 
 void CandidateList::set_full(const std::string& who) {
-  if (is_short_of_time_)
-    set_out_of_time(cat(who, ": the time was over"));
+  if (is_short_of_effort_)
+    set_cut(who);
   else
     set_incomplete(cat(who, ": there are too many candidates"));
 }

@@ -2,7 +2,6 @@
 // does not know the difference.
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,6 +9,7 @@
 
 #include "tessera/base/result.h"
 #include "tessera/cover/cover.h"
+#include "tessera/cover/effort.h"
 #include "tessera/pattern/graph.h"
 #include "tessera/pattern/tile.h"
 
@@ -31,16 +31,18 @@ class CandidateList {
   bool add(std::span<const NodeId> nodes, double cost, std::uint32_t kind,
            std::span<const std::uint32_t> payload);
   /// What follows is one of `parts` parts of the work that the current source still has to do: it gets an
-  /// equal share of the time and of the room that are left, but at least a quarter, since most parts need
+  /// equal share of the effort and of the room that are left, but at least a quarter, since most parts need
   /// little. So no part takes it all from the others.
   void begin_part(std::size_t parts);
-  /// Whether the time for this part of the work is over. Looks at the clock.
-  [[nodiscard]] bool out_of_time() const { return part_end_ && Clock::now() >= *part_end_; }
+  /// How many candidates the current part can still add.
+  [[nodiscard]] std::size_t room() const { return part_limits_.candidates - sets_.size(); }
+  /// What the current part of the work may take; sources count here what they do, and stop when it is over.
+  [[nodiscard]] cover::Effort& effort() { return effort_; }
   /// Notes that the current source could have listed more, and why.
   void set_incomplete(std::string why);
-  /// Notes that time ended the listing: what would have come is not known.
-  void set_out_of_time(std::string why);
-  /// Notes that `add` found no room: too many candidates, or more than there is time to choose from.
+  /// Notes that the effort was over before `who` had listed all: what would have come is not known.
+  void set_cut(const std::string& who);
+  /// Notes that `add` found no room: too many candidates, or more than could be chosen from.
   void set_full(const std::string& who);
   [[nodiscard]] bool was_cut() const { return was_cut_; }
 
@@ -58,19 +60,19 @@ class CandidateList {
 
  private:
   friend class Tiler;
-  using Clock = std::chrono::steady_clock;
-  /// From here on candidates are the next source's, which has until `end`.
-  void begin_source(std::optional<Clock::time_point> end);
+  /// From here on candidates are the next source's, one of so many that are left to list.
+  void begin_source(std::uint32_t left);
 
   struct Origin {
     std::uint32_t kind = 0;
     std::size_t payload = 0;  ///< where it begins in payload_
   };
 
-  ListLimits limits_;                          ///< of the whole list
-  ListLimits part_limits_;                     ///< of the list at the end of what the current source does now
-  std::optional<Clock::time_point> end_;       ///< of the current source
-  std::optional<Clock::time_point> part_end_;  ///< of what it does now
+  ListLimits limits_;              ///< of the whole list
+  ListLimits part_limits_;         ///< of the list at the end of what the current source does now
+  cover::Effort effort_;           ///< until the end of what the current source does now
+  cover::Effort::End end_;         ///< of all listing
+  cover::Effort::End source_end_;  ///< of the current source's
   std::vector<cover::Candidate> sets_;
   std::vector<Origin> origins_;
   std::vector<std::uint32_t> payload_;
@@ -78,7 +80,7 @@ class CandidateList {
   std::size_t covered_nodes_ = 0;
   std::vector<std::string> gaps_;
   bool was_cut_ = false;
-  bool is_short_of_time_ = false;  ///< the room is what there is time to choose from
+  bool is_short_of_effort_ = false;  ///< the room is what can be chosen from
 };
 
 /// Thread-safe once built.

@@ -13,9 +13,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// So many candidates can be read and covered in a millisecond, where they are hard to read. Few are always
-/// worth it.
-constexpr std::size_t candidates_per_ms = 200;
+/// What reading and covering a candidate takes where they are hard to read. Few are always worth it.
+constexpr std::uint64_t candidate_work = 5'000;
 constexpr std::size_t candidates_at_least = 20'000;
 
 double milliseconds_since(Clock::time_point start) {
@@ -29,11 +28,7 @@ namespace tessera::pattern {
 class Tiler {
  public:
   Tiler(const Graph& graph, const Target& target, const TileOptions& options)
-      : graph_(graph), target_(target), options_(options), start_(Clock::now()) {
-    if (options.budget) end_ = start_ + *options.budget;
-    // What is listed must be read, covered and described as well, which may take as long as listing it.
-    if (options.budget) list_end_ = start_ + *options.budget / 2;
-  }
+      : graph_(graph), target_(target), options_(options), start_(Clock::now()) {}
 
   Result<Tiling> run() {
     CandidateList list = empty_list();
@@ -41,7 +36,11 @@ class Tiler {
     out_.list_ms = milliseconds_since(start_);
     const auto solving = Clock::now();
     cover::Problem problem = TESSERA_TRY(make_problem(list));
-    cover::Solution solution = TESSERA_TRY(cover::solve(problem, solver_options()));
+    cover::Options solver = options_.solver;
+    list.effort_.set_end(end_);
+    solver.work = list.effort_.work_left();
+    solver.budget = list.effort_.time_left();
+    cover::Solution solution = TESSERA_TRY(cover::solve(problem, solver));
     list.sets_ = std::move(problem.candidates);
     take(std::move(solution), list);
     if (list.was_cut()) {
@@ -55,38 +54,29 @@ class Tiler {
   }
 
  private:
-  /// Reading candidates takes time, too, and cannot be cut short: a budget limits how many there are.
-  [[nodiscard]] CandidateList empty_list() const {
+  /// Reading candidates takes work, too, and cannot be cut short: a budget limits how many there are.
+  [[nodiscard]] CandidateList empty_list() {
+    const cover::Effort effort(options_.work, options_.budget);
     ListLimits limits = target_.limits;
-    if (!options_.budget) return CandidateList(limits);
-    const auto ms = static_cast<std::size_t>(std::max<std::int64_t>(options_.budget->count(), 0));
-    const std::size_t most = candidates_at_least + candidates_per_ms * std::min(ms, limits.candidates);
-    limits.candidates = std::min(limits.candidates, most);
+    std::uint64_t most = effort.work_left().value_or(limits.candidates * candidate_work);
+    if (const auto time = effort.time_left())
+      most = std::min<std::uint64_t>(most, std::chrono::nanoseconds(*time).count());
+    limits.candidates = std::min(limits.candidates, candidates_at_least + most / candidate_work);
     CandidateList list(limits);
-    list.is_short_of_time_ = limits.candidates < target_.limits.candidates;
+    list.is_short_of_effort_ = limits.candidates < target_.limits.candidates;
+    list.effort_ = effort;
+    end_ = effort.end();
+    // What is listed must be read, covered and described as well, which may take as long as listing it.
+    list.end_ = effort.share(end_, 2);
     return list;
   }
 
   Result<void> list_candidates(CandidateList& list) const {
     for (std::size_t i = 0; i < target_.sources.size(); ++i) {
-      std::optional<Clock::time_point> end;
-      if (list_end_) {
-        const auto now = Clock::now();
-        end = now + (*list_end_ - now) / static_cast<std::int64_t>(target_.sources.size() - i);
-      }
-      list.begin_source(end);
+      list.begin_source(static_cast<std::uint32_t>(target_.sources.size() - i));
       TESSERA_TRY(target_.sources[i]->list(graph_, list));
     }
     return {};
-  }
-
-  [[nodiscard]] cover::Options solver_options() const {
-    cover::Options options = options_.solver;
-    if (end_) {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*end_ - Clock::now());
-      options.budget = std::max(left, std::chrono::milliseconds(0));
-    }
-    return options;
   }
 
   Result<cover::Problem> make_problem(CandidateList& list) {
@@ -166,8 +156,7 @@ class Tiler {
   const Target& target_;
   const TileOptions& options_;
   Clock::time_point start_;
-  std::optional<Clock::time_point> end_;
-  std::optional<Clock::time_point> list_end_;
+  cover::Effort::End end_;  ///< of listing and covering
   Tiling out_;
 };
 

@@ -23,11 +23,14 @@ enum class Objective : std::uint8_t {
 
 struct TileOptions {
   Objective objective = Objective::cost;
-  /// Wall-clock time for all of it. What is listed and found by then counts.
+  /// Work for all of it, in units of about a nanosecond (cover/effort.h). What is listed and found by then
+  /// counts.
+  std::optional<std::uint64_t> work = {};
+  /// The same as wall-clock time: then the answer depends on the machine.
   std::optional<std::chrono::milliseconds> budget = {};
   /// The cost of every uncovered node, in place of the target's. For the objective `cost`.
   std::optional<double> uncovered_cost = {};
-  /// Limits of the solver; its budget is what `budget` leaves.
+  /// Limits of the solver; its work and budget are what listing leaves.
   cover::Options solver = {};
   /// Keep the list of candidates, for traces.
   bool keep_candidates = false;
@@ -49,8 +52,8 @@ struct Tiling {
   bool optimal = false;  ///< cost == bound
   double gap = 0;        ///< how much of the cost may be avoidable, at most 1
   std::size_t candidates = 0;
-  /// What was not listed, and why; empty if every source listed all it has. If time ended a listing,
-  /// `optimal` is false and `bound` is 0: nothing is known of the tiles that were not listed.
+  /// What was not listed, and why; empty if every source listed all it has. If a budget ended a
+  /// listing, `optimal` is false and `bound` is 0: nothing is known of the tiles that were not listed.
   std::vector<std::string> gaps;
   std::vector<cover::Subproblem> subproblems;  ///< in terms of nodes
   double uncovered_cost = 0;                   ///< the dearest that an uncovered node could have cost

@@ -119,7 +119,7 @@ TEST(Tile, ABudgetBoundsTheListing) {
   EXPECT_FALSE(tiling.optimal);
   EXPECT_EQ(tiling.bound, 0);
   EXPECT_EQ(tiling.gap, 1);
-  EXPECT_EQ(tiling.gaps, Lines{"pattern \"p\": the time was over"});
+  EXPECT_EQ(tiling.gaps, Lines{"pattern \"p\": the budget was used up"});
   EXPECT_LE(tiling.uncovered.size(), 1U) << "a pattern that takes its time leaves some to the others";
 }
 

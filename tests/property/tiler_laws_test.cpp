@@ -121,7 +121,8 @@ std::vector<BruteMatch> found_matches(const Graph& graph, const Pattern& pattern
         {{match.images.begin(), match.images.end()}, {match.externals.begin(), match.externals.end()}});
     return true;
   };
-  EXPECT_EQ(find_matches(graph, pattern, pattern.variants()[0], space, visit, [] { return false; }),
+  cover::Effort unlimited;
+  EXPECT_EQ(find_matches(graph, pattern, pattern.variants()[0], space, visit, unlimited),
             SearchEnd::complete);
   return out;
 }

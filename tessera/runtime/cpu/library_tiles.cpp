@@ -26,6 +26,7 @@ std::string_view word(LibraryOp op) {
 
 /// The payload of a candidate: its nodes in the order of the chain.
 Result<void> LibraryTiles::list(const Graph& graph, CandidateList& out) const {
+  pattern::StepPrices prices(costs_, graph);
   for (NodeId node = 0; node < graph.node_count(); ++node) {
     const auto chain = chain_from(graph, node);
     if (!chain) continue;
@@ -33,8 +34,7 @@ Result<void> LibraryTiles::list(const Graph& graph, CandidateList& out) const {
     for (const NodeId next : chain->nodes) {
       nodes.insert(std::upper_bound(nodes.begin(), nodes.end(), next), next);
       const auto kind = static_cast<std::uint32_t>(chain->op);
-      if (out.add(nodes, library_part * costs_.of(graph, nodes), kind,
-                  std::span(chain->nodes.data(), nodes.size())))
+      if (out.add(nodes, library_part * prices.of(nodes), kind, std::span(chain->nodes.data(), nodes.size())))
         continue;
       out.set_full(name());
       return {};

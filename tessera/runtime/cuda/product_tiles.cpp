@@ -13,6 +13,7 @@ using pattern::NodeId;
 
 /// The payload of a candidate: its nodes in the order of the chain. A product alone is a step anyway.
 Result<void> ProductTiles::list(const Graph& graph, CandidateList& out) const {
+  pattern::StepPrices prices(costs_, graph);
   for (NodeId node = 0; node < graph.node_count(); ++node) {
     const auto chain = product_chain(graph, node);
     if (!chain) continue;
@@ -20,7 +21,7 @@ Result<void> ProductTiles::list(const Graph& graph, CandidateList& out) const {
     for (const NodeId next : chain->nodes) {
       nodes.insert(std::upper_bound(nodes.begin(), nodes.end(), next), next);
       if (nodes.size() == 1) continue;
-      if (out.add(nodes, costs_.of(graph, nodes), 0, std::span(chain->nodes.data(), nodes.size()))) continue;
+      if (out.add(nodes, prices.of(nodes), 0, std::span(chain->nodes.data(), nodes.size()))) continue;
       out.set_full(name());
       return {};
     }
