@@ -5,6 +5,7 @@
 #include <numeric>
 #include <random>
 
+#include "cli/nowhere.h"
 #include "tessera/base/text.h"
 #include "tessera/nn/layers.h"
 #include "tessera/nn/optimizer.h"
@@ -49,7 +50,7 @@ void DigitTraining::begin() {
 
 void DigitTraining::resume() {
   const nn::Parameters fresh = first_digit_weights();  // before the random state is set
-  state_ = nn::load_training(options_.checkpoint);
+  state_ = nn::load_training(options_.checkpoint, nullptr, nowhere);
   check_fits(fresh);
   if (options_.seed && *options_.seed != seed())
     refuse(options_.checkpoint,
@@ -136,4 +137,4 @@ DigitTraining::End DigitTraining::run(const Report& report, const std::function<
   return End::finished;
 }
 
-void DigitTraining::save(const std::string& path) const { nn::save_training(path, state_); }
+void DigitTraining::save(const std::string& path) const { nn::save_training(path, state_, nullptr, nowhere); }

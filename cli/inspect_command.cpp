@@ -23,8 +23,11 @@ struct ModelSummary {
   std::int64_t parameters = 0, parameter_bytes = 0;
   std::map<std::string, std::vector<std::string>> dims;  ///< named sizes, and where inputs have them
   std::vector<onnx::Unsupported> unsupported;
+  std::string wrong;               ///< why it cannot run although all operators are known; empty if it can
   std::vector<std::string> flags;  ///< that choose among functions; none: the model is one function
   std::string not_a_function;      ///< why the model is no function of symbolic sizes; empty if it is
+
+  [[nodiscard]] bool can_run() const { return unsupported.empty() && wrong.empty(); }
 };
 
 void add_tensor(const onnx::Tensor& tensor, ModelSummary& out) {
@@ -58,6 +61,22 @@ void add_dims(const onnx::ValueInfo& input, ModelSummary& out) {
   }
 }
 
+/// Why no run can be given an input: its elements have no dtype here. Empty if all can be.
+std::string unusable_input(const onnx::Model& model) {
+  for (const onnx::ValueInfo* input : onnx::required_inputs(model))
+    if (!input->type.dtype && !input->type.dtype_name.empty())
+      return cat("input '", printable(input->name), "' is ", onnx::to_text(input->type),
+                 ", which no tensor can be");
+  return {};
+}
+
+/// On one line.
+std::string reason_of(const Error& error) {
+  std::string out = error.message();
+  for (const std::string& note : error.notes()) out += cat("; ", note);
+  return out;
+}
+
 ModelSummary summary_of(const onnx::Model& model) {
   ModelSummary out;
   for (const onnx::Tensor& tensor : model.graph.initializers) add_tensor(tensor, out);
@@ -65,9 +84,15 @@ ModelSummary summary_of(const onnx::Model& model) {
   for (const onnx::LocalFunction& function : model.functions) add_nodes(function.nodes, out);
   for (const onnx::ValueInfo* input : onnx::required_inputs(model)) add_dims(*input, out);
   out.unsupported = onnx::unsupported_nodes(model);
-  if (!out.unsupported.empty()) return out;
+  out.wrong = unusable_input(model);
+  if (!out.can_run()) return out;
   const auto variants = onnx::import_variants(model, plan::most_flags);
-  if (!variants) out.not_a_function = variants.error().message();
+  // What no function can say may still run node by node; what is no model cannot.
+  if (!variants && variants.error().code() != ErrorCode::unsupported &&
+      variants.error().code() != ErrorCode::limit)
+    out.wrong = reason_of(variants.error());
+  else if (!variants)
+    out.not_a_function = reason_of(variants.error());
   for (const std::size_t flag : variants ? variants->flags : std::vector<std::size_t>())
     out.flags.push_back(printable(onnx::required_inputs(model)[flag]->name));
   return out;
@@ -95,14 +120,16 @@ void print_json(const onnx::Model& model, const ModelSummary& summary) {
   json.end_object()
       .member("parameters", summary.parameters)
       .member("parameter_bytes", summary.parameter_bytes);
-  json.member("function", summary.unsupported.empty() && summary.not_a_function.empty());
+  json.member("function", summary.can_run() && summary.not_a_function.empty());
   json.member("flags", summary.flags);
   json.key("ops").begin_object();
   for (const auto& [op, count] : summary.ops) json.member(op, count);
   json.end_object().key("unsupported").begin_array();
   for (const onnx::Unsupported& one : summary.unsupported)
     json.begin_object().member("node", one.node).member("op", one.op).member("opset", one.opset).end_object();
-  json.end_array().end_object();
+  json.end_array().key("wrong");
+  summary.wrong.empty() ? json.null() : json.value(summary.wrong);
+  json.end_object();
   std::printf("%s\n", json.text().c_str());
 }
 
@@ -120,7 +147,9 @@ void print_text(const onnx::Model& model, const ModelSummary& summary) {
   for (const auto& [op, count] : summary.ops) out += cat("op      ", op, " x ", count, "\n");
   for (const onnx::Unsupported& one : summary.unsupported)
     out += cat("not supported: ", one.node, ", ", one.op, " of opset ", one.opset, "\n");
-  if (summary.unsupported.empty() && !summary.not_a_function.empty())
+  if (!summary.wrong.empty())
+    out += cat("not supported: ", summary.wrong, "\n");
+  else if (summary.unsupported.empty() && !summary.not_a_function.empty())
     out += cat("supported: runs node by node; not as one function: ", summary.not_a_function, "\n");
   else if (summary.unsupported.empty())
     out += cat("supported: runs, and is one function for ",
@@ -142,7 +171,7 @@ Result<Answer> show(const InspectOptions& options) {
   const onnx::Model model = TESSERA_TRY(onnx::read_model(options.file));
   const ModelSummary summary = summary_of(model);
   options.json ? print_json(model, summary) : print_text(model, summary);
-  return summary.unsupported.empty() ? Answer::yes : Answer::no;
+  return summary.can_run() ? Answer::yes : Answer::no;
 }
 
 }  // namespace
@@ -151,7 +180,7 @@ void tessera::cli::add_inspect(Commands& commands) {
   auto options = std::make_shared<InspectOptions>();
   CLI::App& command =
       commands.add("inspect", "show an ONNX model: inputs, outputs, sizes, operators, what is not supported",
-                   "  tessera inspect model.onnx               exit 1 if an operator is not supported\n"
+                   "  tessera inspect model.onnx               exit 1 if it cannot run\n"
                    "  tessera inspect --json model.onnx\n"
                    "  tessera inspect --function model.onnx    the model as an IR function",
                    [options] { return show(*options); });

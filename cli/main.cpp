@@ -1,6 +1,7 @@
 // The program `tessera`.
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <new>
 #include <numeric>
 #include <utility>
@@ -18,6 +19,18 @@ constexpr int exit_error = 2;
 int report(const Error& error) {
   std::fprintf(stderr, "tessera: %s\n", error.to_text().c_str());
   return exit_error;
+}
+
+/// Whether everything that was printed has arrived, by the library of C and by that of C++.
+bool is_output_written() {
+  std::cout.flush();
+  return std::cout.good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+}
+
+/// The exit code for what CLI11 has shown, help or an error: it has numbers of its own, we have one.
+int finished(int shown) {
+  if (!is_output_written()) return report(Error(ErrorCode::io, "cannot write to standard output"));
+  return shown == 0 ? 0 : exit_error;
 }
 
 /// How many letters are to be put in, left out or changed to make one word of the other.
@@ -99,18 +112,17 @@ int run(int argc, char** argv) {
     // What is missing may be missing because an option is misspelt: that is what to say first.
     if (const auto unknown = command.remaining(); !unknown.empty())
       return report(unknown_argument(command, unknown.front()));
-    return app.exit(e) == 0 ? 0 : exit_error;
+    return finished(app.exit(e));
   } catch (const CLI::ExtrasError& e) {
-    if (app.get_subcommands().empty()) return app.exit(e) == 0 ? 0 : exit_error;
+    if (app.get_subcommands().empty()) return finished(app.exit(e));
     const CLI::App& command = *app.get_subcommands().front();
     const auto unknown = command.remaining();
     return unknown.empty() ? (app.exit(e), exit_error) : report(unknown_argument(command, unknown.front()));
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : exit_error;  // CLI11 has its own numbers; ours has one for errors
+    return finished(app.exit(e));
   }
   auto answer = commands.run();
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-    return report(Error(ErrorCode::io, "cannot write to standard output"));
+  if (!is_output_written()) return report(Error(ErrorCode::io, "cannot write to standard output"));
   return answer ? static_cast<int>(*answer) : report(answer.error());
 }
 

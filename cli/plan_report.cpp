@@ -7,6 +7,7 @@
 #include "tessera/base/text.h"
 #include "tessera/compile/tiling.h"
 #include "tessera/pattern/graph_function.h"
+#include "tessera/plan/known_sizes.h"
 
 using namespace tessera;
 using namespace tessera::cli;
@@ -235,10 +236,10 @@ Result<PlanReport> tessera::cli::report_on(const ir::Function& after, plan::Plan
   PlanReport out;
   out.levels = plan::levels(*plan);
   std::vector<op::Layout> layouts;
+  const plan::KnownSizes known{plan->dims, sizes};
   for (const plan::ValueId input : plan->inputs) {
     op::Extents shape;
-    for (const op::Dim& dim : plan->values[input].type.shape)
-      shape.push_back(TESSERA_TRY(plan::size_of(plan->dims, sizes, dim)));
+    for (const op::Dim& dim : plan->values[input].type.shape) shape.push_back(TESSERA_TRY(known.of(dim)));
     if (!checked_product(shape))
       return Error(ErrorCode::limit, cat("an input of type ", plan->values[input].type, " and shape [",
                                          join(shape, ", "), "] has too many elements"));

@@ -5,6 +5,7 @@
 #include "cli/program_file.h"
 #include "cli/run_options.h"
 #include "tessera/base/text.h"
+#include "tessera/engine/devices.h"
 #include "tessera/plan/package.h"
 
 using namespace tessera;
@@ -48,7 +49,9 @@ void tessera::cli::add_run(Commands& commands) {
   command.add_option("--parameter", options->parameters, "of a plan: SLOT=VALUE");
   command.add_option("--output", options->outputs.folder, "save the outputs as .npy files in this folder");
   command.add_option("--device", options->device,
-                     cat(device_option_text(""), "; a plan runs on the one it was made for"));
+                     cat("one of ", join(engine::device_names(), ", "),
+                         "; else a plan runs on the one it was made for, all others on what TESSERA_DEVICE "
+                         "says, or the cpu"));
   command.add_option("--repeat", options->repeat, "run so often and show the times")
       ->check(CLI::Range(1, 1000000));
   command.add_flag("--profile", options->profile, "show what each kernel took, over all runs");
@@ -56,9 +59,11 @@ void tessera::cli::add_run(Commands& commands) {
                      "write when each kernel ran, for chrome://tracing and Perfetto");
   command.add_flag("--autotune", options->autotune,
                    "of a program that is compiled first: measure tilings that are predicted to be close");
-  command.add_option("--seconds", options->seconds, "of a model: give up after this time")
+  command
+      .add_option("--seconds", options->seconds,
+                  "give up after this time, looked at before each node of a model or part of a program")
       ->check(finite_number);
-  command.add_option("--work", options->work, "of a model: the most multiply-adds")->check(finite_number);
+  command.add_option("--work", options->work, "the most multiply-adds of one run")->check(finite_number);
   command.add_flag("--json", options->outputs.json, "print all elements as JSON");
   command.add_flag("--quiet", options->outputs.quiet, "show neither progress nor outputs");
 }

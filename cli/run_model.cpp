@@ -91,6 +91,7 @@ NamedOutput named(const onnx::ValueInfo& info, onnx::DataValue value) {
 Result<RunOutcome> tessera::cli::run_model(const RunOptions& options) {
   if (!options.parameters.empty())
     return Error(ErrorCode::invalid_argument, "--parameter: a model has no parameters");
+  TESSERA_TRY(check_choice({.path = options.file, .kind = FileKind::model}, {.name = options.function}));
   const onnx::Model model = TESSERA_TRY(onnx::read_model(options.file));
   TESSERA_TRY(onnx::check_operators(model));
   const auto inputs = TESSERA_TRY(model_inputs(model, options.inputs));

@@ -20,8 +20,8 @@ struct RunOptions {
   std::string device;                   ///< empty: the usual one
   bool autotune = false;                ///< of programs that are compiled first
   int repeat = 1;
-  std::optional<double> seconds;  ///< of models: when to give up
-  std::optional<double> work;     ///< of models: the most multiply-adds
+  std::optional<double> seconds;  ///< when to give up
+  std::optional<double> work;     ///< the most multiply-adds
   bool profile = false;           ///< show what each kernel took
   std::string trace;              ///< where the kernels go as events; empty: nowhere
   RunOutputOptions outputs;

@@ -99,7 +99,10 @@ Result<RunOutcome> tessera::cli::run_plan(const RunOptions& options) {
       TESSERA_TRY(engine::find_device(options.device.empty() ? package.device : options.device));
   const auto parameters = TESSERA_TRY(parameters_of(package, options));
   const auto inputs = TESSERA_TRY(inputs_of(package, options.inputs));
-  auto runner = TESSERA_TRY(engine::PlanRunner::create(std::move(package), *device));
+  const engine::RunLimits usual;
+  const engine::RunLimits limits{.work = options.work.value_or(usual.work),
+                                 .seconds = options.seconds.value_or(usual.seconds)};
+  auto runner = TESSERA_TRY(engine::PlanRunner::create(std::move(package), *device, limits));
   runner.set_profiling(options.profiling());
   RunOutcome out;
   std::vector<HostTensor> results;

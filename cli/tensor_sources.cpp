@@ -1,15 +1,18 @@
 #include "cli/tensor_sources.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 
 #include "cli/command.h"
+#include "cli/nowhere.h"
 #include "tessera/base/checked.h"
 #include "tessera/base/file.h"
 #include "tessera/base/text.h"
 #include "tessera/ir/walk.h"
-#include "tessera/plan/binding.h"
+#include "tessera/op/wide.h"
+#include "tessera/plan/known_sizes.h"
 #include "tessera/tensor/io.h"
 
 using namespace tessera;
@@ -17,9 +20,6 @@ using namespace tessera::cli;
 using op::HostTensor;
 
 namespace {
-
-/// The file that is named on the command line is the place, not a line of this program.
-const Here nowhere("", 0);
 
 bool ends_with(const std::string& text, std::string_view end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
@@ -154,12 +154,16 @@ Result<std::optional<HostTensor>> read_tensor(const std::string& source, const s
 /// Floats from -1 to 1, booleans, integers from 0 to 9.
 Result<HostTensor> random_tensor(Dtype dtype, const op::Extents& shape, std::mt19937_64& random) {
   HostTensor out = TESSERA_TRY(HostTensor::allocate(dtype, shape));
-  HostTensor numbers = TESSERA_TRY(HostTensor::allocate(Dtype::f64, shape));
-  for (double& number : numbers.values<double>()) {
-    const double unit = static_cast<double>(random() >> 11) / static_cast<double>(1ULL << 53);
-    number = ir::is_float(dtype) ? 2 * unit - 1 : std::floor(unit * (dtype == Dtype::boolean ? 2 : 10));
+  std::array<double, 4096> numbers;
+  const auto block = static_cast<std::int64_t>(numbers.size());
+  for (std::int64_t begin = 0; begin < out.size(); begin += block) {
+    const auto count = static_cast<std::size_t>(std::min(block, out.size() - begin));
+    for (double& number : std::span(numbers.data(), count)) {
+      const double unit = static_cast<double>(random() >> 11) / static_cast<double>(1ULL << 53);
+      number = ir::is_float(dtype) ? 2 * unit - 1 : std::floor(unit * (dtype == Dtype::boolean ? 2 : 10));
+    }
+    op::storer<double>(dtype)(out.array().data, begin, 1, count, numbers.data());
   }
-  op::copy_elements(numbers.array(), out.array());
   return out;
 }
 
@@ -167,7 +171,7 @@ Result<HostTensor> random_tensor(Dtype dtype, const op::Extents& shape, std::mt1
 class InputReader {
  public:
   InputReader(const InputSpecs& specs, const TensorSourceOptions& options)
-      : specs_(specs), options_(options), sizes_(specs.dims.size(), -1) {}
+      : specs_(specs), options_(options), sizes_(specs.dims.size(), -1), is_given_(specs.dims.size()) {}
 
   Result<std::vector<HostTensor>> read(const ReadOther& read_other) {
     std::vector<std::string> names;
@@ -189,8 +193,11 @@ class InputReader {
       bool is_known = false;
       for (std::size_t d = 0; d < specs_.dims.size(); ++d)
         if (specs_.dims[d]->name == name || is_along(name, d)) {
+          if (sizes_[d] >= 0 && sizes_[d] != size)
+            return wrong("--dim: ", in_quotes(name), " is ", size, ", but its size ",
+                         in_quotes(specs_.dims[d]->name), " is ", sizes_[d], " elsewhere");
           sizes_[d] = size;
-          is_known = true;
+          is_known = is_given_[d] = true;
         }
       if (!is_known) return wrong("--dim: no input has an open size ", in_quotes(name));
     }
@@ -214,11 +221,22 @@ class InputReader {
     auto tensor = TESSERA_TRY(read_tensor(source, input.name));
     if (!tensor) tensor = TESSERA_TRY(read_other(source, i));
     if (!tensor) return HostTensor();
-    for (std::size_t axis = 0; input.type && axis < input.type->rank() && axis < tensor->shape().size();
-         ++axis)
+    if (!input.type || input.type->rank() != tensor->shape().size()) return *std::move(tensor);
+    for (std::size_t axis = 0; axis < input.type->rank(); ++axis)
       for (std::size_t d = 0; d < specs_.dims.size(); ++d)
-        if (is_size(input.type->shape[axis], d)) sizes_[d] = tensor->shape()[axis];
+        if (is_size(input.type->shape[axis], d))
+          TESSERA_TRY(take_size_of(d, tensor->shape()[axis], input, axis));
     return *std::move(tensor);
+  }
+
+  /// Of an input that is given. What --dim says of it must be so.
+  Result<void> take_size_of(std::size_t d, std::int64_t size, const InputSpecs::Input& input,
+                            std::size_t axis) {
+    if (is_given_[d] && sizes_[d] != size)
+      return wrong("--dim: the size ", in_quotes(specs_.dims[d]->name), " is ", sizes_[d], ", but axis ",
+                   axis, " of the input ", in_quotes(input.name), " has ", size);
+    sizes_[d] = size;
+    return {};
   }
 
   Result<HostTensor> random_one(const InputSpecs::Input& input, std::mt19937_64& random) const {
@@ -229,8 +247,9 @@ class InputReader {
                                                input.type_text, ", which says no dtype and rank"));
     for (const op::Dim& dim : input.type->shape) TESSERA_TRY(check_known(dim, input));
     op::Extents shape;
+    const plan::KnownSizes known{specs_.dims, sizes_};
     for (const op::Dim& dim : input.type->shape) {
-      shape.push_back(TESSERA_TRY(plan::size_of(specs_.dims, sizes_, dim)));
+      shape.push_back(TESSERA_TRY(known.of(dim)));
       if (shape.back() < 0)
         return wrong("--random: the size ", ir::to_text(dim), " of input ", in_quotes(input.name), " is ",
                      shape.back());
@@ -253,6 +272,7 @@ class InputReader {
   const InputSpecs& specs_;
   const TensorSourceOptions& options_;
   std::vector<std::int64_t> sizes_;  ///< by symbol; -1: not known
+  std::vector<bool> is_given_;       ///< by symbol: --dim says its size
 };
 
 }  // namespace
@@ -277,7 +297,9 @@ Result<GivenSizes> tessera::cli::sizes_from(const std::vector<std::string>& dims
     const std::size_t equals = dim.rfind('=');
     if (equals == std::string::npos || equals == 0)
       return wrong("--dim: ", in_quotes(dim), " is not of the form NAME=SIZE or INPUT:AXIS=SIZE");
-    out[dim.substr(0, equals)] = TESSERA_TRY(size_from(std::string_view(dim).substr(equals + 1), "--dim"));
+    const std::int64_t size = TESSERA_TRY(size_from(std::string_view(dim).substr(equals + 1), "--dim"));
+    if (!out.emplace(dim.substr(0, equals), size).second)
+      return wrong("--dim: ", in_quotes(dim.substr(0, equals)), " is given twice");
   }
   return out;
 }

@@ -6,6 +6,7 @@
 #include "tessera/compile/plan_function.h"
 #include "tessera/ir/parse.h"
 #include "tessera/plan/binding.h"
+#include "tessera/plan/known_sizes.h"
 
 using namespace tessera;
 
@@ -26,7 +27,7 @@ plan::Binding bound(const plan::Plan& plan, std::int64_t size = 3) {
   for (const plan::ValueId input : plan.inputs) {
     op::Extents shape;
     for (const op::Dim& dim : plan.values[input].type.shape)
-      shape.push_back(value_or_throw(plan::size_of(plan.dims, sizes, dim)));
+      shape.push_back(value_or_throw(plan::KnownSizes{plan.dims, sizes}.of(dim)));
     layouts.push_back(op::contiguous(shape));
   }
   return value_or_throw(plan::bind(plan, sizes, layouts));

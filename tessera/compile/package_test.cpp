@@ -14,6 +14,7 @@
 #include "tessera/op/catalogue.h"
 #include "tessera/op/ir_builder.h"
 #include "tessera/plan/binding.h"
+#include "tessera/plan/known_sizes.h"
 #include "tessera/plan/verify.h"
 
 using namespace tessera;
@@ -72,7 +73,7 @@ std::vector<std::pair<std::string, std::string>> examples() {
 }
 
 std::int64_t size_or_one(const plan::Plan& plan, std::span<const std::int64_t> sizes, const op::Dim& dim) {
-  const auto size = plan::size_of(plan.dims, sizes, dim);
+  const auto size = plan::KnownSizes{plan.dims, sizes}.of(dim);
   return size && *size >= 0 && *size < 1000 ? *size : 1;
 }
 
@@ -249,6 +250,37 @@ TEST(SavedPlan, ProgramsThatFlagsChooseAmongAreInOneFile) {
             std::string::npos);
 }
 
+// What a run keeps is taken by the next one, whatever its flags are.
+TEST(SavedPlan, StatesAreTheSameForAllValuesOfTheFlags) {
+  const auto counting = [](const std::string& dtype) {
+    const std::string type = dtype + "[3]";
+    return packaged("func f(x: " + type + ", s: " + type + ") {\n  t: " + type +
+                    " = add(x, s)\n  return t\n}\n");
+  };
+  plan::Package package = counting("f32");
+  package.programs.push_back(package.programs[0]);
+  package.flags = {{.input = 1, .rank = 0}};
+  package.inputs = {"x", "is_cached"};
+  package.states = {0};
+  EXPECT_TRUE(read(bytes_of(package)));
+  package.programs[1] = counting("f64").programs[0];
+  const auto refused = read(bytes_of(package));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message(), "the file is damaged: state 0 is no output");
+}
+
+// A part of a program is bound to what an earlier one gave, of which its plan knows only dtype and rank.
+TEST(Binding, RefusesInputsOfOtherShapes) {
+  const auto package = packaged("func f[N](x: f32[N, 4]) {\n  y: f32[N, 4] = exp(x)\n  return y\n}\n");
+  const plan::Plan& plan = *package.programs[0].parts[0].plan;
+  const std::vector<std::int64_t> sizes = {3};
+  const std::vector<op::Layout> fits = {op::contiguous({3, 4})}, larger = {op::contiguous({3, 5})};
+  EXPECT_TRUE(plan::bind(plan, sizes, fits));
+  const auto refused = plan::bind(plan, sizes, larger);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message(), "input 0 of the plan has shape [3, 5], expected f32[3, 4]");
+}
+
 // Two symbols that a call needs to be equal are a condition of the plan, not a write beyond its memory.
 TEST(SizeConditions, AreCheckedAtEveryBinding) {
   const auto package = packaged(
@@ -263,5 +295,5 @@ TEST(SizeConditions, AreCheckedAtEveryBinding) {
   EXPECT_TRUE(plan::bind(*package.programs[0].parts[0].plan, equal, layouts(5, 5)));
   const auto wrong = plan::bind(*package.programs[0].parts[0].plan, other, layouts(5, 6));
   ASSERT_FALSE(wrong);
-  EXPECT_EQ(wrong.error().message(), "the plan needs N = M");
+  EXPECT_EQ(wrong.error().message(), "the plan needs N = M, but they are 5 and 6");
 }

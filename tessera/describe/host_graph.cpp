@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/base/machine_memory.h"
 #include "tessera/base/text.h"
 #include "tessera/describe/check_types.h"
 #include "tessera/describe/difference.h"

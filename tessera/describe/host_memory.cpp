@@ -1,7 +1,5 @@
 #include "tessera/describe/host_memory.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "tessera/base/text.h"
@@ -57,11 +55,6 @@ Result<void> check_overlaps(const Graph& graph, const std::vector<std::byte*>& d
 }
 
 }  // namespace
-
-std::uint64_t tessera::description::machine_memory() {
-  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-         static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-}
 
 Result<HostMemory> HostMemory::allocate(const Program& program, const Bindings& bindings,
                                         const HostMemory* previous, GraphDeviceRef device) {

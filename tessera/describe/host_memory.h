@@ -56,7 +56,4 @@ class HostMemory {
   std::uint64_t allocated_ = 0;
 };
 
-/// Bytes of memory this machine has.
-[[nodiscard]] std::uint64_t machine_memory();
-
 }  // namespace tessera::description

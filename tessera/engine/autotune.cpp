@@ -10,7 +10,7 @@
 #include "tessera/compile/whole_calls.h"
 #include "tessera/ir/structural_hash.h"
 #include "tessera/op/catalogue.h"
-#include "tessera/plan/binding.h"
+#include "tessera/plan/known_sizes.h"
 #include "tessera/runtime/cpu/machine_name.h"
 #include "tessera/runtime/cpu/thread_pool.h"
 
@@ -73,12 +73,12 @@ class Runner {
     Runner out;
     out.executable_ = TESSERA_TRY(device.load(plan, runtime::MemoryPool::create()));
     const std::vector<std::int64_t> sizes(plan->dims.size(), open_size);
+    const plan::KnownSizes known{plan->dims, sizes};
     std::vector<op::Layout> layouts;
     for (const plan::ValueId input : plan->inputs) {
       const op::ValueType& type = plan->values[input].type;
       op::Extents shape;
-      for (const op::Dim& dim : type.shape)
-        shape.push_back(TESSERA_TRY(plan::size_of(plan->dims, sizes, dim)));
+      for (const op::Dim& dim : type.shape) shape.push_back(TESSERA_TRY(known.of(dim)));
       out.inputs_.push_back(TESSERA_TRY(out.add(type.dtype, std::move(shape))));
       layouts.push_back(out.memory_.back().array().layout);
     }

@@ -8,7 +8,9 @@
 #include <optional>
 
 #include "tessera/base/text.h"
-#include "tessera/plan/binding.h"
+#include "tessera/ir/walk.h"
+#include "tessera/plan/known_sizes.h"
+#include "tessera/plan/size_conditions.h"
 #include "tessera/plan/work.h"
 #include "tessera/runtime/host_access.h"
 
@@ -139,9 +141,10 @@ Result<std::vector<std::int64_t>> PlanRunner::sizes_of(const Given& given,
                                          "' does not follow from the shapes of the inputs"));
     sizes.push_back(*found[d]);
   }
+  const plan::KnownSizes known_sizes{dims, sizes};
   for (std::size_t i = 0; i < inputs.size(); ++i)
     for (std::size_t axis = 0; axis < types[i].rank(); ++axis)
-      if (TESSERA_TRY(plan::size_of(dims, sizes, types[i].shape[axis])) != inputs[i].shape()[axis])
+      if (TESSERA_TRY(known_sizes.of(types[i].shape[axis])) != inputs[i].shape()[axis])
         return wrong_input(taken_[i], inputs[i], types[i]);
   return sizes;
 }
@@ -150,13 +153,8 @@ Result<std::int64_t> PlanRunner::learned_size(const ir::Var& dim, const plan::Le
                                               const HostTensor& from) const {
   std::int64_t number = 0;
   std::memcpy(&number, from.array().data, sizeof number);
-  const ir::Range& range = static_cast<const ir::ScalarType&>(*dim.type).range;
-  const std::int64_t least = std::max<std::int64_t>(range.lower.value_or(0), 0);
-  if (number < least || (range.upper && number > *range.upper))
-    return Error(ErrorCode::shape,
-                 cat("the size '", printable(dim.name), "' is ", number, ", but must be at least ", least,
-                     range.upper ? cat(" and at most ", *range.upper) : ""),
-                 size.at.resolve());
+  auto fits = plan::check_range(dim, number);
+  if (!fits) return std::move(fits).error().at(size.at.resolve());
   return number;
 }
 
@@ -176,15 +174,48 @@ Result<void> PlanRunner::check_time(std::chrono::steady_clock::time_point begin)
   return Error(ErrorCode::limit, cat("the plan runs for more than ", limits_.seconds, " seconds"));
 }
 
+/// "N is axis 0 of input 'x'", for each symbol in the size; empty if none is one of an input alone.
+std::string PlanRunner::places_of(std::size_t variant, const op::Dim& size) const {
+  std::string out;
+  if (size.is_constant()) return out;
+  const auto& types = program(variant).inputs;
+  const auto add_place = [&](const ir::Var& symbol) {
+    for (std::size_t i = 0; i < taken_.size(); ++i)
+      for (std::size_t axis = 0; axis < types[i].rank(); ++axis)
+        if (const op::Dim& dim = types[i].shape[axis]; !dim.is_constant() && dim.expr().get() == &symbol) {
+          out += cat(out.empty() ? "" : ", ", printable(symbol.name), " is axis ", axis, " of input '",
+                     printable(package_.inputs[taken_[i]]), "'");
+          return;
+        }
+  };
+  for (const ir::Node* node : ir::post_order(*size.expr()))
+    if (const auto* symbol = ir::as<ir::Var>(*node)) add_place(*symbol);
+  return out;
+}
+
+/// An error about sizes. If sizes differ that must be equal, it says where the caller gave them.
+Error PlanRunner::with_places(std::size_t variant, const plan::Plan& plan,
+                              std::span<const std::int64_t> sizes, Error error) const {
+  const auto unequal = plan::unequal_sizes(plan, sizes);
+  if (!unequal || !*unequal) return error;
+  for (const op::Dim& size : {(*unequal)->first, (*unequal)->second})
+    if (std::string places = places_of(variant, size); !places.empty())
+      static_cast<void>(std::move(error).note(std::move(places)));
+  return error;
+}
+
 Result<void> PlanRunner::prepare(const Given& given, std::size_t p, std::vector<std::int64_t> sizes,
                                  std::span<const HostTensor> inputs) {
   Part& part = parts_[given.variant][p];
   std::vector<op::Layout> layouts;
   for (const HostTensor& input : inputs) layouts.push_back(input.array().layout);
   if (part.is_prepared && sizes == part.sizes && layouts == part.layouts) return {};
+  if (auto fit = plan::check_sizes(plan(given.variant, p), sizes); !fit)
+    return with_places(given.variant, plan(given.variant, p), sizes, std::move(fit).error());
   TESSERA_TRY(check_work(plan(given.variant, p), sizes));
   part.is_prepared = false;
-  TESSERA_TRY(part.executable->prepare(sizes, layouts));
+  if (auto done = part.executable->prepare(sizes, layouts); !done)
+    return with_places(given.variant, plan(given.variant, p), sizes, std::move(done).error());
   part.sizes = std::move(sizes);
   part.layouts = std::move(layouts);
   part.is_prepared = true;

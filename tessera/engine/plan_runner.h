@@ -83,6 +83,9 @@ class PlanRunner {
                                                           std::span<const double> parameters) const;
   [[nodiscard]] Result<std::int64_t> learned_size(const ir::Var& dim, const plan::LearnedSize& size,
                                                   const op::HostTensor& from) const;
+  [[nodiscard]] std::string places_of(std::size_t variant, const op::Dim& size) const;
+  [[nodiscard]] Error with_places(std::size_t variant, const plan::Plan& plan,
+                                  std::span<const std::int64_t> sizes, Error error) const;
   [[nodiscard]] Result<void> prepare(const Given& given, std::size_t p, std::vector<std::int64_t> sizes,
                                      std::span<const op::HostTensor> inputs);
   [[nodiscard]] Result<void> check_work(const plan::Plan& plan, std::span<const std::int64_t> sizes) const;

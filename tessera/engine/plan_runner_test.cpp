@@ -170,6 +170,53 @@ TEST(PlanRunner, MeasuresItsStepsIfAsked) {
   for (const engine::KernelTime& kernel : profile.kernels) EXPECT_EQ(kernel.runs, 2U) << kernel.name;
 }
 
+TEST(PlanRunner, SaysWhereSizesWereGivenThatMustBeEqual) {
+  const auto function =
+      parsed("func f[N, M](x: f32[4, N], y: f32[M, 4]) {\n  z: f32[4, 4] = matmul(x, y)\n  return z\n}\n");
+  PlanRunner runner = runner_of(function, "cpu");
+  const HostTensor other[] = {floats({4, 5}, std::vector<float>(20, 1)),
+                              floats({6, 4}, std::vector<float>(24, 1))};
+  const auto refused = runner.run(other);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().span().line, 2U);
+  EXPECT_NE(refused.error().message().find("5 and 6 do not agree"), std::string::npos);
+  EXPECT_EQ(refused.error().notes(),
+            (std::vector<std::string>{"N is axis 1 of input 'x'", "M is axis 0 of input 'y'"}));
+}
+
+// A plan is for all sizes; what an op asks of them beside being equal is looked at when they are known.
+TEST_P(OnEveryDevice, SizesThatAnOpDoesNotTakeAreRefusedBeforeItRuns) {
+  const auto function = parsed(
+      "func f[N](x: f32[N, 4]) {\n"
+      "  y: f32[3, 4], at: i64[3, 4] = topk(x) {k = 3, axis = 0}\n"
+      "  z: f32[3, 4] = exp(y)\n"
+      "  return z, at\n"
+      "}\n");
+  PlanRunner runner = runner_of(function, GetParam());
+  const auto run = [&](std::int64_t rows) {
+    const HostTensor inputs[] = {
+        floats({rows, 4}, std::vector<float>(static_cast<std::size_t>(4 * rows), 1))};
+    return runner.run(inputs);
+  };
+  EXPECT_TRUE(run(3));
+  const auto refused = run(2);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::shape);
+  EXPECT_EQ(refused.error().span().line, 2U) << refused.error().to_text();
+  EXPECT_TRUE(run(5));
+}
+
+TEST_P(OnEveryDevice, ASizeOutsideOfItsRangeIsRefused) {
+  const auto function = parsed("func f[N: i64 in 2..4](x: f32[N]) {\n  y: f32[N] = exp(x)\n  return y\n}\n");
+  PlanRunner runner = runner_of(function, GetParam());
+  const HostTensor fits[] = {floats({4}, std::vector<float>(4, 1))};
+  const HostTensor larger[] = {floats({5}, std::vector<float>(5, 1))};
+  EXPECT_TRUE(runner.run(fits));
+  const auto refused = runner.run(larger);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message(), "the size 'N' is 5, but must be at least 2 and at most 4");
+}
+
 TEST(PlanRunner, KeepsToItsLimitOfWork) {
   const auto device = value_or_throw(engine::find_device("reference"));
   const auto function = parsed("func f[N](x: f32[N, N]) {\n  y: f32[N, N] = matmul(x, x)\n  return y\n}\n");

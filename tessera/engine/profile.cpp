@@ -49,8 +49,9 @@ std::vector<const T*> longest_first(const std::vector<T>& list) {
 std::string Profile::to_text() const {
   if (level == ProfilingLevel::none) return "profiling is off\n";
   char head[96];
-  std::snprintf(head, sizeof head, "%llu evaluations, %.1f us\n",
-                static_cast<unsigned long long>(evaluations), microseconds(time));
+  std::snprintf(head, sizeof head, "%llu evaluation%s, %.1f us\n",
+                static_cast<unsigned long long>(evaluations), evaluations == 1 ? "" : "s",
+                microseconds(time));
   std::string out = head;
   if (!blocks.empty()) out += "        time   share     runs  block\n";
   for (const BlockTime* block : longest_first(blocks))

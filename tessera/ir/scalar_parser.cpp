@@ -13,6 +13,9 @@ using namespace tessera::ir;
 
 namespace {
 
+/// Programs have a list of all slots up to the last one.
+constexpr std::int64_t most_parameters = 1 << 20;
+
 /// Infix operators, longest first, so that "<=" is not read as "<".
 constexpr ScalarOpcode infix_opcodes[] = {
     ScalarOpcode::floor_div, ScalarOpcode::eq,      ScalarOpcode::ne,     ScalarOpcode::le,
@@ -223,7 +226,7 @@ class ScalarParser {
     lexer_.advance();
     const std::size_t at = lexer_.next_offset();
     const std::int64_t slot = TESSERA_TRY(lexer_.integer("the number of a parameter"));
-    if (slot < 0 || slot > std::numeric_limits<std::uint32_t>::max())
+    if (slot < 0 || slot >= most_parameters)
       return lexer_.error_at(at, cat("parameter ", slot, " is out of range"));
     const Dtype dtype = TESSERA_TRY(suffix(Dtype::f32));
     return ExprRef(param(static_cast<std::uint32_t>(slot), dtype));

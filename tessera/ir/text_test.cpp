@@ -239,6 +239,7 @@ TEST(Parse, RefusesWhatIsWrong) {
   EXPECT_EQ(message("expr 99999999999999999999"), "99999999999999999999 does not fit i64");
   EXPECT_EQ(message("expr 300:u8"), "300 does not fit u8");
   EXPECT_EQ(message("expr 1e999"), "1e999 is out of range for f32");
+  EXPECT_EQ(message("expr $4294967295:f32"), "parameter 4294967295 is out of range");
   EXPECT_EQ(message("expr f32.foo(1.0)"), "unknown scalar function 'foo'");
   EXPECT_EQ(message("expr f32.exp(1.0, 2.0)"), "'exp' takes 1 operands, got 2");
   EXPECT_EQ(message("expr f32.exp(1.0:f64)"), "'exp' of these operands is f64, not f32");

@@ -1,6 +1,9 @@
 #include "tessera/onnx/variants.h"
 
 #include <algorithm>
+#include <limits>
+
+#include "tessera/base/text.h"
 
 using namespace tessera;
 using namespace tessera::onnx;
@@ -53,7 +56,12 @@ Result<Variants> tessera::onnx::import_variants(const Model& model, std::size_t 
                                                 const Limits& limits) {
   auto whole = import_function(model, limits);
   if (whole) return Variants{{*std::move(whole)}, {}};
-  auto flags = find_flags(model, most_flags);
+  auto flags = find_flags(model, std::numeric_limits<std::size_t>::max());
   if (whole.error().code() != ErrorCode::unsupported || flags.empty()) return std::move(whole).error();
+  if (flags.size() > most_flags)
+    return most_flags == 0 ? std::move(whole).error()
+                           : std::move(whole).error().note(
+                                 cat("it has ", flags.size(), " inputs of one boolean, for at most ",
+                                     most_flags, " there is a function for each value"));
   return import_by_flags(model, std::move(flags), limits);
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "tessera/base/text.h"
+#include "tessera/plan/known_sizes.h"
+#include "tessera/plan/size_conditions.h"
 
 using namespace tessera;
 using namespace tessera::plan;
@@ -33,33 +35,22 @@ class Binder {
   }
 
  private:
-  Result<op::ValueType> numbers(const op::ValueType& type) const {
-    op::ValueType out{type.dtype, {}};
-    std::int64_t count = 1;
-    for (const op::Dim& dim : type.shape) {
-      const std::int64_t size = TESSERA_TRY(size_of(plan_.dims, out_.sizes, dim));
-      if (size < 0) return Error(ErrorCode::shape, cat("the size ", dim, " is ", size));
-      if (size > 0 && __builtin_mul_overflow(count, size, &count))
-        return Error(ErrorCode::shape, cat("a value of type ", type, " is too large"));
-      out.shape.push_back(size);
-    }
-    if (count > INT64_MAX / 16)
-      return Error(ErrorCode::shape, cat("a value of type ", type, " is too large"));
-    return out;
-  }
+  [[nodiscard]] KnownSizes known() const { return {plan_.dims, out_.sizes}; }
 
   Result<void> given_values(std::span<const op::Layout> inputs) {
     std::uint32_t next_cell = static_cast<std::uint32_t>(plan_.parameters.size());
     for (ValueId v = 0; v < plan_.values.size(); ++v) {
       const Value& value = plan_.values[v];
       if (value.kind == ValueKind::computed) continue;
-      types_[v] = TESSERA_TRY(numbers(value.type));
+      types_[v] = TESSERA_TRY(known().of(value.type));
       root_[v] = v;
       Place& place = out_.places[v];
       place.index = value.index;
       place.layout = op::contiguous(op::extents_of(types_[v].shape));
       if (value.kind == ValueKind::input) {
         place.where = Where::input;
+        if (inputs[value.index].shape != place.layout.shape)
+          return wrong_input(value, types_[v], inputs[value.index]);
         place.layout = inputs[value.index];
       } else if (value.kind == ValueKind::constant) {
         place.where = Where::constant;
@@ -67,24 +58,29 @@ class Binder {
         place.where = Where::cell;
         if (value.kind == ValueKind::size) {
           place.index = next_cell++;
-          out_.size_cells.push_back(TESSERA_TRY(size_of(plan_.dims, out_.sizes, value.size)));
+          out_.size_cells.push_back(TESSERA_TRY(known().of(value.size)));
         }
       }
     }
     return {};
   }
 
+  static Error wrong_input(const Value& value, const op::ValueType& expected, const op::Layout& given) {
+    return Error(ErrorCode::shape, cat("input ", value.index, " of the plan has shape [",
+                                       join(given.shape, ", "), "], expected ", expected));
+  }
+
   Result<void> step(StepId s) {
     const Step& step = plan_.steps[s];
     for (const ValueId input : step.inputs) out_.input_types[s].push_back(types_[input]);
     for (const ValueId result : step.results) {
-      types_[result] = TESSERA_TRY(numbers(plan_.values[result].type));
+      types_[result] = TESSERA_TRY(known().of(plan_.values[result].type));
       root_[result] = result;
       out_.places[result].layout = op::contiguous(op::extents_of(types_[result].shape));
     }
     for (const InPlace& pair : step.in_place) share(step.inputs[pair.input], step.results[pair.result]);
     if (step.kind != StepKind::call) return {};
-    out_.attributes[s] = TESSERA_TRY(attributes_of(step));
+    out_.attributes[s] = TESSERA_TRY(known().of(step.attributes));
     if (step.card->view == nullptr) return {};
     const op::CallInfo call(*step.card, out_.input_types[s], out_.attributes[s]);
     const ValueId from = step.inputs[0];
@@ -105,14 +101,6 @@ class Binder {
     if (plan_.values[root].kind != ValueKind::computed || bytes_of(root) != bytes_of(result)) return;
     if (out_.places[input].layout != out_.places[result].layout) return;
     root_[result] = root;
-  }
-
-  Result<op::Attributes> attributes_of(const Step& step) const {
-    op::Attributes out = step.attributes;
-    for (auto& [name, value] : out.mutable_entries())
-      if (auto* shape = std::get_if<op::Shape>(&value))
-        for (op::Dim& dim : *shape) dim = TESSERA_TRY(size_of(plan_.dims, out_.sizes, dim));
-    return out;
   }
 
   [[nodiscard]] std::int64_t bytes_of(ValueId v) const {
@@ -174,26 +162,17 @@ class Binder {
 
 }  // namespace
 
-Result<std::int64_t> plan::size_of(std::span<const Ref<ir::Var>> dims, std::span<const std::int64_t> sizes,
-                                   const op::Dim& dim) {
-  if (dim.is_constant()) return dim.value();
-  const auto number = ir::evaluate(dim, [&](const ir::Var& var) -> std::optional<std::int64_t> {
-    for (std::size_t i = 0; i < dims.size(); ++i)
-      if (dims[i].get() == &var) return sizes[i];
-    return std::nullopt;
-  });
-  if (!number) return Error(ErrorCode::shape, cat("the size ", dim, " is not known"));
-  return *number;
-}
-
 Result<Binding> plan::bind(const Plan& plan, std::span<const std::int64_t> sizes,
                            std::span<const op::Layout> inputs, Running running) {
   if (sizes.size() != plan.dims.size() || inputs.size() != plan.inputs.size())
     return Error(ErrorCode::invalid_argument,
                  cat("the plan has ", plan.dims.size(), " sizes and ", plan.inputs.size(), " inputs, got ",
                      sizes.size(), " and ", inputs.size()));
-  for (const auto& [a, b] : plan.equal_sizes)
-    if (TESSERA_TRY(size_of(plan.dims, sizes, a)) != TESSERA_TRY(size_of(plan.dims, sizes, b)))
-      return Error(ErrorCode::shape, cat("the plan needs ", a, " = ", b));
+  if (const auto pair = TESSERA_TRY(unequal_sizes(plan, sizes))) {
+    const KnownSizes known{plan.dims, sizes};
+    return Error(ErrorCode::shape,
+                 cat("the plan needs ", pair->first, " = ", pair->second, ", but they are ",
+                     TESSERA_TRY(known.of(pair->first)), " and ", TESSERA_TRY(known.of(pair->second))));
+  }
   return Binder(plan, sizes).run(inputs, running);
 }

@@ -55,12 +55,8 @@ struct Binding {
 };
 
 /// `inputs` are the layouts of the inputs, with offset 0. Fails if a size is not known, negative or too
-/// large.
+/// large, if two sizes differ that must be equal, or if an input has another shape.
 [[nodiscard]] Result<Binding> bind(const Plan& plan, std::span<const std::int64_t> sizes,
                                    std::span<const op::Layout> inputs, Running running = Running::one_by_one);
-
-/// The number of a size, whose symbols are among `dims`.
-[[nodiscard]] Result<std::int64_t> size_of(std::span<const Ref<ir::Var>> dims,
-                                           std::span<const std::int64_t> sizes, const op::Dim& dim);
 
 }  // namespace tessera::plan

@@ -125,13 +125,18 @@ Result<void> check_calls(const Plan& plan) {
   return {};
 }
 
-/// What one run gives must be what the next one takes, in sizes that never change.
+/// What one run gives must be what the next one takes, in sizes that never change, whatever the flags are
+/// then.
 Result<void> check_states(const Package& package, const Program& program) {
+  const auto state = [&](const Program& of, std::size_t i) -> const op::ValueType& {
+    return of.inputs[of.inputs.size() - package.states.size() + i];
+  };
+  const Program& first = package.programs.empty() ? program : package.programs.front();
   for (std::size_t i = 0; i < package.states.size(); ++i) {
-    const op::ValueType& taken = program.inputs[program.inputs.size() - package.states.size() + i];
+    const op::ValueType& taken = state(program, i);
     const std::uint32_t given = package.states[i];
     if (given >= program.outputs.size() || !ir::constant_shape(taken.shape) ||
-        program.type_of(program.outputs[given]) != taken)
+        program.type_of(program.outputs[given]) != taken || state(first, i) != taken)
       return Error(ErrorCode::parse, cat("the file is damaged: state ", i, " is no output"));
   }
   return {};

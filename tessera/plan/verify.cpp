@@ -27,6 +27,8 @@ class Verifier {
     for (const auto& dim : plan_.dims) {
       const auto* type = dim == nullptr ? nullptr : ir::as<ir::ScalarType>(dim->type);
       if (type == nullptr || type->dtype != op::Dtype::i64) return wrong("a size symbol is no i64");
+      if (std::count(plan_.dims.begin(), plan_.dims.end(), dim) != 1)
+        return wrong(cat("the size '", printable(dim->name), "' is there twice"));
     }
     for (ValueId v = 0; v < plan_.values.size(); ++v) {
       auto fine = value(v);
@@ -143,6 +145,7 @@ class Verifier {
       return wrong("the function of a step has other inputs, results or sizes");
     std::vector<Error> errors = op::validate(function);
     if (!errors.empty()) return std::move(errors.front());
+    TESSERA_TRY(slots(function));
     for (std::size_t i = 0; i < step.inputs.size(); ++i)
       if (op::value_type(*function.params[i]->type) != type(step.inputs[i]))
         return wrong(cat("input ", i, " of a function has another type"));
@@ -152,15 +155,21 @@ class Verifier {
     return {};
   }
 
+  /// Numbers of a launch are found by slot, in bodies of regions too.
+  Result<void> slots(const ir::Function& function) const {
+    for (const ir::Node* node : ir::post_order(function))
+      if (const auto* parameter = ir::as<ir::Param>(*node);
+          parameter != nullptr && (parameter->slot >= plan_.parameters.size() ||
+                                   plan_.parameters[parameter->slot] != parameter->dtype))
+        return wrong(cat("the parameter $", parameter->slot, " of a function has no slot of its type"));
+    return {};
+  }
+
   Result<void> kernel(const Step& step) const {
     const auto built = kernel::build(*step.function);
     if (!built || !kernel::equal(*built, *step.kernel) || built->slots != step.kernel->slots ||
         built->placed_axes != step.kernel->placed_axes)
       return wrong("a kernel is not what its ops say");
-    for (std::size_t i = 0; i < built->slots.size(); ++i)
-      if (built->slots[i] >= plan_.parameters.size() ||
-          plan_.parameters[built->slots[i]] != built->parameters[i])
-        return wrong("a parameter of a kernel has no slot of its type");
     return {};
   }
 

@@ -6,7 +6,7 @@
 #include "tessera/op/catalogue.h"
 #include "tessera/op/ir_builder.h"
 #include "tessera/op/work.h"
-#include "tessera/plan/binding.h"
+#include "tessera/plan/known_sizes.h"
 
 using namespace tessera;
 using namespace tessera::plan;
@@ -16,41 +16,34 @@ namespace {
 /// Regions inside of each other that are looked into.
 constexpr int most_nesting = 400;
 
-/// The symbols of a function with their numbers.
-struct Sizes {
-  std::span<const Ref<ir::Var>> dims;
-  std::span<const std::int64_t> numbers;
+/// The type with numbers for its sizes, also where those are none that a binding would take: whether work is
+/// known is asked with any numbers.
+Result<op::ValueType> with_numbers(const op::ValueType& type, const KnownSizes& sizes) {
+  op::ValueType out{type.dtype, {}};
+  for (const op::Dim& dim : type.shape) out.shape.push_back(TESSERA_TRY(sizes.of(dim)));
+  return out;
+}
 
-  [[nodiscard]] Result<std::int64_t> of(const op::Dim& dim) const { return size_of(dims, numbers, dim); }
-
-  /// The type with numbers for its sizes.
-  [[nodiscard]] Result<op::ValueType> of(const op::ValueType& type) const {
-    op::ValueType out{type.dtype, {}};
-    for (const op::Dim& dim : type.shape) out.shape.push_back(TESSERA_TRY(of(dim)));
-    return out;
-  }
-};
-
-Result<double> work_of_call(const ir::Call& call, const ir::Assign& statement, const Sizes& sizes) {
+Result<double> work_of_call(const ir::Call& call, const ir::Assign& statement, const KnownSizes& sizes) {
   const op::Card* card = op::find_card(call.op);
   if (card == nullptr) return 0.0;
   op::ValueTypes inputs, results;
   for (const ir::ExprRef& arg : call.args) {
     const auto type = op::operand_type(*arg);
     if (!type) return Error(ErrorCode::unsupported, cat("an operand of '", call.op, "' has no type"));
-    inputs.push_back(TESSERA_TRY(sizes.of(*type)));
+    inputs.push_back(TESSERA_TRY(with_numbers(*type, sizes)));
   }
   for (const auto& target : statement.targets)
-    results.push_back(TESSERA_TRY(sizes.of(*op::value_type(*target->type))));
+    results.push_back(TESSERA_TRY(with_numbers(*op::value_type(*target->type), sizes)));
   const auto attributes = TESSERA_TRY(op::complete_attributes(*card, call.attrs));
   return op::work_of({*card, inputs, attributes}, results);
 }
 
-Result<double> work_of_function(const ir::Function& function, const Sizes& sizes, int depth);
+Result<double> work_of_function(const ir::Function& function, const KnownSizes& sizes, int depth);
 
 /// That of the body which takes most.
 Result<double> work_of_bodies(std::span<const ir::FunctionRef> bodies, std::span<const ir::ExprRef> dims,
-                              const Sizes& sizes, int depth) {
+                              const KnownSizes& sizes, int depth) {
   std::vector<std::int64_t> numbers;
   for (const ir::ExprRef& dim : dims) numbers.push_back(TESSERA_TRY(sizes.of(op::Dim(dim))));
   double most = 0;
@@ -59,7 +52,7 @@ Result<double> work_of_bodies(std::span<const ir::FunctionRef> bodies, std::span
   return most;
 }
 
-Result<double> work_of_statement(const ir::Assign& statement, const Sizes& sizes, int depth) {
+Result<double> work_of_statement(const ir::Assign& statement, const KnownSizes& sizes, int depth) {
   const ir::Expr& value = *statement.value;
   if (const auto* call = ir::as<ir::Call>(value)) return work_of_call(*call, statement, sizes);
   if (const auto* branch = ir::as<ir::IfRegion>(value)) {
@@ -79,7 +72,7 @@ Result<double> work_of_statement(const ir::Assign& statement, const Sizes& sizes
   return 0.0;
 }
 
-Result<double> work_of_function(const ir::Function& function, const Sizes& sizes, int depth) {
+Result<double> work_of_function(const ir::Function& function, const KnownSizes& sizes, int depth) {
   if (depth > most_nesting)
     return Error(ErrorCode::limit, cat("regions nested deeper than ", most_nesting, " levels"));
   double out = 0;
@@ -87,19 +80,20 @@ Result<double> work_of_function(const ir::Function& function, const Sizes& sizes
   return out;
 }
 
-Result<double> work_of_step(const Plan& plan, const Step& step, const Sizes& sizes) {
+Result<double> work_of_step(const Plan& plan, const Step& step, const KnownSizes& sizes) {
   if (step.kind == StepKind::copy) return 0.0;
   if (step.kind != StepKind::call) return work_of_function(*step.function, sizes, 0);
   op::ValueTypes inputs, results;
-  for (const ValueId v : step.inputs) inputs.push_back(TESSERA_TRY(sizes.of(plan.values[v].type)));
-  for (const ValueId v : step.results) results.push_back(TESSERA_TRY(sizes.of(plan.values[v].type)));
+  for (const ValueId v : step.inputs) inputs.push_back(TESSERA_TRY(with_numbers(plan.values[v].type, sizes)));
+  for (const ValueId v : step.results)
+    results.push_back(TESSERA_TRY(with_numbers(plan.values[v].type, sizes)));
   return op::work_of({*step.card, inputs, step.attributes}, results);
 }
 
 }  // namespace
 
 Result<std::vector<double>> plan::work_by_step(const Plan& plan, std::span<const std::int64_t> sizes) {
-  const Sizes known{plan.dims, sizes};
+  const KnownSizes known{plan.dims, sizes};
   std::vector<double> out;
   for (const Step& step : plan.steps) {
     const auto work = work_of_step(plan, step, known);

@@ -33,18 +33,19 @@ Tensor tessera::detail::tensor_of(NodeRef node) {
   return Tensor::adopt(node.detach());
 }
 
-std::vector<Tensor> tessera::detail::apply_rule(const GradientRule& rule, const std::vector<Tensor>& xs,
+std::vector<Tensor> tessera::detail::apply_rule(const CustomRule& custom, const std::vector<Tensor>& xs,
                                                 const Tensor& y, const Tensor& dy, Here here) {
-  std::vector<Tensor> out = rule(xs, y, dy);
+  std::vector<Tensor> out = custom.rule(xs, y, dy);
+  const std::string subject = cat(custom.name, ": its gradient rule gave ");
   if (out.size() != xs.size())
-    fail(here, cat("a custom gradient gave ", out.size(), " gradients for ", xs.size(), " arguments"));
+    fail(here, cat(subject, out.size(), " gradients for ", xs.size(), " arguments"));
   for (std::size_t i = 0; i < xs.size(); ++i) {
     if (out[i].is_empty()) continue;
     if (out[i].shape() != xs[i].shape() || out[i].dtype() != xs[i].dtype())
-      fail(here, cat("a custom gradient of type ", out[i].node()->type(), " was given for argument ", i,
-                     " of type ", xs[i].node()->type()));
+      fail(here,
+           cat(subject, out[i].node()->type(), " for argument ", i, ", which is ", xs[i].node()->type()));
     if (!ir::is_float(xs[i].dtype()))
-      fail(here, cat("a custom gradient was given for argument ", i, ", but ", xs[i].node()->type(),
+      fail(here, cat(subject, "a gradient for argument ", i, ", but ", xs[i].node()->type(),
                      " is no float: give an empty tensor"));
   }
   return out;
@@ -187,8 +188,9 @@ void Backward::through_custom(Node* node, Value gradient) {
   std::vector<Tensor> xs;
   for (std::size_t i = 0; i < custom.arguments; ++i)
     xs.push_back(tensor_of(NodeRef::share(node->input(1 + i))));
-  const auto of_xs = apply_rule(custom.rule, xs, tensor_of(NodeRef::share(node->input(0))),
-                                tensor_of(builder_.node(gradient)), here_);
+  const Here called = node->file == nullptr ? here_ : Here(node->file, static_cast<int>(node->line));
+  const auto of_xs = apply_rule(custom, xs, tensor_of(NodeRef::share(node->input(0))),
+                                tensor_of(builder_.node(gradient)), called);
   for (std::size_t i = 0; i < xs.size(); ++i)
     if (!of_xs[i].is_empty()) add(xs[i].node(), builder_.import(NodeRef::share(of_xs[i].node())));
 }

@@ -17,6 +17,7 @@ namespace tessera::detail {
 /// What was given for one custom gradient.
 struct CustomRule : engine::CustomGradient {
   GradientRule rule;
+  std::string name;           ///< of the op that has the rule
   std::size_t arguments = 0;  ///< inputs behind the value that are arguments; captures of the rule follow
   // The same for the traced function around it, if there is one: the call, which gives its first parameter
   // (the value, the arguments, the captures), and its gradient, which also takes that of the value.
@@ -25,8 +26,8 @@ struct CustomRule : engine::CustomGradient {
   autodiff::Rules rules;  ///< about functions inside the gradient
 };
 
-/// The gradients a rule gave, checked. An empty one is an empty tensor.
-[[nodiscard]] std::vector<Tensor> apply_rule(const GradientRule& rule, const std::vector<Tensor>& xs,
+/// The gradients a rule gave, checked. An empty one is an empty tensor. `here` is where the op was called.
+[[nodiscard]] std::vector<Tensor> apply_rule(const CustomRule& custom, const std::vector<Tensor>& xs,
                                              const Tensor& y, const Tensor& dy, Here here);
 
 /// A handle to a node.

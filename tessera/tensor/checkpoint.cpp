@@ -5,6 +5,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/ir/seal.h"
+#include "tessera/op/catalogue.h"
 #include "tessera/op/ir_builder.h"
 #include "tessera/tensor/backward.h"
 #include "tessera/tensor/call.h"
@@ -111,7 +112,7 @@ ir::FunctionRef first_of(const op::ValueTypes& types) {
 /// The rule as a function of the value, the arguments, what it captures, and the gradient of the value.
 /// `inputs`, which are the arguments, become those it takes between the value and the gradient. `rules` take
 /// what is known of gradients inside.
-ir::FunctionRef traced_rule(const GradientRule& rule, std::vector<Tensor>& inputs, const Tensor& y,
+ir::FunctionRef traced_rule(const CustomRule& custom, std::vector<Tensor>& inputs, const Tensor& y,
                             autodiff::Rules& rules, Here here) {
   const std::size_t count = inputs.size();
   std::vector<Tensor> parameters{y};
@@ -122,7 +123,7 @@ ir::FunctionRef traced_rule(const GradientRule& rule, std::vector<Tensor>& input
       [&](const std::vector<Tensor>& given) {
         const std::vector<Tensor> xs(given.begin() + 1,
                                      given.begin() + 1 + static_cast<std::ptrdiff_t>(count));
-        std::vector<Tensor> found = apply_rule(rule, xs, given[0], given.back(), here), out;
+        std::vector<Tensor> found = apply_rule(custom, xs, given[0], given.back(), here), out;
         for (std::size_t i : floats_among(xs))
           out.push_back(found[i].is_empty()
                             ? zeros(xs[i].shape(), {.dtype = xs[i].dtype(), .engine = xs[i].engine()}, here)
@@ -140,6 +141,12 @@ ir::FunctionRef traced_rule(const GradientRule& rule, std::vector<Tensor>& input
   return ir::seal(std::move(draft));
 }
 
+/// What messages call the op: by its own name if the caller made it.
+std::string rule_name(const Tensor& value) {
+  const op::Card* card = value.node()->card;
+  return card == nullptr || op::is_in_catalogue(*card) ? "custom_gradient" : std::string(card->name);
+}
+
 Tensor with_rule(const TensorFunction& f, const GradientRule& rule, const std::vector<Tensor>& xs,
                  Here here) {
   check_arguments("custom_gradient", xs, here);
@@ -151,10 +158,11 @@ Tensor with_rule(const TensorFunction& f, const GradientRule& rule, const std::v
   if (!ir::is_float(y.dtype())) return y;
   auto shared = std::make_shared<CustomRule>();
   shared->rule = rule;
+  shared->name = rule_name(y);
   shared->arguments = xs.size();
   std::vector<Tensor> inputs = xs;
   if (is_tracing()) {
-    shared->gradient = traced_rule(rule, inputs, y, shared->rules, here);
+    shared->gradient = traced_rule(*shared, inputs, y, shared->rules, here);
     std::vector<Tensor> all{y};
     all.insert(all.end(), inputs.begin(), inputs.end());
     shared->function = first_of(types_of(all));
@@ -207,6 +215,7 @@ Tensor computed_twice(const TensorFunction& f, const std::vector<Tensor>& xs, He
     for (Tensor& captured : captures.captured(xs)) inputs.push_back(std::move(captured));
   }
   auto rule = std::make_shared<CustomRule>();
+  rule->name = "checkpoint";
   rule->arguments = inputs.size();
   rule->rule = [f, state, count = static_cast<std::ptrdiff_t>(xs.size()), here](
                    const std::vector<Tensor>& all, const Tensor&, const Tensor& dy) {

@@ -114,7 +114,7 @@ void CompiledBody::check(const std::vector<Tensor>& arguments) const {
     if (arguments[i].is_empty()) fail(state_->here, cat("compile: argument ", i, " is an empty tensor"));
 }
 
-void CompiledBody::save(const std::string& path, const std::vector<Tensor>& arguments) const {
+void CompiledBody::save(const std::string& path, const std::vector<Tensor>& arguments, Here here) const {
   check(arguments);
   const std::lock_guard lock(state_->mutex);
   const Traced& traced = state_->find(arguments);
@@ -123,7 +123,7 @@ void CompiledBody::save(const std::string& path, const std::vector<Tensor>& argu
     capture->handles.fetch_add(1, std::memory_order_relaxed);
     captures.push_back(Tensor::adopt(NodeRef(capture).detach()));
   }
-  save_function(path, traced.function, captures, *arguments[0].engine(), state_->here);
+  save_function(path, traced.function, captures, *arguments[0].engine(), here);
 }
 
 std::vector<Tensor> CompiledBody::operator()(const std::vector<Tensor>& arguments) const {

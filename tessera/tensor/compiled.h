@@ -34,7 +34,7 @@ class CompiledBody {
   [[nodiscard]] std::vector<Tensor> operator()(const std::vector<Tensor>& arguments) const;
 
   /// Writes its plan for arguments of these types into a file (saved_plan.h).
-  void save(const std::string& path, const std::vector<Tensor>& arguments) const;
+  void save(const std::string& path, const std::vector<Tensor>& arguments, Here here) const;
 
  private:
   struct State;

@@ -169,6 +169,22 @@ TEST(Custom, WithoutAGradientSaysSo) {
             std::string::npos);
 }
 
+TEST(Custom, AWrongGradientRuleIsAnErrorOfTheOpAtItsCall) {
+  static const Custom op = custom({.name = "test_wrong_gradient",
+                                   .run = square_elements,
+                                   .gradient = [](const auto& xs, const Tensor&, const Tensor& dy) {
+                                     return std::vector{xs[0] * dy, dy};
+                                   }});
+  const int line = __LINE__ + 1;
+  const auto loss = [](const std::vector<Tensor>& xs) { return sum(op(xs[0])); };
+  const std::string message = message_of([&] { (void)grad(loss)({tensor({1})}); });
+  EXPECT_NE(message.find(cat("custom_test.cpp:", line,
+                             ": test_wrong_gradient: its gradient rule gave 2 "
+                             "gradients for 1 arguments")),
+            std::string::npos)
+      << message;
+}
+
 TEST(Custom, WhatItThrowsIsAnErrorAtTheCallersLine) {
   static std::atomic<int> kind{0};
   static const Custom op = custom({.name = "test_throws", .run = [](Arguments xs, Arguments) {

@@ -61,6 +61,15 @@ void take_differences(const PlanValue& other, PlanValue& out) {
     if (axis >= other.shape.size() || other.shape[axis] != out.shape[axis]) out.shape[axis] = -1;
 }
 
+/// The value, or the error as an exception: with the caller's line, also where its place is a file or a line
+/// of the function that is saved.
+template <class T>
+T value_of_call(Here here, std::string_view call, Result<T> result) {
+  if (!result && result.error().span().known())
+    throw Exception(std::move(result).error().note(cat(call, " at ", span_of(here).to_text())));
+  return value_at(here, std::move(result));
+}
+
 }  // namespace
 
 struct SavedPlan::State {
@@ -109,10 +118,11 @@ std::vector<PlanValue> SavedPlan::outputs() const {
   return out;
 }
 
-SavedPlan tessera::load_plan(const std::string& path, LoadPlanOptions options, Here) {
+SavedPlan tessera::load_plan(const std::string& path, LoadPlanOptions options, Here here) {
   auto engine = options.engine == nullptr ? engine::Engine::default_engine() : std::move(options.engine);
+  auto package = value_of_call(here, "load_plan", plan::load(path));
   auto runner =
-      value_or_throw(engine::PlanRunner::create(value_or_throw(plan::load(path)), engine->device()));
+      value_of_call(here, "load_plan", engine::PlanRunner::create(std::move(package), engine->device()));
   return SavedPlan(
       std::shared_ptr<SavedPlan::State>(new SavedPlan::State{std::move(engine), {}, std::move(runner)}));
 }
@@ -120,7 +130,8 @@ SavedPlan tessera::load_plan(const std::string& path, LoadPlanOptions options, H
 void tessera::detail::save_function(const std::string& path, const ir::FunctionRef& function,
                                     const std::vector<Tensor>& constants, engine::Engine& engine, Here here) {
   const ir::FunctionRef whole = with_constants(function, constants, here);
-  auto planned = value_or_throw(compiler::plan_program(whole, engine.device().target()));
-  value_or_throw(plan::save(
-      compiler::package(*whole, {std::move(planned.program)}, std::string(engine.device().name())), path));
+  auto planned = value_of_call(here, "save_plan", compiler::plan_program(whole, engine.device().target()));
+  const auto package =
+      compiler::package(*whole, {std::move(planned.program)}, std::string(engine.device().name()));
+  value_of_call(here, "save_plan", plan::save(package, path));
 }

@@ -52,13 +52,22 @@ class SavedPlan {
 /// Throws Exception if the file is no plan of this version, saying why.
 [[nodiscard]] SavedPlan load_plan(const std::string& path, LoadPlanOptions options = {}, Here here = {});
 
+/// The name of a file, and where the caller stands.
+struct PlanPath {
+  PlanPath(std::string path, Here caller = {}) : value(std::move(path)), here(caller) {}
+  PlanPath(const char* path, Here caller = {}) : value(path), here(caller) {}
+  std::string value;
+  Here here;
+};
+
 /// Writes the plan of a compiled function for arguments of these dtypes and shapes, with the tensors it
 /// captured as constants. Numbers among the arguments are inputs. Throws Exception if it cannot be saved: it
 /// calls a function of this process, as ts::custom makes them.
 template <class F, class... A>
-void save_plan(const std::string& path, const Compiled<F>& function, const A&... arguments) {
+void save_plan(const PlanPath& path, const Compiled<F>& function, const A&... arguments) {
   const Tensor* like = detail::first_tensor(arguments...);
-  function.template body<sizeof...(A)>().save(path, {detail::as_argument(arguments, like)...});
+  function.template body<sizeof...(A)>().save(path.value, {detail::as_argument(arguments, like)...},
+                                              path.here);
 }
 
 }  // namespace tessera

@@ -80,3 +80,21 @@ TEST(SavedPlan, FilesThatAreNoPlansAreRefused) {
   EXPECT_EQ(bare_message([&] { (void)load_plan(file.path()); }), "the file is no plan");
   EXPECT_NE(bare_message([&] { (void)load_plan(file.path() + ".missing"); }), "");
 }
+
+TEST(SavedPlan, ErrorsSayWhoCalled) {
+  const auto text_of = [](const auto& call) -> std::string {
+    try {
+      call();
+    } catch (const Exception& exception) {
+      return exception.what();
+    }
+    return "no error";
+  };
+  const TemporaryFile file("none.plan");
+  std::ofstream(file.path()) << "something else";
+  const std::string loaded = text_of([&] { (void)load_plan(file.path()); });
+  EXPECT_NE(loaded.find(cat("load_plan at ", __FILE__, ":", __LINE__ - 1)), std::string::npos) << loaded;
+  const auto step = compile([](const Tensor& a) { return a + 1; });
+  const std::string saved = text_of([&] { save_plan("/no/such/folder/x.plan", step, ones({2})); });
+  EXPECT_NE(saved.find(cat(__FILE__, ":", __LINE__ - 1)), std::string::npos) << saved;
+}

@@ -39,6 +39,12 @@ class Program(unittest.TestCase):
             self.assertEqual(result.returncode, 0)
             self.assertIn("Examples:", result.out)
 
+    def test_what_cannot_be_written_is_an_error(self):
+        for words in (["--help"], ["--version"], ["run", "--help"], ["demo", "ir"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([PROGRAM, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (2, "tessera: cannot write to standard output\n"), words)
+
     def test_wrong_arguments_exit_2(self):
         for arguments in [[], ["nonsense"], ["print"], ["print", "--nonsense", "f"], ["equal", "a"], ["bench", "nonsense"]]:
             result = tessera(*arguments)

@@ -89,7 +89,7 @@ class Demo(unittest.TestCase):
         path.write_bytes(b"nonsense")
         result = demo("--checkpoint", path)
         self.assertEqual(result.returncode, 2)
-        self.assertIn("x.safetensors", result.stderr)
+        self.assertTrue(result.stderr.startswith(f"tessera: {path}: "), result.stderr)
         path.unlink()
         self.assertEqual(demo("--epochs", 1, "--seed", 1, "--checkpoint", path).returncode, 0)
         result = demo("--epochs", 2, "--seed", 2, "--checkpoint", path)

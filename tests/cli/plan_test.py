@@ -68,6 +68,38 @@ class Plans(unittest.TestCase):
             n.write_bytes(struct.pack("<i", 1001))
             self.refused("running_total.json:9:15: ", "run", self.plan, *given)
 
+    def test_sizes_are_said_once_and_without_contradiction(self):
+        self.compile()
+        x = self.folder / "x.bin"
+        x.write_bytes(struct.pack("<6f", *range(6)))
+        for file in (self.program, self.plan):
+            self.refused("--dim: 'N' is given twice", "run", file, "--random", 1, "--dim", "N=2", "--dim", "N=2",
+                         "--dim", "M=3")
+            self.refused("--dim: 'x:0' is 5, but its size 'N' is 2 elsewhere", "run", file, "--random", 1, "--dim",
+                         "N=2", "--dim", "x:0=5", "--dim", "M=3")
+            self.refused("--dim: the size 'M' is 4, but axis 1 of the input 'x' has 3", "run", file, "--random", 1,
+                         "--input", f"x=raw:f32:2x3:{x}", "--dim", "M=4")
+
+    def test_limits_hold_for_programs_and_plans(self):
+        self.compile()
+        for file in (self.program, self.plan):
+            for device in ("cpu", "reference"):
+                words = ["run", file, "--random", 1, "--dim", "N=64", "--dim", "M=64", "--device", device]
+                self.refused("runs for more than 0.0 seconds", *words, "--seconds", 0)
+                self.refused("multiply-adds, at most 1000 are allowed", *words, "--work", 1000)
+                self.assertEqual(tessera(*words, "--seconds", 1000, "--work", 1e9).returncode, 0)
+
+    def test_an_input_larger_than_the_machine_is_refused(self):
+        self.program.write_text("func f[N](x: i8[N]) {\n  y: i8[N] = neg(x)\n  return y\n}\n")
+        self.compile()
+        for file in (self.program, self.plan):
+            self.refused("no memory for a tensor of 10995116277760 bytes", "run", file, "--random", 1, "--dim",
+                         f"N={10 << 40}")
+
+    def test_help_says_where_a_plan_runs(self):
+        shown = " ".join(tessera("run", "--help").stdout.split())
+        self.assertIn("else a plan runs on the one it was made for, all others on what TESSERA_DEVICE says", shown)
+
     def test_plans_and_descriptions_on_standard_input(self):
         example = ROOT / "examples/describe/running_total.json"
         subprocess.run([TESSERA, "compile", example, "-o", self.plan], check=True)
@@ -124,7 +156,7 @@ class Plans(unittest.TestCase):
         # The results alone are on standard output as JSON.
         result = tessera("run", self.plan, *sizes, "--json", "--profile")
         self.assertEqual([output["name"] for output in json.loads(result.stdout)["outputs"]], ["shifted", "soft"])
-        self.assertIn("1 evaluations", result.stderr)
+        self.assertIn("1 evaluation,", result.stderr)
         self.refused("no/such/folder", "run", self.plan, *sizes, "--quiet", "--trace", "no/such/folder/t.json")
 
     def test_what_does_not_fit_is_refused(self):

@@ -166,6 +166,47 @@ class Commands(unittest.TestCase):
         self.assertEqual(found["ops"], {"Relu": 1, "Sub": 1})
         self.assertTrue(found["function"])
 
+    def test_inspect_says_what_cannot_run(self):
+        words = graph([node("Identity", ["s"], ["y"], name="same")], [value("s", STRING, ["N"])], [value("y", STRING, ["N"])])
+        self.write("words.onnx", model(words))
+        self.assertIn("not supported: input 's' is string[N]", self.run_program("inspect", "words.onnx", code=1))
+        self.assertIn("input 's'", json.loads(self.run_program("inspect", "--json", "words.onnx", code=1))["wrong"])
+        branch = graph([node("Identity", ["x"], ["r"])], [], [value("r", FLOAT, [2])])
+        half = graph([node("If", ["c"], ["y"], [attr_graph("then_branch", branch)], name="half")],
+                     [value("c", BOOL, []), value("x", FLOAT, [2])], [value("y", FLOAT, [2])])
+        self.write("half.onnx", model(half))
+        found = self.run_program("inspect", "half.onnx", code=1)
+        self.assertIn("not supported: attribute 'else_branch' is missing; node 'half' (If)", found)
+        self.assertIn("node 'half' (If)", self.run_program("run", "half.onnx", "--random", "1", code=2))
+
+    def test_run_refuses_what_a_model_has_not(self):
+        for words, expected in ((["--function", "f"], "--function: a model is one function"),
+                                (["--dim", "N=2", "--dim", "N=3"], "--dim: 'N' is given twice")):
+            self.assertIn(expected, self.run_program("run", "model.onnx", "--random", "1", *words, code=2))
+
+    def test_too_many_flags_are_named(self):
+        flags = [f"f{i}" for i in range(4)]
+        branches = [graph([node("Slice", ["x", f"b{k}", f"e{k}"], ["r"])], [], [value("r", FLOAT, ["k"])],
+                          [int_vector(f"b{k}", [0]), int_vector(f"e{k}", [1 + k])]) for k in range(2)]
+        bodies = [attr_graph("then_branch", branches[0]), attr_graph("else_branch", branches[1])]
+        nodes = [node("If", [flag], [f"{flag}_y"], bodies) for flag in flags]
+        g = graph(nodes, [value("x", FLOAT, [3]), *(value(f, BOOL, [1]) for f in flags)], [value(f"{f}_y", FLOAT, [f"k{f}"]) for f in flags])
+        self.write("flags.onnx", model(g))
+        self.assertIn("it has 4 inputs of one boolean, for at most 3 there is a function for each value", self.run_program("inspect", "flags.onnx"))
+
+    def test_states_of_recurrences_are_not_repeated(self):
+        def lstm(batch):
+            inputs = [value("x", FLOAT, [2, 3, 2]), value("w", FLOAT, [1, 4, 2]), value("r", FLOAT, [1, 4, 1]),
+                      value("h", FLOAT, [1, batch, 1])]
+            return model(graph([node("LSTM", ["x", "w", "r", "", "", "h"], ["y"], [attr_int("hidden_size", 1)], name="l")],
+                               inputs, [value("y", FLOAT, [2, 1, 3, 1])]))
+        self.write("fits.onnx", lstm(3))
+        self.write("one.onnx", lstm(1))
+        for device in ("reference", "cpu"):
+            self.run_program("run", "fits.onnx", "--random", "1", "--device", device)
+            found = self.run_program("run", "one.onnx", "--random", "1", "--device", device, code=2)
+            self.assertIn("input 5 is f32[1, 1, 1], expected the shape [1, 3, 1]", found)
+
     def test_inspect_lists_what_is_missing(self):
         self.write("bad.onnx", model(graph([node("Foo", ["x"], ["y"], name="\x1b[2J")], [value("x", FLOAT, [1])], [value("y")])))
         text = self.run_program("inspect", "bad.onnx", code=1)

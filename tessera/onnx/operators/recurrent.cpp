@@ -163,10 +163,21 @@ Weights weights_of(NodeCall& node, const Recurrence& kind, std::int64_t hidden, 
   return out;
 }
 
-State initial_state(NodeCall& node, const Recurrence& kind, const Sequences& seq, std::size_t d) {
+/// Whether a state can have this shape; where sizes are numbers nothing else may, and nothing is repeated.
+bool is_state(const Shape& shape, const Shape& expected) {
+  return std::equal(shape.begin(), shape.end(), expected.begin(), expected.end(),
+                    [](const Dim& a, const Dim& b) { return !ir::provably_different(a, b); });
+}
+
+Result<State> initial_state(NodeCall& node, const Recurrence& kind, const Sequences& seq, std::size_t d) {
   State out;
+  Shape expected{Dim(static_cast<std::int64_t>(seq.directions)), seq.x.shape()[1], Dim(seq.hidden)};
+  if (seq.is_batch_first) std::swap(expected[0], expected[1]);
   for (std::size_t s = 0; s < kind.states; ++s) {
     Value given = node.in_or_none(5 + s);
+    TESSERA_TRY(node.status());
+    if (given && !is_state(given.shape(), expected))
+      return node.error("input ", 5 + s, " is ", given.type(), ", expected the shape ", expected);
     if (given && seq.is_batch_first) given = transpose(given, std::vector<std::int64_t>{1, 0, 2});
     out.push_back(given ? at_first(node, given, d)
                         : op::full(node.b, 0, {seq.x.dtype(), {seq.x.shape()[1], Dim(seq.hidden)}}));
@@ -246,7 +257,7 @@ Result<std::pair<Value, State>> run_direction(NodeCall& node, const Recurrence& 
   Direction one{
       node, kind, seq, by, weights_of(node, kind, seq.hidden, d), {}, seq.direction == "reverse" || d == 1};
   one.projected = plus(times(seq.x, one.weights.w), one.weights.input_bias);
-  const State state = initial_state(node, kind, seq, d);
+  const State state = TESSERA_TRY(initial_state(node, kind, seq, d));
   TESSERA_TRY(node.status());
   return seq.steps.is_constant() ? run_written_out(one, state) : run_as_loop(one, state);
 }

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstring>
 
+#include "tessera/plan/size_conditions.h"
+
 using namespace tessera;
 using namespace tessera::runtime;
 using namespace tessera::runtime::cpu;
@@ -72,6 +74,7 @@ class BodyRuns::Body {
         layouts == layouts_)
       return {};
     is_prepared_ = false;
+    if (sizes.size() == plan_->dims.size()) TESSERA_TRY(plan::check_sizes(*plan_, sizes));
     TESSERA_TRY(executable_->prepare(sizes, layouts));
     sizes_.assign(sizes.begin(), sizes.end());
     layouts_ = std::move(layouts);

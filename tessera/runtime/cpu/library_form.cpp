@@ -1,5 +1,7 @@
 #include "tessera/runtime/cpu/library_form.h"
 
+#include <algorithm>
+
 #include "tessera/op/catalogue.h"
 #include "tessera/pattern/graph_function.h"
 
@@ -67,7 +69,16 @@ class FormReader {
   bool is_complete_ = true;
 };
 
+/// A chain computes one value: a step may say that it gives others too, or its own inputs.
+bool gives_one_value(const ir::Function& ops) {
+  if (ops.results.size() != 1) return false;
+  return std::any_of(ops.body.begin(), ops.body.end(), [&](const auto& statement) {
+    return !statement->targets.empty() && statement->targets[0].get() == ops.results[0].get();
+  });
+}
+
 std::optional<LibraryForm> form_of_ops(const ir::Function& ops) {
+  if (!gives_one_value(ops)) return std::nullopt;
   const auto graph = pattern::graph_of(ops);
   if (!graph) return std::nullopt;
   for (const pattern::NodeId node : graph->order()) {
