@@ -533,7 +533,7 @@ TEST(HostGraph, OnlyWhatItKnowsIsReplaced) {
 TEST(HostGraph, AnOpHasNoGrid) {
   Builder b;
   b.external("x", Dtype::f32, {4}).external("y", Dtype::f32, {4});
-  b.op("n", "neg", {read("a", {.buffer = "x"}), write("y", {.buffer = "y"})});
+  b.op("n", "neg", {read("x", {.buffer = "x"}), write("y", {.buffer = "y"})});
   Memory memory;
   memory.add<float>("x", {1, 2, 3, 4}).add<float>("y", {0, 0, 0, 0});
   const auto graph = make_graph(b, memory);

@@ -105,7 +105,7 @@ TEST(ReadJson, WhatFollowsFromABrokenBufferIsNotTold) {
   {"id": "z", "lifetime": "external", "dtype": "i64", "shape": [4]}],
  "nodes": [{"id": "n", "op": "add", "parameters": [
    {"name": "a", "buffer": "x", "dtype": "i64"}, {"name": "b", "buffer": "y"}, {"name": "y", "buffer": "z"}]}]})"),
-      "g.json:2:47: error: buffers[0].dtype: unknown dtype \"f23\"\n"
+      "g.json:2:48: error: buffers[0].dtype: unknown dtype \"f23\", expected one like \"f32\"\n"
       "g.json:3:27: error: buffers[1].lifetime: expected one of external, graph, region, got \"for ever\"\n");
 }
 
