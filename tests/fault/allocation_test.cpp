@@ -150,5 +150,5 @@ TEST(AllocationFailure, OfAnyAllocationLosesNothing) {
 TEST(AllocationFailure, OfAllAllocationsLosesNothing) {
   refuse_each("reference", is_sanitized ? 13 : 3, true);
 }
-TEST(AllocationFailure, OnTheCpuLosesNothing) { refuse_each("cpu", is_sanitized ? 13 : 1, false); }
+TEST(AllocationFailure, OnTheCpuLosesNothing) { refuse_each("cpu", is_sanitized ? 13 : 2, false); }
 TEST(AllocationFailure, OfAllOnTheCpuLosesNothing) { refuse_each("cpu", is_sanitized ? 37 : 3, true); }
