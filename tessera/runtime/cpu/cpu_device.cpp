@@ -2,7 +2,7 @@
 
 #include "tessera/op/reference.h"
 #include "tessera/runtime/cpu/cpu_executable.h"
-#include "tessera/runtime/cpu/library_chain.h"
+#include "tessera/runtime/cpu/library_tiles.h"
 #include "tessera/runtime/cpu/single_call.h"
 
 using namespace tessera;
@@ -15,7 +15,7 @@ CpuDevice::CpuDevice(CpuOptions options)
       store_(CodeStore::default_folder()),
       kernels_(kernel_options()),
       libraries_(options_.kernels.is_precise) {
-  options_.target.sources.push_back(library_tiles(options_.costs.steps()));
+  options_.target.sources.push_back(std::make_shared<LibraryTiles>(options_.costs.steps()));
   options_.target.reads_narrow_factors = true;
 }
 

@@ -271,17 +271,3 @@ std::optional<LibraryOp> runtime::cpu::integer_op(LibraryOp op) {
 std::optional<LibraryChain> runtime::cpu::chain_from(const Graph& graph, NodeId node) {
   return ChainGrower(graph, node).run();
 }
-
-std::shared_ptr<const pattern::TileSource> runtime::cpu::library_tiles(const pattern::StepCosts& costs) {
-  static constexpr std::string_view words[] = {"matmul",       "integer_matmul", "conv",
-                                               "integer_conv", "max_pool",       "avg_pool"};
-  const auto tile_chain = [](const Graph& graph, NodeId node) -> std::optional<pattern::TileChain> {
-    const auto chain = chain_from(graph, node);
-    if (!chain) return std::nullopt;
-    return pattern::TileChain{chain->nodes, static_cast<std::uint32_t>(chain->op)};
-  };
-  // Against a step of the op alone, which a loop over elements may have to compute.
-  constexpr double library_part = 0.9;
-  return pattern::chain_tiles(
-      {.name = "libraries", .kinds = words, .chain_from = tile_chain, .part = library_part, .costs = costs});
-}

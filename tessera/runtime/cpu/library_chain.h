@@ -5,7 +5,8 @@
 
 #include <optional>
 
-#include "tessera/pattern/chain_tiles.h"
+#include "tessera/base/small_vector.h"
+#include "tessera/pattern/graph.h"
 #include "tessera/runtime/cpu/epilogue.h"
 
 namespace tessera::runtime::cpu {
@@ -43,8 +44,5 @@ struct LibraryChain {
 /// The longest chain that begins at a node; nothing if no library computes the node itself. Its first nodes
 /// are a chain too, however many.
 [[nodiscard]] std::optional<LibraryChain> chain_from(const pattern::Graph& graph, pattern::NodeId node);
-
-/// The chains as tiles to choose from.
-[[nodiscard]] std::shared_ptr<const pattern::TileSource> library_tiles(const pattern::StepCosts& costs);
 
 }  // namespace tessera::runtime::cpu

@@ -6,7 +6,7 @@
 #include "tessera/runtime/cuda/cuda_step_graph.h"
 #include "tessera/runtime/cuda/library_product.h"
 #include "tessera/runtime/cuda/op_source.h"
-#include "tessera/runtime/cuda/product_chain.h"
+#include "tessera/runtime/cuda/product_tiles.h"
 #include "tessera/runtime/cuda/step_events.h"
 #include "tessera/runtime/cuda/step_launches.h"
 #include "tessera/runtime/cuda/user_program.h"
@@ -82,7 +82,7 @@ CudaDevice::CudaDevice(ContextRef context, std::shared_ptr<const Stream> stream,
       own_store_(options.store == nullptr ? CodeStore::default_folder() : std::string()),
       store_(options.store == nullptr ? &own_store_ : options.store),
       modules_(context_, std::move(compiler), store_) {
-  if (open_blas_ && !target_.sources.empty()) target_.sources.push_back(product_tiles());
+  if (open_blas_ && !target_.sources.empty()) target_.sources.push_back(std::make_shared<ProductTiles>());
 }
 
 Result<std::shared_ptr<CudaDevice>> CudaDevice::create(const Driver& driver, int number,

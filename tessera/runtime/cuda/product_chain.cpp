@@ -137,15 +137,3 @@ std::optional<ProductChain> runtime::cuda::product_chain(const Graph& graph) {
       return chain;
   return std::nullopt;
 }
-
-/// A product alone is a step anyway.
-std::shared_ptr<const pattern::TileSource> runtime::cuda::product_tiles() {
-  static constexpr std::string_view words[] = {"product"};
-  const auto tile_chain = [](const Graph& graph, NodeId node) -> std::optional<pattern::TileChain> {
-    const auto chain = product_chain(graph, node);
-    if (!chain) return std::nullopt;
-    return pattern::TileChain{chain->nodes};
-  };
-  return pattern::chain_tiles(
-      {.name = "products", .kinds = words, .chain_from = tile_chain, .least_nodes = 2});
-}

@@ -4,13 +4,14 @@
 
 #include <optional>
 
-#include "tessera/pattern/chain_tiles.h"
+#include "tessera/base/small_vector.h"
+#include "tessera/pattern/graph.h"
 #include "tessera/runtime/cuda/launch.h"
 
 namespace tessera::runtime::cuda {
 
 struct ProductChain {
-  SmallVector<pattern::NodeId, 6> nodes;  ///< in their order; the first is the product
+  SmallVector<pattern::NodeId, 4> nodes;  ///< in their order; the first is the product
   Product::Finish finish;
   // Values of the graph, or `none`.
   pattern::ValueId bias = pattern::none;   ///< one number per column
@@ -23,8 +24,5 @@ struct ProductChain {
 
 /// The chain that all nodes of the graph are.
 [[nodiscard]] std::optional<ProductChain> product_chain(const pattern::Graph& graph);
-
-/// The chains as tiles to choose from.
-[[nodiscard]] std::shared_ptr<const pattern::TileSource> product_tiles();
 
 }  // namespace tessera::runtime::cuda

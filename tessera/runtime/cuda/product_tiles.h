@@ -1,0 +1,23 @@
+// Matrix products with what a library does to their results, as tiles to choose from.
+#pragma once
+
+#include "tessera/pattern/step_cost.h"
+#include "tessera/pattern/tile_source.h"
+
+namespace tessera::runtime::cuda {
+
+class ProductTiles final : public pattern::TileSource {
+ public:
+  explicit ProductTiles(pattern::StepCosts costs = {}) : costs_(costs) {}
+
+  [[nodiscard]] std::string name() const override { return "products"; }
+  [[nodiscard]] Result<void> list(const pattern::Graph& graph, pattern::CandidateList& out) const override;
+  void describe(const pattern::Graph& graph, const pattern::CandidateList& list, std::size_t i,
+                pattern::Tile& out) const override;
+  [[nodiscard]] std::string name_of(const pattern::CandidateList& list, std::size_t i) const override;
+
+ private:
+  pattern::StepCosts costs_;
+};
+
+}  // namespace tessera::runtime::cuda
