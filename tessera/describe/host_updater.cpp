@@ -182,8 +182,8 @@ void HostGraph::Updater::find_dirty_nodes() {
   for (std::uint32_t node : graph_.pending_.grids) {
     dirty_[node].grid = true;
     dirty_[node].capture |= is_captured(node);
-    must_rebuild_ |=
-        graph_.draft_.nodes[node].kind == NodeKind::op;  // which has none, as validation will say
+    // An op has none, as validation will say.
+    must_rebuild_ |= graph_.draft_.nodes[node].kind == NodeKind::op;
     raise(is_captured(node) ? Tier::recapture : Tier::warm, cat(name(node), ": grid changed"));
   }
 }
