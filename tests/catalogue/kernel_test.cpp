@@ -151,9 +151,10 @@ TEST(Kernels, GeneratedCodeAgreesWithTheReference) {
   if (!llvm) GTEST_SKIP() << llvm.error().to_text();
   for (const Sample& sample : op_samples())
     for (Dtype dtype : dtypes_of(*sample.card)) {
+      // A sanitizer sees nothing of the code that is generated.
+      if (fixture::is_sanitized && dtype != Dtype::f32 && dtype != Dtype::i32) continue;
       SCOPED_TRACE(cat(sample.text, " in ", to_string(dtype)));
       check_sample(sample, dtype, sample.sizes, false, true);
-      if (fixture::is_sanitized) break;  // which sees nothing of the code that is generated
     }
   EXPECT_GE(compiled.size(), 80U);
   for (const char* op : {"add", "gelu", "layer_norm", "log_softmax", "mean", "relu", "softmax", "tanh"})

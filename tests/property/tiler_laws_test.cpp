@@ -206,7 +206,7 @@ TEST(MatcherLaw, AChainIsAllItsLengths) {
       total += found.size();
     }
   }
-  EXPECT_GT(total, 2'000U);
+  EXPECT_GT(total, fixture::repeats(2'000U));
 }
 
 /// The cheapest tiling by the candidates of the brute-force matcher and the brute-force cover.
