@@ -5,6 +5,7 @@
 #include "tessera/base/text.h"
 #include "tessera/kernel/build.h"
 #include "tessera/runtime/cuda/block_kernel.h"
+#include "tessera/runtime/cuda/early_start.h"
 
 using namespace tessera;
 using namespace tessera::runtime::cuda;
@@ -17,12 +18,6 @@ constexpr std::int64_t most_points = 16 << 10;
 /// The driver has the function; it is linked when the code is loaded.
 constexpr std::string_view declaration =
     "extern \"C\" __device__ void cudaGraphSetConditional(unsigned long long, unsigned int);\n";
-constexpr std::string_view begin_function = R"(static __device__ __forceinline__ void begin_kernel() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-)";
 
 std::string_view integer_type(ir::Dtype dtype) {
   const bool is_signed = dtype == ir::Dtype::i8 || dtype == ir::Dtype::i16 || dtype == ir::Dtype::i32;
@@ -61,7 +56,7 @@ std::string_view access_type(std::uint32_t width) {
 
 SourceRef source_of(std::string entry, std::string_view parameters, std::string_view body) {
   Source out;
-  out.text = cat(declaration, begin_function, "extern \"C\" __global__ void ", entry,
+  out.text = cat(declaration, begin_text(), "extern \"C\" __global__ void ", entry,
                  "(unsigned long long condition, ", parameters, ") {\n  begin_kernel();\n", body, "}\n");
   out.entry = std::move(entry);
   out.waits = true;
