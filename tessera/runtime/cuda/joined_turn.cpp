@@ -34,15 +34,19 @@ std::string names_of(const KernelSignature& kernel, std::string_view prefix) {
   return join(out, ", ");
 }
 
-/// Both texts say what they use, under the same names: one of them stands in a namespace. The types of a
-/// turn's parameters are the language's own.
+/// The type of a turn's parameter outside of its namespace: one that is the language's own, or `index`.
+std::string outer_type(std::string_view parameter) {
+  const std::string_view type = KernelSignature::type_of(parameter);
+  return cat(type == "index" ? "end_of_turn::" : "", type);
+}
+
+/// Both texts say what they use, under the same names: one of them stands in a namespace.
 SourceRef joined_source(const Source& computing, const Source& turn, std::uint32_t threads) {
   const auto first = signature_of(computing), second = signature_of(turn);
   if (!first || !second) return nullptr;
   std::string parameters;
   for (const std::string_view parameter : second->parameters)
-    parameters +=
-        cat(KernelSignature::type_of(parameter), " turn_", KernelSignature::name_of(parameter), ", ");
+    parameters += cat(outer_type(parameter), " turn_", KernelSignature::name_of(parameter), ", ");
   Source out{.entry = "computed_turn", .waits = computing.waits};
   out.text =
       cat("namespace end_of_turn {\n", as_function(*second, turn.entry), "}\n",
