@@ -10,7 +10,7 @@ using namespace tessera::runtime::cuda;
 
 namespace {
 
-constexpr std::uint32_t warp = 32, most_threads = 1024;
+constexpr std::uint32_t warp = 32, most_turn_threads = 1024;
 
 /// Threads of the one block that can do what the node does; 0 if it needs more.
 std::uint32_t threads_for(const PlanNode& node) {
@@ -18,7 +18,7 @@ std::uint32_t threads_for(const PlanNode& node) {
   if (!is_line(node.grid) || !is_line(node.block)) return 0;
   if (node.grid.x == 1) return node.block.x % warp == 0 ? node.block.x : 0;
   const std::uint64_t all = std::uint64_t{node.grid.x} * node.block.x;
-  return node.source->walks && all <= most_threads ? static_cast<std::uint32_t>(all) : 0;
+  return node.source->walks && all <= most_turn_threads ? static_cast<std::uint32_t>(all) : 0;
 }
 
 /// The kernel as a function that another one calls.
