@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tessera/runtime/cpu/row_softmax.h"
+
 using namespace tessera::runtime::cpu;
 
 namespace {
@@ -15,6 +17,7 @@ constexpr std::int64_t few_rows = 2, rows_at_once = 8, long_row = 256;
 struct Kernels {
   GemmKernel gemm;
   WideGemm wide;
+  void (*softmax)(const RowSoftmax&);
 };
 
 Kernels best_kernels() {
@@ -22,11 +25,11 @@ Kernels best_kernels() {
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    return {gemm_v4::kernel(), gemm_v4::wide_gemm()};
+    return {gemm_v4::kernel(), gemm_v4::wide_gemm(), gemm_v4::softmax_rows};
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return {gemm_v3::kernel(), gemm_v3::wide_gemm()};
+    return {gemm_v3::kernel(), gemm_v3::wide_gemm(), gemm_v3::softmax_rows};
 #endif
-  return {gemm_baseline::kernel(), gemm_baseline::wide_gemm()};
+  return {gemm_baseline::kernel(), gemm_baseline::wide_gemm(), gemm_baseline::softmax_rows};
 }
 
 const Kernels& kernels() {
@@ -137,6 +140,7 @@ class BlockedProduct {
 
 const GemmKernel& tessera::runtime::cpu::gemm_kernel() { return kernels().gemm; }
 const WideGemm& tessera::runtime::cpu::wide_gemm() { return kernels().wide; }
+void tessera::runtime::cpu::softmax_in_place(const RowSoftmax& scores) { kernels().softmax(scores); }
 
 std::int64_t tessera::runtime::cpu::padded_columns(std::int64_t columns) {
   const std::int64_t width = gemm_kernel().columns;
