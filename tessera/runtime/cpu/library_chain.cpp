@@ -128,8 +128,10 @@ class ChainGrower {
     if (product == pattern::none || name(product) != "matmul") return false;
     const auto inputs = graph_.inputs(product);
     if (inputs[0] != weights || inputs[1] == weights || !has_type(inputs[1], ir::Dtype::f32) ||
-        shape(inputs[1]).size() < 2 || !has_type(graph_.result(product), ir::Dtype::f32))
+        !has_type(graph_.result(product), ir::Dtype::f32))
       return false;
+    // Single matrices are mostly weights of layers, which products pack once.
+    if (shape(graph_.inputs(chain_.nodes[0])[1]).size() < 3 || shape(inputs[1]).size() < 3) return false;
     chain_.op = LibraryOp::attention;
     chain_.values = inputs[1];
     chain_.softmax = static_cast<std::uint32_t>(chain_.nodes.size());

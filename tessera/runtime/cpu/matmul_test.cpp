@@ -317,6 +317,29 @@ TEST(Matmul, GivesTheSameBitsHoweverItIsSplit) {
   }
 }
 
+TEST(Matmul, BlocksOfRowsAreItemsIfAskedFor) {
+  for (const WeightForm weights : {WeightForm::plain, WeightForm::packed})
+    for (const std::int64_t block : {1, 5, 16, 64}) {
+      MatmulSpec spec = dense(16, 70, 33, 2);
+      spec.b.batch_stride = 0;
+      spec.weights = weights;
+      spec.row_block = block;
+      spec.epilogue = {.has_bias = true, .activation = Activation::gelu_erf};
+      const auto matmul = value_or_throw(Matmul::create(spec));
+      EXPECT_EQ(matmul->row_block(), std::min<std::int64_t>(block, 32)) << "the batch is one matrix";
+      EXPECT_EQ(matmul->items(), (32 + block - 1) / block);
+      MatmulCase test(spec, 11);
+      value_or_throw(test.run(*matmul, 1));
+      EXPECT_LT(largest_difference(test.expected().values<float>(), test.result().values<float>()), 1e-4);
+    }
+  MatmulSpec several = dense(16, 70, 33, 2);
+  several.row_block = 8;
+  EXPECT_EQ(value_or_throw(Matmul::create(several))->row_block(), 0) << "each has its own weights";
+  MatmulSpec nothing = dense(0, 70, 33);
+  nothing.row_block = 8;
+  EXPECT_EQ(value_or_throw(Matmul::create(nothing))->row_block(), 0);
+}
+
 TEST(Matmul, RunsOnSeveralThreads) {
   for (ProductLibrary library : libraries()) {
     MatmulSpec spec = dense(260, 700, 400);
