@@ -71,7 +71,7 @@ TEST(StepSpans, WhatASpanUsesLivesAsLongAsIt) {
   };
   EXPECT_EQ(bytes_with({}), 2 * 256U);
   EXPECT_EQ(bytes_with({{1, 2}}), 3 * 256U);
-  EXPECT_EQ(bytes_with({{0, 1}, {2, 3}}), 3 * 256U);
+  EXPECT_EQ(bytes_with({{0, 1}, {2, 3}}), 2 * 256U);
   EXPECT_EQ(bytes_with({{0, 3}}), 3 * 256U);
 }
 

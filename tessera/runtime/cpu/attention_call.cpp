@@ -16,8 +16,8 @@ namespace {
 /// Queries that are computed at once: keys are put in order for each of their blocks, and the scores of a
 /// thousand keys stay in the second cache.
 constexpr std::int64_t least_queries = 16, most_queries = 64;
-/// What an item takes, at 100 GFLOP/s: about 10 microseconds.
-constexpr double good_item_work = 0.5e6;
+/// Multiply-adds of an item: about 5 microseconds with the softmax, of small heads.
+constexpr double good_item_work = 1e5;
 
 /// A matrix operand: where its matrices begin, by the axes before the last two of the result, and its
 /// strides.

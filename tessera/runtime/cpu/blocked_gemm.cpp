@@ -43,17 +43,6 @@ MatrixView part(const MatrixView& matrix, std::int64_t row, std::int64_t column)
           matrix.column_stride};
 }
 
-/// [depth][columns], padded with zeros to whole panels.
-void pack_panel(const MatrixView& b, std::int64_t depth, std::int64_t columns, float* out) {
-  const GemmKernel& kernel = gemm_kernel();
-  if (columns == kernel.columns) return kernel.pack(b, depth, out);
-  for (std::int64_t k = 0; k < depth; ++k, out += kernel.columns) {
-    const float* const row = b.data + k * b.row_stride;
-    for (std::int64_t j = 0; j < columns; ++j) out[j] = row[j * b.column_stride];
-    std::fill(out + columns, out + kernel.columns, 0.0f);
-  }
-}
-
 /// Rows whose distance is a multiple of this fall on the same few places of the first cache.
 constexpr std::int64_t bad_distance = 1024;
 
@@ -114,7 +103,7 @@ class BlockedProduct {
     // A panel that is used once is not worth a copy.
     const bool is_whole = columns == kernel_.columns || columns == kernel_.vector;
     if (block_.rows <= kernel_.rows && is_whole && b.column_stride == 1) return {b.data, b.row_stride};
-    pack_panel(b, depth, columns, panel_);
+    kernel_.pack(b, depth, columns, panel_);
     return {panel_, kernel_.columns};
   }
 
@@ -154,9 +143,9 @@ std::size_t tessera::runtime::cpu::whole_lines_of_floats(std::size_t count) {
 
 void tessera::runtime::cpu::pack_panels(const MatrixView& b, std::int64_t depth, std::int64_t columns,
                                         float* out) {
-  const std::int64_t width = gemm_kernel().columns;
-  for (std::int64_t j = 0; j < columns; j += width, out += depth * width)
-    pack_panel(part(b, 0, j), depth, std::min(width, columns - j), out);
+  const GemmKernel& kernel = gemm_kernel();
+  for (std::int64_t j = 0; j < columns; j += kernel.columns, out += depth * kernel.columns)
+    kernel.pack(part(b, 0, j), depth, std::min(kernel.columns, columns - j), out);
 }
 
 std::size_t tessera::runtime::cpu::gemm_workspace(std::int64_t rows) {
