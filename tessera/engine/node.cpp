@@ -8,7 +8,42 @@ using namespace tessera::engine;
 
 namespace {
 
-bool last_reference(Node* node) { return node->refs.fetch_sub(1, std::memory_order_acq_rel) == 1; }
+/// Gives up references; whether they were the last. Who sees that all are its own need not count them down:
+/// nobody else can take one more.
+bool were_last(Node* node, std::uint32_t count = 1) {
+  return node->refs.load(std::memory_order_acquire) == count ||
+         node->refs.fetch_sub(count, std::memory_order_acq_rel) == count;
+}
+
+/// Nodes that nobody holds any more. An input that many of them share is given up once for all: counting down
+/// what threads share takes longer than freeing a node.
+class DeadNodes {
+ public:
+  explicit DeadNodes(Node* first) : first_(first) { first->next_dead = nullptr; }
+
+  /// The next one, null at the end.
+  Node* next() {
+    if (first_ == nullptr) give_up_shared();
+    return first_ == nullptr ? nullptr : std::exchange(first_, first_->next_dead);
+  }
+  void give_up(Node* input) {
+    if (input->refs.load(std::memory_order_acquire) == 1) return add(input);
+    if (input != shared_) give_up_shared();
+    shared_ = input;
+    ++shared_count_;
+  }
+
+ private:
+  void add(Node* node) { node->next_dead = std::exchange(first_, node); }
+  void give_up_shared() {
+    Node* const node = std::exchange(shared_, nullptr);
+    if (node != nullptr && were_last(node, std::exchange(shared_count_, 0))) add(node);
+  }
+
+  Node* first_;
+  Node* shared_ = nullptr;
+  std::uint32_t shared_count_ = 0;
+};
 
 template <class F>
 void for_each_input(Node& node, F&& f) {
@@ -25,7 +60,7 @@ void destroy(Node* node) {
   if (node->extra != nullptr)
     for (Storage* storage : node->extra->retired) delete storage;
   delete node->extra;
-  if (node->component != nullptr) node->component->release();
+  if (node->owns_component) node->component->release();
   delete node;
 }
 
@@ -65,19 +100,18 @@ void Node::set_shape(std::span<const std::int64_t> shape) {
 }
 
 void tessera::engine::release(Node* node) {
-  if (!last_reference(node)) return;
-  node->next_dead = nullptr;
-  for (Node* dead = node; dead != nullptr;) {
-    Node* const at = std::exchange(dead, dead->next_dead);
-    for_each_input(*at, [&](Node* input) {
-      if (last_reference(input)) input->next_dead = std::exchange(dead, input);
-    });
+  if (!were_last(node)) return;
+  DeadNodes dead(node);
+  while (Node* const at = dead.next()) {
+    for_each_input(*at, [&](Node* input) { dead.give_up(input); });
     destroy(at);
   }
 }
 
 void tessera::engine::take_inputs(Node& node, std::vector<Node*>& out) {
   for_each_input(node, [&](Node* input) { out.push_back(input); });
+  if (!node.owns_component) node.component->retain();
+  node.owns_component = true;
   node.card = nullptr;
   node.input_count = 0;
   std::fill(std::begin(node.inputs), std::end(node.inputs), nullptr);

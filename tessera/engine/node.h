@@ -80,13 +80,13 @@ struct Node {
     no_gradient = 128,     ///< traced while no gradients were tracked: none flows out of it
   };
 
-  std::atomic<std::uint32_t> refs{1};     ///< handles and nodes that use it
-  std::atomic<std::uint32_t> handles{1};  ///< handles alone
-  const op::Card* card = nullptr;         ///< null: a leaf or one of several results
+  std::atomic<std::uint32_t> refs{1};  ///< handles and nodes that use it
+  const op::Card* card = nullptr;      ///< null: a leaf or one of several results
   Dtype dtype = Dtype::f32;
   std::uint8_t rank = 0;
   std::atomic<std::uint8_t> flags{0};
   bool claimed = false;           ///< an evaluation is computing it; under the engine's lock
+  bool owns_component = false;    ///< else its inputs keep its component; changes under the engine's lock
   std::uint16_t block = 0;        ///< the named scope it was recorded in
   std::uint32_t input_count = 0;  ///< operands; a null among the inputs is a scalar
   std::uint32_t line = 0;
@@ -141,7 +141,7 @@ void release(Node* node);
 /// engine's lock, under which nothing may be released: that can run code of the user.
 void take_inputs(Node& node, std::vector<Node*>& out);
 
-/// A counted pointer to a node that is no handle: evaluation does not keep its result for it.
+/// A counted pointer to a node, as a Tensor is one.
 class NodeRef {
  public:
   NodeRef() = default;

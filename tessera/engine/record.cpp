@@ -31,11 +31,12 @@ ComponentRef shared(Component* component) {
   return ComponentRef(component);
 }
 
-/// A new node with everything but operands, shape and result types.
-NodeRef new_node(const op::Card* card, ComponentRef component, Caller caller) {
+/// A new node with everything but operands, shape and result types. Its inputs, of which it must get some,
+/// keep its component.
+NodeRef new_node(const op::Card* card, Component* component, Caller caller) {
   NodeRef node = NodeRef::adopt(new Node);
   node->card = card;
-  node->component = component.release();
+  node->component = component;
   node->file = caller.file;
   node->line = caller.line;
   node->block = thread_state.block;
@@ -44,6 +45,14 @@ NodeRef new_node(const op::Card* card, ComponentRef component, Caller caller) {
     if (!thread_state.gradient_enabled) node->set(Node::no_gradient);
   }
   node->id = next_node_id();
+  return node;
+}
+
+/// One that keeps its component itself.
+NodeRef new_node(const op::Card* card, ComponentRef component, Caller caller) {
+  NodeRef node = new_node(card, component.get(), caller);
+  node->component = component.release();
+  node->owns_component = true;
   return node;
 }
 
@@ -90,7 +99,7 @@ Node* record_again(const KnownCall& known, std::span<const Operand> operands, Ca
     component = other;
   }
   if (component == nullptr) return nullptr;
-  NodeRef node = new_node(known.card, shared(component), caller);
+  NodeRef node = new_node(known.card, component, caller);
   node->dtype = known.result.dtype;
   node->set_shape({known.result.dims.data(), known.result.rank});
   node->input_count = known.count;
@@ -231,7 +240,6 @@ class Recorder {
     const Operand from[] = {operands_[i]};
     const auto nodes = TESSERA_TRY(record(*cast, from, {{"dtype", dtype_}}, caller_));
     converted_.push_back(NodeRef::adopt(nodes[0]));
-    nodes[0]->handles.store(0, std::memory_order_relaxed);  // no handle of the user
     operands_[i] = Operand::of(nodes[0]);
     return {};
   }
@@ -405,7 +413,7 @@ Node* tessera::engine::make_placeholder(const std::shared_ptr<Engine>& engine, c
 }
 
 Node* tessera::engine::record_result(Node* call, std::size_t k, Caller caller) {
-  NodeRef result = new_node(nullptr, shared(call->component), caller);
+  NodeRef result = new_node(nullptr, call->component, caller);
   const op::ValueType& type = call->extra->results[k];
   result->dtype = type.dtype;
   result->set_shape(*ir::constant_shape(type.shape));

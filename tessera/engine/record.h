@@ -36,8 +36,9 @@ struct Operand {
 ///   signed one gives f64.
 [[nodiscard]] Dtype promoted(Dtype a, Dtype b);
 
-/// Records a call; one new node per result, each with one handle. `engine` is used if no operand has one.
-/// Scalars left out at the end take their defaults; operands of type T are converted to one dtype
+/// Records a call; one new node per result, each with one reference, the caller's. `engine` is used if no
+/// operand has one. Scalars left out at the end take their defaults; operands of type T are converted to one
+/// dtype
 /// (`promoted`; a number with a point makes integers f32; integers given to an op on floats become f32);
 /// where no operand is a tensor of type T, `dtype` says it.
 [[nodiscard]] Result<SmallVector<Node*, 2>> record(const op::Card& card, std::span<const Operand> operands,

@@ -29,11 +29,7 @@ Tensor tessera::tensor_of(const HostTensor& elements, const std::shared_ptr<engi
 
 Value TensorTarget::input(const Tensor& tensor) { return import(NodeRef::share(tensor.node())); }
 
-Tensor TensorTarget::output(Value value) {
-  NodeRef out = node(value);
-  out->handles.fetch_add(1, std::memory_order_relaxed);
-  return Tensor::adopt(out.detach());
-}
+Tensor TensorTarget::output(Value value) { return Tensor::adopt(node(value).detach()); }
 
 Value TensorTarget::tensor(HostTensor elements) {
   const auto at = weights_.find(elements.array().data);

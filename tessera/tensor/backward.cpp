@@ -28,10 +28,7 @@ void accumulate(Value& sum, Value gradient) {
 
 }  // namespace
 
-Tensor tessera::detail::tensor_of(NodeRef node) {
-  node->handles.fetch_add(1, std::memory_order_relaxed);
-  return Tensor::adopt(node.detach());
-}
+Tensor tessera::detail::tensor_of(NodeRef node) { return Tensor::adopt(node.detach()); }
 
 std::vector<Tensor> tessera::detail::apply_rule(const CustomRule& custom, const std::vector<Tensor>& xs,
                                                 const Tensor& y, const Tensor& dy, Here here) {
@@ -216,10 +213,8 @@ void Backward::through_function(Node* node, Values gradients) {
   op::ValueTypes types;
   for (std::size_t i : wrt) types.push_back(node->input(i)->type());
   const auto made = engine::record_function(derived, inputs, types, node->extra->custom, caller_of(here_));
-  for (std::size_t k = 0; k < made.size(); ++k) {
-    made[k]->handles.store(0, std::memory_order_relaxed);
+  for (std::size_t k = 0; k < made.size(); ++k)
     add(node->input(wrt[k]), builder_.import(NodeRef::adopt(made[k])));
-  }
 }
 
 Value Backward::value_of(Node* node) {

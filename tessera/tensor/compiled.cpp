@@ -119,10 +119,7 @@ void CompiledBody::save(const std::string& path, const std::vector<Tensor>& argu
   const std::lock_guard lock(state_->mutex);
   const Traced& traced = state_->find(arguments);
   std::vector<Tensor> captures;
-  for (const NodeRef& capture : traced.captures) {
-    capture->handles.fetch_add(1, std::memory_order_relaxed);
-    captures.push_back(Tensor::adopt(NodeRef(capture).detach()));
-  }
+  for (const NodeRef& capture : traced.captures) captures.push_back(Tensor::adopt(NodeRef(capture).detach()));
   save_function(path, traced.function, captures, *arguments[0].engine(), here);
 }
 

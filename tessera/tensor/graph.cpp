@@ -33,7 +33,6 @@ NodeId id_of(const Node& node) { return {process_id_half(), node.id}; }
 
 Tensor handle_to(Node& node) {
   engine::retain(&node);
-  node.handles.fetch_add(1, std::memory_order_relaxed);
   return Tensor::adopt(&node);
 }
 

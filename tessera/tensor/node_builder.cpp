@@ -44,7 +44,6 @@ NodeRef NodeBuilder::node(Value value) {
     const auto made = engine::record(full, std::span(&known.number, 1), {{"shape", op::Shape{}}}, caller_,
                                      engine_, value.dtype());
     known.node = NodeRef::adopt(value_or_throw(made)[0]);
-    known.node->handles.store(0, std::memory_order_relaxed);
   }
   return known.node;
 }
@@ -58,25 +57,19 @@ NodeBuilder::Operands NodeBuilder::operands_of(std::span<const Value> inputs) co
   return out;
 }
 
-Value NodeBuilder::import_new(engine::Node* node) {
-  node->handles.store(0, std::memory_order_relaxed);  // no handle of the user
-  return import(NodeRef::adopt(node));
-}
-
 Result<op::Values> NodeBuilder::emit(const op::Card& card, std::span<const Value> inputs,
                                      op::Attributes attributes, op::ValueTypes) {
   const Operands operands = operands_of(inputs);
   const auto nodes = TESSERA_TRY(engine::record(card, operands, std::move(attributes), caller_, engine_,
                                                 dtype_of_numbers(card, inputs, operands)));
   op::Values out;
-  for (engine::Node* node : nodes) out.push_back(import_new(node));
+  for (engine::Node* node : nodes) out.push_back(import(NodeRef::adopt(node)));
   return out;
 }
 
 Result<Value> NodeBuilder::emit_like(const op::Card& card, std::span<const Value> inputs, Value like) {
   engine::Node* const node = engine::record_known(card, operands_of(inputs), {}, caller_);
   if (node == nullptr) return Builder::emit_like(card, inputs, like);
-  node->handles.store(0, std::memory_order_relaxed);  // no handle of the user
   known_.push_back({NodeRef::adopt(node), {}});
   return add_value_like(like);
 }
@@ -84,7 +77,7 @@ Result<Value> NodeBuilder::emit_like(const op::Card& card, std::span<const Value
 Value NodeBuilder::emit_known(const op::Card& card, std::span<const Value> inputs,
                               const op::Attributes& attributes) {
   engine::Node* const node = engine::record_known(card, operands_of(inputs), attributes, caller_);
-  return node == nullptr ? Value() : import_new(node);
+  return node == nullptr ? Value() : import(NodeRef::adopt(node));
 }
 
 Value NodeBuilder::emit_constant(double value, ir::Dtype dtype) {

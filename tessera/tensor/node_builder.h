@@ -43,8 +43,6 @@ class NodeBuilder : public op::Builder {
   using Operands = SmallVector<engine::Operand, 4>;
 
   [[nodiscard]] Operands operands_of(std::span<const op::Value> inputs) const;
-  /// A node that was recorded just now.
-  op::Value import_new(engine::Node* node);
 
   std::shared_ptr<engine::Engine> engine_;
   engine::Caller caller_;

@@ -78,15 +78,11 @@ T element_as(const std::byte* at, Dtype dtype) {
 }  // namespace
 
 Tensor::Tensor(const Tensor& other) : node_(other.node_) {
-  if (node_ == nullptr) return;
-  engine::retain(node_);
-  node_->handles.fetch_add(1, std::memory_order_relaxed);
+  if (node_ != nullptr) engine::retain(node_);
 }
 
 Tensor::~Tensor() {
-  if (node_ == nullptr) return;
-  node_->handles.fetch_sub(1, std::memory_order_relaxed);
-  engine::release(node_);
+  if (node_ != nullptr) engine::release(node_);
 }
 
 Dtype Tensor::dtype(Here here) const { return node_of(*this, "dtype", here).dtype; }

@@ -137,7 +137,7 @@ class Tensor {
   [[nodiscard]] std::string to_text(Here here = {}) const;
 
   // For the other files of this room and for those above.
-  /// Takes over one handle.
+  /// Takes over one reference.
   static Tensor adopt(engine::Node* node) { return Tensor(node); }
   [[nodiscard]] engine::Node* node() const { return node_; }
 

@@ -327,6 +327,50 @@ const LibraryCase cases[] = {
 INSTANTIATE_TEST_SUITE_P(Cpu, Library, testing::ValuesIn(cases),
                          [](const auto& test) { return std::string(test.param.name); });
 
+/// Padding counts as zeros, and zero times infinity is no number, whatever method has the finite weights.
+const LibraryCase padded_cases[] = {
+    {"one_axis",
+     "func f(x: f32[2, 4, 8], w: f32[3, 4, 1]) { y: f32[2, 3, 6] = conv(x, w) {pads = [1, 2], strides = [2]} "
+     "return y }",
+     ""},
+    {"few_channels",
+     "func f(x: f32[2, 3, 9, 9], w: f32[8, 3, 3, 3]) { y: f32[2, 8, 9, 9] = conv(x, w) {pads = [1, 1, 1, 1]} "
+     "return y }",
+     ""},
+    {"by_winograd",
+     "func f(x: f32[2, 32, 12, 12], w: f32[32, 32, 3, 3]) { y: f32[2, 32, 12, 12] = conv(x, w) "
+     "{pads = [1, 1, 1, 1]} return y }",
+     ""},
+    {"by_winograd_without_padding",
+     "func f(x: f32[2, 32, 12, 12], w: f32[32, 32, 3, 3]) { y: f32[2, 32, 10, 10] = conv(x, w) return y }",
+     ""},
+    {"depthwise",
+     "func f(x: f32[2, 16, 16, 16], w: f32[16, 1, 3, 3]) { y: f32[2, 16, 16, 16] = conv(x, w) "
+     "{groups = 16, pads = [1, 1, 1, 1]} return y }",
+     ""},
+};
+
+class InfiniteWeights : public testing::TestWithParam<LibraryCase> {};
+
+TEST_P(InfiniteWeights, multiply_padding_as_the_reference_does) {
+  Program program = program_of(GetParam());
+  const auto cpu = value_or_throw(engine::find_device("cpu"));
+  for (const float weight : {1.0f, INFINITY, -INFINITY, NAN, 2.0f}) {
+    program.inputs[1].values<float>()[0] = weight;
+    const auto expected = value_or_throw(run_reference(*program.function, program, {}));
+    const auto got = value_or_throw(run_planned(program, {}, *cpu, cpu->target(), {}));
+    const auto a = expected[0].values<float>(), b = got[0].values<float>();
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      ASSERT_EQ(std::isfinite(a[i]), std::isfinite(b[i])) << "weight " << weight << ", element " << i;
+      if (std::isfinite(a[i])) ASSERT_NEAR(a[i], b[i], 2e-5 * std::max(1.0f, std::abs(a[i])));
+      if (!std::isfinite(a[i])) ASSERT_TRUE(a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i])));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, InfiniteWeights, testing::ValuesIn(padded_cases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
 /// Some step is a library's, and every bit of the results is the reference's.
 void expect_exact(const std::string& text, const std::vector<op::Extents>& shapes, std::int32_t largest,
                   std::optional<std::int32_t> least = {}) {

@@ -1,4 +1,7 @@
 // Convolutions as library calls.
+#include <bit>
+#include <span>
+
 #include "tessera/runtime/cpu/dense_operand.h"
 #include "tessera/runtime/cpu/library_call.h"
 
@@ -11,12 +14,25 @@ namespace {
 /// Fewer channels than these do not fill the vectors of Winograd's method.
 constexpr std::int64_t winograd_channels = 16;
 
-/// Filters with the convolution that packed them.
+/// Filters with the convolution that packed them and runs with them.
 struct PackedConvolution final : Derived {
+  std::shared_ptr<const Convolution> wanted;  ///< for filters of finite numbers
   std::shared_ptr<const Convolution> by;
   PackedFilters filters;
   const float* from = nullptr;
 };
+
+bool has_padding(const ConvolutionSpec& spec) {
+  return spec.padding_low != Pair{} || spec.padding_high != Pair{};
+}
+
+/// The exponent of infinities and of what is no number is all ones.
+bool are_finite(std::span<const float> numbers) {
+  constexpr std::uint32_t exponent = 0x7f800000;
+  bool out = true;
+  for (const float number : numbers) out &= (std::bit_cast<std::uint32_t>(number) & exponent) != exponent;
+  return out;
+}
 
 class ConvolutionCall final : public LibraryCall {
  public:
@@ -39,11 +55,11 @@ class ConvolutionCall final : public LibraryCall {
     return choose_filters(launch.inputs[form_.right], launch.weights);
   }
 
-  [[nodiscard]] std::int64_t items() const override { return convolution_->items(); }
+  [[nodiscard]] std::int64_t items() const override { return running().items(); }
   [[nodiscard]] Result<void> run(kernel::ItemRange range, kernel::Scratch& scratch) const override {
-    return convolution_->run(operands_, range, scratch);
+    return running().run(operands_, range, scratch);
   }
-  [[nodiscard]] std::string implementation() const override { return convolution_->implementation(); }
+  [[nodiscard]] std::string implementation() const override { return running().implementation(); }
 
  private:
   [[nodiscard]] bool suits_winograd() const {
@@ -62,6 +78,23 @@ class ConvolutionCall final : public LibraryCall {
     return {};
   }
 
+  [[nodiscard]] const Convolution& running() const {
+    return packed_ == nullptr ? *convolution_ : *packed_->by;
+  }
+
+  /// A window over padding adds zero times the weight, which is no number if the weight is infinite;
+  /// Winograd's method adds up weights. Libraries leave padding out, so windows are gathered for such
+  /// weights.
+  [[nodiscard]] Result<std::shared_ptr<const Convolution>> convolution_for(const float* filters) {
+    const bool suits_any = spec_.method == ConvolutionMethod::exact && !has_padding(spec_);
+    const std::int64_t count =
+        spec_.filters * (spec_.channels / spec_.groups) * spec_.window[0] * spec_.window[1];
+    if (suits_any || are_finite({filters, static_cast<std::size_t>(count)})) return convolution_;
+    ConvolutionSpec spec = spec_;
+    spec.method = ConvolutionMethod::exact;
+    return libraries_.gathered.get(spec);
+  }
+
   Result<void> choose_filters(const op::Array& array, const WeightSource& source) {
     if (!last_filters_.stay(source, array) || packed_ == nullptr)
       TESSERA_TRY(pack_filters(filters_.get(array), source.buffer));
@@ -74,14 +107,15 @@ class ConvolutionCall final : public LibraryCall {
     if (buffer != nullptr) {
       auto found = buffer->find_derived([&](const Derived& derived) {
         const auto* packed = dynamic_cast<const PackedConvolution*>(&derived);
-        return packed != nullptr && packed->from == filters && packed->by == convolution_;
+        return packed != nullptr && packed->from == filters && packed->wanted == convolution_;
       });
       packed_ = std::static_pointer_cast<const PackedConvolution>(std::move(found));
       if (packed_ != nullptr) return {};
     }
     auto packed = std::make_shared<PackedConvolution>();
-    packed->by = convolution_;
-    packed->filters = TESSERA_TRY(convolution_->pack(filters));
+    packed->wanted = convolution_;
+    packed->by = TESSERA_TRY(convolution_for(filters));
+    packed->filters = TESSERA_TRY(packed->by->pack(filters));
     packed->from = filters;
     packed_ = packed;
     // A copy of them is at home here.
@@ -93,7 +127,7 @@ class ConvolutionCall final : public LibraryCall {
   Libraries& libraries_;
   ConvolutionSpec spec_;
   DenseOperand source_, filters_, bias_, residual_;
-  std::shared_ptr<const Convolution> convolution_;
+  std::shared_ptr<const Convolution> convolution_;  ///< for filters of finite numbers
   ConvolutionOperands operands_;
   std::shared_ptr<const PackedConvolution> packed_;
   LastWeights last_filters_;

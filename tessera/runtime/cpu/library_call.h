@@ -26,7 +26,8 @@ struct Libraries {
   MatmulCache products{1024};
   ConvolutionCache convolutions{256};
   ConvolutionCache winograd{256, ProductLibrary::onednn};
-  ConstantCopies constants;  ///< weights that were packed
+  ConvolutionCache gathered{64, ProductLibrary::blocked};  ///< for weights that are not finite
+  ConstantCopies constants;                                ///< weights that were packed
 };
 
 /// Where the weights of a launch come from.
