@@ -55,6 +55,26 @@ TEST(InPlace, AnElementwiseKernelWritesOverWhatDies) {
   EXPECT_EQ(binding.memory.bytes, 8 * 8 * 4U);
 }
 
+/// a, b and c of three products: c takes the place of a unless all products are under way at the same time.
+TEST(StepSpans, WhatASpanUsesLivesAsLongAsIt) {
+  const auto plan = plan_of(
+      "func f(x: f32[8, 8], w: f32[8, 8]) { a: f32[8, 8] = matmul(x, w) b: f32[8, 8] = matmul(a, w) "
+      "c: f32[8, 8] = matmul(b, w) d: f32[8, 8] = matmul(c, w) return d }");
+  const std::vector<op::Layout> layouts(2, op::contiguous({8, 8}));
+  const auto bytes_with = [&](std::vector<plan::StepSpan> spans) {
+    const auto binding =
+        plan::bind(*plan, {}, layouts, plan::Running::one_by_one, [&](const plan::Binding& bound) {
+          EXPECT_EQ(bound.places[plan->steps[0].results[0]].layout.shape, (op::Extents{8, 8}));
+          return spans;
+        });
+    return value_or_throw(binding).memory.bytes;
+  };
+  EXPECT_EQ(bytes_with({}), 2 * 256U);
+  EXPECT_EQ(bytes_with({{1, 2}}), 3 * 256U);
+  EXPECT_EQ(bytes_with({{0, 1}, {2, 3}}), 2 * 256U);
+  EXPECT_EQ(bytes_with({{0, 3}}), 3 * 256U);
+}
+
 TEST(InPlace, ASoftmaxWritesOverItsInput) {
   const auto plan = plan_of(between_products("  b: f32[8, 8] = softmax(a) {axis = -1}\n", "b"));
   EXPECT_EQ(pairs_in(*plan), 1U) << plan::to_text(*plan);

@@ -22,6 +22,7 @@ auto position_of(auto& entries, std::string_view name) {
 }  // namespace
 
 Attributes::Attributes(std::initializer_list<Entry> entries) {
+  entries_.reserve(entries.size());
   for (const Entry& entry : entries) set(entry.first, entry.second);
 }
 

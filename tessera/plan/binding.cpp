@@ -1,6 +1,7 @@
 #include "tessera/plan/binding.h"
 
 #include <algorithm>
+#include <map>
 
 #include "tessera/base/text.h"
 #include "tessera/plan/known_sizes.h"
@@ -25,10 +26,11 @@ class Binder {
     root_.assign(plan.values.size(), none);
   }
 
-  Result<Binding> run(std::span<const op::Layout> inputs, Running running) {
+  Result<Binding> run(std::span<const op::Layout> inputs, Running running, const ChooseSpans& spans) {
     TESSERA_TRY(given_values(inputs));
     for (StepId s = 0; s < plan_.steps.size(); ++s) TESSERA_TRY(step(s));
     place_outputs();
+    if (spans && running == Running::one_by_one) note_spans(spans(out_));
     place_temporaries(running);
     for (ValueId v = 0; v < plan_.values.size(); ++v) follow_root(v);
     return std::move(out_);
@@ -120,6 +122,17 @@ class Binder {
     }
   }
 
+  void note_spans(std::span<const StepSpan> spans) {
+    for (const StepSpan& span : spans)
+      for (StepId s = span.first; s <= span.last; ++s) span_of_.insert_or_assign(s, span);
+  }
+
+  /// The steps that are under way when one is.
+  [[nodiscard]] StepSpan together_with(StepId s) const {
+    const auto at = span_of_.find(s);
+    return at == span_of_.end() ? StepSpan{s, s} : at->second;
+  }
+
   /// A value lives until the last step that reads it or a view of it.
   void place_temporaries(Running running) {
     std::vector<std::uint32_t> life_of(plan_.values.size(), none);
@@ -127,11 +140,13 @@ class Binder {
     for (StepId s = 0; s < plan_.steps.size(); ++s) {
       for (const ValueId input : plan_.steps[s].inputs)
         if (const std::uint32_t life = life_of[root_[input]]; life != none && !out_.is_view[s])
-          ranges[life].reads.push_back(s);
+          ranges[life].reads.push_back(together_with(s).last);
       for (const ValueId result : plan_.steps[s].results) {
         if (root_[result] != result || is_output_root_[result]) continue;
         life_of[result] = static_cast<std::uint32_t>(ranges.size());
-        ranges.push_back({.first = s, .reads = {}, .bytes = static_cast<std::uint64_t>(bytes_of(result))});
+        ranges.push_back({.first = together_with(s).first,
+                          .reads = {},
+                          .bytes = static_cast<std::uint64_t>(bytes_of(result))});
         out_.temporaries.push_back(result);
       }
     }
@@ -158,12 +173,13 @@ class Binder {
   std::vector<op::ValueType> types_;  ///< by value, with numbers
   std::vector<ValueId> root_;         ///< by value: whose memory it looks at
   std::vector<bool> is_output_root_;
+  std::map<StepId, StepSpan> span_of_;  ///< of steps that are in one
 };
 
 }  // namespace
 
 Result<Binding> plan::bind(const Plan& plan, std::span<const std::int64_t> sizes,
-                           std::span<const op::Layout> inputs, Running running) {
+                           std::span<const op::Layout> inputs, Running running, const ChooseSpans& spans) {
   if (sizes.size() != plan.dims.size() || inputs.size() != plan.inputs.size())
     return Error(ErrorCode::invalid_argument,
                  cat("the plan has ", plan.dims.size(), " sizes and ", plan.inputs.size(), " inputs, got ",
@@ -174,5 +190,5 @@ Result<Binding> plan::bind(const Plan& plan, std::span<const std::int64_t> sizes
                  cat("the plan needs ", pair->first, " = ", pair->second, ", but they are ",
                      TESSERA_TRY(known.of(pair->first)), " and ", TESSERA_TRY(known.of(pair->second))));
   }
-  return Binder(plan, sizes).run(inputs, running);
+  return Binder(plan, sizes).run(inputs, running, spans);
 }

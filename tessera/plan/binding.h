@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -54,9 +55,22 @@ struct Binding {
   [[nodiscard]] const Place& output(const Plan& plan, std::size_t i) const { return places[plan.outputs[i]]; }
 };
 
-/// `inputs` are the layouts of the inputs, with offset 0. Fails if a size is not known, negative or too
+/// Steps that follow each other and are run part by part, so that all of them are under way at the same time.
+struct StepSpan {
+  StepId first = 0, last = 0;
+
+  bool operator==(const StepSpan&) const = default;
+};
+
+/// Given a binding that has layouts, types and views, but no memory yet: spans that do not overlap,
+/// ascending.
+using ChooseSpans = std::function<std::vector<StepSpan>(const Binding&)>;
+
+/// `inputs` are the layouts of the inputs, with offset 0. Values that a step of a span uses live as long as
+/// the span; only those who run the steps one by one have some. Fails if a size is not known, negative or too
 /// large, if two sizes differ that must be equal, or if an input has another shape.
 [[nodiscard]] Result<Binding> bind(const Plan& plan, std::span<const std::int64_t> sizes,
-                                   std::span<const op::Layout> inputs, Running running = Running::one_by_one);
+                                   std::span<const op::Layout> inputs, Running running = Running::one_by_one,
+                                   const ChooseSpans& spans = {});
 
 }  // namespace tessera::plan

@@ -31,7 +31,8 @@ void runtime::clear(const op::Array& array) {
 Result<void> HostExecutable::prepare(std::span<const std::int64_t> sizes,
                                      std::span<const op::Layout> inputs) {
   const plan::Running running = TESSERA_TRY(running_for(sizes));
-  plan::Binding binding = TESSERA_TRY(plan::bind(*plan_, sizes, inputs, running));
+  const auto spans = [&](const plan::Binding& bound) { return spans_for(bound); };
+  plan::Binding binding = TESSERA_TRY(plan::bind(*plan_, sizes, inputs, running, spans));
   const auto bytes = static_cast<std::size_t>(binding.memory.bytes);
   if (scratch_ == nullptr || scratch_->size() < bytes) {
     auto scratch = pool_->allocate(bytes);

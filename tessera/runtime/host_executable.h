@@ -38,6 +38,8 @@ class HostExecutable : public Executable {
   [[nodiscard]] virtual Result<plan::Running> running_for(std::span<const std::int64_t>) {
     return plan::Running::one_by_one;
   }
+  /// Steps that are run part by part, where steps run one by one (plan/binding.h).
+  [[nodiscard]] virtual std::vector<plan::StepSpan> spans_for(const plan::Binding&) { return {}; }
   /// There are new sizes.
   virtual void sizes_changed() {}
   /// Some works have `moved`.

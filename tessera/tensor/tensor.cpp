@@ -232,9 +232,12 @@ Tensor Tensor::slice(std::vector<Slice> slices, Here here) const {
     axes.push_back(static_cast<std::int64_t>(i));
   }
   engine::Operand operand[] = {engine::Operand::of(node_)};
-  const auto nodes = value_or_throw(
-      engine::record(card, operand, {{"starts", starts}, {"stops", stops}, {"steps", steps}, {"axes", axes}},
-                     detail::caller_of(here)));
+  const auto nodes = value_or_throw(engine::record(card, operand,
+                                                   {{"axes", std::move(axes)},
+                                                    {"starts", std::move(starts)},
+                                                    {"steps", std::move(steps)},
+                                                    {"stops", std::move(stops)}},
+                                                   detail::caller_of(here)));
   return adopt(nodes[0]);
 }
 

@@ -11,6 +11,7 @@
 #include "tessera/runtime/cpu/compiled_kernel.h"
 #include "tests/support/compare.h"
 #include "tests/support/op_samples.h"
+#include "tests/support/repeats.h"
 
 using namespace tessera;
 using namespace tessera::op;
@@ -152,6 +153,7 @@ TEST(Kernels, GeneratedCodeAgreesWithTheReference) {
     for (Dtype dtype : dtypes_of(*sample.card)) {
       SCOPED_TRACE(cat(sample.text, " in ", to_string(dtype)));
       check_sample(sample, dtype, sample.sizes, false, true);
+      if (fixture::is_sanitized) break;  // which sees nothing of the code that is generated
     }
   EXPECT_GE(compiled.size(), 80U);
   for (const char* op : {"add", "gelu", "layer_norm", "log_softmax", "mean", "relu", "softmax", "tanh"})

@@ -103,6 +103,43 @@ const LibraryCase cases[] = {
      "6.0) "
      "return d }",
      "conv+hard_swish"},
+    {"attention",
+     "func f(q: f32[2, 3, 5, 8], k: f32[2, 3, 7, 8], v: f32[2, 3, 7, 6]) { "
+     "t: f32[2, 3, 8, 7] = transpose(k) {permutation = [0, 1, 3, 2]} a: f32[2, 3, 5, 7] = matmul(q, t) "
+     "s: f32[2, 3, 5, 7] = mul(a, $0:f32) p: f32[2, 3, 5, 7] = softmax(s) {axis = -1} "
+     "y: f32[2, 3, 5, 6] = matmul(p, v) z: f32[2, 5, 3, 6] = transpose(y) {permutation = [0, 2, 1, 3]} "
+     "return z }",
+     "matmul+mul+softmax+matmul+transpose"},
+    {"attention_of_scaled_queries_to_shared_keys",
+     "func f(q: f32[2, 70, 8], t: f32[1, 8, 33], v: f32[1, 33, 16]) { c: f32[2, 70, 8] = mul(q, 0.125) "
+     "a: f32[2, 70, 33] = matmul(c, t) p: f32[2, 70, 33] = softmax(a) {axis = 2} "
+     "y: f32[2, 70, 16] = matmul(p, v) return y }",
+     "matmul+softmax+matmul+mul"},
+    {"attention_of_one_query_to_many_keys",
+     "func f[N](q: f32[4, 1, 36], k: f32[4, N, 36], v: f32[4, N, 36]) { "
+     "t: f32[4, 36, N] = transpose(k) {permutation = [0, 2, 1]} a: f32[4, 1, N] = matmul(q, t) "
+     "p: f32[4, 1, N] = softmax(a) {axis = -1} y: f32[4, 1, 36] = matmul(p, v) "
+     "z: f32[1, 4, 36] = transpose(y) {permutation = [1, 0, 2]} return z }",
+     "matmul+softmax+matmul",
+     {1100}},
+    {"layers_around_a_softmax_are_no_attention",
+     "func f(x: f32[3, 5, 8], w: f32[8, 7], u: f32[7, 6]) { a: f32[3, 5, 7] = matmul(x, w) "
+     "p: f32[3, 5, 7] = softmax(a) {axis = -1} y: f32[3, 5, 6] = matmul(p, u) return y }",
+     "matmul kernel matmul"},
+    {"attention_to_nothing",
+     "func f[N](q: f32[4, 9, 16], k: f32[4, N, 16], v: f32[4, N, 16]) { "
+     "t: f32[4, 16, N] = transpose(k) {permutation = [0, 2, 1]} a: f32[4, 9, N] = matmul(q, t) "
+     "p: f32[4, 9, N] = softmax(a) {axis = -1} y: f32[4, 9, 16] = matmul(p, v) return y }",
+     "matmul+softmax+matmul",
+     {0}},
+    {"attention_whose_weights_are_wanted",
+     "func f(q: f32[3, 5, 8], t: f32[3, 8, 7], v: f32[3, 7, 6]) { a: f32[3, 5, 7] = matmul(q, t) "
+     "p: f32[3, 5, 7] = softmax(a) {axis = -1} y: f32[3, 5, 6] = matmul(p, v) return y, p }",
+     "matmul kernel matmul"},
+    {"a_softmax_along_another_axis_is_no_attention",
+     "func f(q: f32[3, 5, 8], t: f32[3, 8, 7], v: f32[3, 7, 6]) { a: f32[3, 5, 7] = matmul(q, t) "
+     "p: f32[3, 5, 7] = softmax(a) {axis = 1} y: f32[3, 5, 6] = matmul(p, v) return y }",
+     "matmul kernel matmul"},
     {"slope_below_zero",
      "func f(x: f32[5, 7], w: f32[7, 9], b: f32[9]) { a: f32[5, 9] = matmul(x, w) c: f32[5, 9] = add(a, b) "
      "d: f32[5, 9] = leaky_relu(c, 0.125) return d }",

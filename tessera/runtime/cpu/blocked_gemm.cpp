@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tessera/runtime/cpu/row_softmax.h"
+
 using namespace tessera::runtime::cpu;
 
 namespace {
@@ -15,6 +17,7 @@ constexpr std::int64_t few_rows = 2, rows_at_once = 8, long_row = 256;
 struct Kernels {
   GemmKernel gemm;
   WideGemm wide;
+  void (*softmax)(const RowSoftmax&);
 };
 
 Kernels best_kernels() {
@@ -22,11 +25,11 @@ Kernels best_kernels() {
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    return {gemm_v4::kernel(), gemm_v4::wide_gemm()};
+    return {gemm_v4::kernel(), gemm_v4::wide_gemm(), gemm_v4::softmax_rows};
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return {gemm_v3::kernel(), gemm_v3::wide_gemm()};
+    return {gemm_v3::kernel(), gemm_v3::wide_gemm(), gemm_v3::softmax_rows};
 #endif
-  return {gemm_baseline::kernel(), gemm_baseline::wide_gemm()};
+  return {gemm_baseline::kernel(), gemm_baseline::wide_gemm(), gemm_baseline::softmax_rows};
 }
 
 const Kernels& kernels() {
@@ -38,17 +41,6 @@ const Kernels& kernels() {
 MatrixView part(const MatrixView& matrix, std::int64_t row, std::int64_t column) {
   return {matrix.data + row * matrix.row_stride + column * matrix.column_stride, matrix.row_stride,
           matrix.column_stride};
-}
-
-/// [depth][columns], padded with zeros to whole panels.
-void pack_panel(const MatrixView& b, std::int64_t depth, std::int64_t columns, float* out) {
-  const GemmKernel& kernel = gemm_kernel();
-  if (columns == kernel.columns) return kernel.pack(b, depth, out);
-  for (std::int64_t k = 0; k < depth; ++k, out += kernel.columns) {
-    const float* const row = b.data + k * b.row_stride;
-    for (std::int64_t j = 0; j < columns; ++j) out[j] = row[j * b.column_stride];
-    std::fill(out + columns, out + kernel.columns, 0.0f);
-  }
 }
 
 /// Rows whose distance is a multiple of this fall on the same few places of the first cache.
@@ -111,7 +103,7 @@ class BlockedProduct {
     // A panel that is used once is not worth a copy.
     const bool is_whole = columns == kernel_.columns || columns == kernel_.vector;
     if (block_.rows <= kernel_.rows && is_whole && b.column_stride == 1) return {b.data, b.row_stride};
-    pack_panel(b, depth, columns, panel_);
+    kernel_.pack(b, depth, columns, panel_);
     return {panel_, kernel_.columns};
   }
 
@@ -137,6 +129,7 @@ class BlockedProduct {
 
 const GemmKernel& tessera::runtime::cpu::gemm_kernel() { return kernels().gemm; }
 const WideGemm& tessera::runtime::cpu::wide_gemm() { return kernels().wide; }
+void tessera::runtime::cpu::softmax_in_place(const RowSoftmax& scores) { kernels().softmax(scores); }
 
 std::int64_t tessera::runtime::cpu::padded_columns(std::int64_t columns) {
   const std::int64_t width = gemm_kernel().columns;
@@ -150,9 +143,9 @@ std::size_t tessera::runtime::cpu::whole_lines_of_floats(std::size_t count) {
 
 void tessera::runtime::cpu::pack_panels(const MatrixView& b, std::int64_t depth, std::int64_t columns,
                                         float* out) {
-  const std::int64_t width = gemm_kernel().columns;
-  for (std::int64_t j = 0; j < columns; j += width, out += depth * width)
-    pack_panel(part(b, 0, j), depth, std::min(width, columns - j), out);
+  const GemmKernel& kernel = gemm_kernel();
+  for (std::int64_t j = 0; j < columns; j += kernel.columns, out += depth * kernel.columns)
+    kernel.pack(part(b, 0, j), depth, std::min(kernel.columns, columns - j), out);
 }
 
 std::size_t tessera::runtime::cpu::gemm_workspace(std::int64_t rows) {

@@ -35,8 +35,9 @@ struct GemmKernel {
   };
   using Function = void (*)(const Tile& tile);
 
-  /// Copies a panel `b` [depth][columns] to [depth][columns] without gaps.
-  using Pack = void (*)(const MatrixView& b, std::int64_t depth, float* out);
+  /// Copies the columns of `b` to a panel [depth][columns of a panel] without gaps, with zeros behind the
+  /// last.
+  using Pack = void (*)(const MatrixView& b, std::int64_t depth, std::int64_t columns, float* out);
 
   /// One image filtered: out[y][x] = start + sum over t of weights[t] * in[offsets[t] + y * row_step + x *
   /// column_step], or the largest of those, where NaN is largest, if there are no weights. Rows of `out` are

@@ -123,8 +123,25 @@ void pack_columns(const float* from, std::int64_t stride, std::int64_t depth, fl
     for (int j = 0; j < lanes; ++j) out[k * width + j] = from[j * stride + k];
 }
 
-void pack(const MatrixView& b, std::int64_t depth, float* out) {
+/// Up to `lanes` columns, with zeros behind the last.
+void pack_vector(const MatrixView& b, std::int64_t depth, std::int64_t columns, float* out) {
   constexpr int width = tile_vectors * lanes;
+  if (columns == lanes && b.row_stride == 1) return pack_columns(b.data, b.column_stride, depth, out);
+  for (std::int64_t k = 0; k < depth; ++k, out += width) {
+    const float* const row = b.data + k * b.row_stride;
+    for (std::int64_t j = 0; j < columns; ++j) out[j] = row[j * b.column_stride];
+    for (std::int64_t j = columns; j < lanes; ++j) out[j] = 0;
+  }
+}
+
+void pack(const MatrixView& b, std::int64_t depth, std::int64_t columns, float* out) {
+  constexpr int width = tile_vectors * lanes;
+  if (columns < width) {
+    for (std::int64_t j = 0; j < width; j += lanes)
+      pack_vector({b.data + j * b.column_stride, b.row_stride, b.column_stride}, depth,
+                  j < columns ? (columns - j < lanes ? columns - j : lanes) : 0, out + j);
+    return;
+  }
   if (b.row_stride == 1) {
     for (int v = 0; v < tile_vectors; ++v)
       pack_columns(b.data + v * lanes * b.column_stride, b.column_stride, depth, out + v * lanes);

@@ -1,3 +1,4 @@
 #define TESSERA_GEMM gemm_v3
 #include "tessera/runtime/cpu/blocked_gemm_impl.h"
+#include "tessera/runtime/cpu/row_softmax_impl.h"
 #include "tessera/runtime/cpu/wide_gemm_impl.h"

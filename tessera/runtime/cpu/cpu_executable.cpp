@@ -76,9 +76,18 @@ void CpuExecutable::sizes_changed() {
     work_of_[work.step] = static_cast<std::uint32_t>(i);
     if (const auto& kernel = step_of(work).kernel) runs_[i].parameters.resize(kernel->slots.size());
   }
+  bands_.clear();
+  for (const RowBand& band : row_bands_) {
+    const std::size_t begin = work_of_[band.steps.first], end = work_of_[band.steps.last] + 1;
+    for (std::size_t i = begin; i < end; ++i) runs_[i].row_block = band.block;
+    bands_.push_back({band, begin, end, {}});
+  }
 }
 
-void CpuExecutable::addresses_changed() { plain_.assign(works().size(), {}); }
+void CpuExecutable::addresses_changed() {
+  plain_.assign(works().size(), {});
+  for (BandRun& run : bands_) run.stretches.clear();
+}
 
 // ---- which steps run side by side
 
@@ -103,16 +112,27 @@ StepTime CpuExecutable::time_of(const plan::Step& step, double work) const {
 
 Result<plan::Running> CpuExecutable::running_for(std::span<const std::int64_t> sizes) {
   waves_.clear();
-  if (device_->threads().size() == 1 || plan().steps.size() > most_scheduled_steps)
-    return plan::Running::one_by_one;
+  step_times_.clear();
+  row_bands_.clear();
+  if (plan().steps.size() > most_scheduled_steps) return plan::Running::one_by_one;
   const auto work = TESSERA_TRY(plan::work_by_step(plan(), sizes));
-  std::vector<StepTime> times;
-  for (std::size_t s = 0; s < work.size(); ++s) times.push_back(time_of(plan().steps[s], work[s]));
-  auto waves = schedule(plan(), times, device_->threads().size());
+  for (std::size_t s = 0; s < work.size(); ++s) step_times_.push_back(time_of(plan().steps[s], work[s]));
+  // What is run by one thread is cut as if there were two: results do not depend on the number of threads.
+  const unsigned threads = device_->threads().size();
+  auto waves = schedule(plan(), step_times_, std::max(threads, 2U));
   if (std::none_of(waves.begin(), waves.end(), [](const Wave& wave) { return wave.is_side_by_side; }))
     return plan::Running::one_by_one;
+  step_times_.clear();
+  if (threads == 1) return plan::Running::one_by_one;
   waves_ = std::move(waves);
   return plan::Running::side_by_side;
+}
+
+std::vector<plan::StepSpan> CpuExecutable::spans_for(const plan::Binding& binding) {
+  if (!step_times_.empty()) row_bands_ = find_row_bands(plan(), binding, libraries_, step_times_);
+  std::vector<plan::StepSpan> out;
+  for (const RowBand& band : row_bands_) out.push_back(band.steps);
+  return out;
 }
 
 /// What runs often gets better code, which takes its place between two launches.
@@ -138,7 +158,17 @@ Result<void> CpuExecutable::run_works() {
 }
 
 Result<void> CpuExecutable::run_in_turn() {
-  for (std::size_t i = 0; i < plain_.size(); ++i) {
+  std::size_t at = 0;
+  for (BandRun& run : bands_) {
+    TESSERA_TRY(run_in_turn(at, run.begin));
+    TESSERA_TRY(run_band(run));
+    at = run.end;
+  }
+  return run_in_turn(at, plain_.size());
+}
+
+Result<void> CpuExecutable::run_in_turn(std::size_t begin, std::size_t end) {
+  for (std::size_t i = begin; i < end; ++i) {
     const PlainRun& plain = plain_[i];
     if (plain.code != nullptr) {
       plain.code(&plain.frame);
@@ -173,6 +203,97 @@ Result<void> CpuExecutable::run_task(const Task& task, Place place) {
       return {};
     }));
   }
+  return {};
+}
+
+// ---- chains over rows
+
+Result<void> CpuExecutable::run_band(BandRun& run) {
+  if (run.stretches.empty()) TESSERA_TRY(find_stretches(run));
+  for (const RowStretch& stretch : run.stretches)
+    TESSERA_TRY(stretch.goes_by_rows ? run_stretch(run.band, stretch)
+                                     : run_in_turn(stretch.begin, stretch.end));
+  return {};
+}
+
+/// A work that reads other rows of the stretch before it begins another; one that goes over no rows is run
+/// alone.
+Result<void> CpuExecutable::find_stretches(BandRun& run) {
+  std::vector<RowStretch> found;
+  RowMemory memory(run.band.rows);
+  for (std::size_t i = run.begin; i < run.end; ++i) {
+    if (TESSERA_TRY(goes_by_rows(i, memory)) && !found.empty() && found.back().goes_by_rows) {
+      ++found.back().end;
+      continue;
+    }
+    memory = RowMemory(run.band.rows);
+    const bool begins_rows = TESSERA_TRY(goes_by_rows(i, memory));
+    found.push_back({i, i + 1, begins_rows});
+  }
+  for (RowStretch& stretch : found)
+    stretch.goes_by_rows = stretch.goes_by_rows && stretch.end - stretch.begin > 1;
+  run.stretches = std::move(found);
+  return {};
+}
+
+Result<bool> CpuExecutable::goes_by_rows(std::size_t index, RowMemory& memory) {
+  const HostWork& work = works()[index];
+  StepRun& run = runs_[index];
+  if (work.is_copy) return false;
+  if (CompiledKernel* kernel = kernels_[work.step].get()) {
+    TESSERA_TRY(make_ready(*kernel, run, work));
+    return run.copies.empty() && memory.take(kernel->kernel(), run.job.job, work.results);
+  }
+  const auto& form = libraries_[work.step];
+  if (!form || (form->op != LibraryOp::matmul && form->op != LibraryOp::attention)) return false;
+  TESSERA_TRY(make_ready(*form, run, work));
+  return memory.take(*form, work.inputs, work.results[0]);
+}
+
+/// Whether all works go by rows in this launch; products whose weights are not packed do not.
+Result<bool> CpuExecutable::begin_stretch(const RowStretch& stretch) {
+  bool out = true;
+  for (std::size_t i = stretch.begin; i < stretch.end; ++i) {
+    const HostWork& work = works()[i];
+    if (CompiledKernel* kernel = kernels_[work.step].get()) {
+      TESSERA_TRY(finished(work, begin_kernel(*kernel, runs_[i], work)));
+      continue;
+    }
+    TESSERA_TRY(finished(work, begin_library(*libraries_[work.step], runs_[i], work)));
+    out = out && runs_[i].library->goes_by_rows();
+  }
+  return out;
+}
+
+Result<void> CpuExecutable::run_stretch(const RowBand& band, const RowStretch& stretch) {
+  if (!TESSERA_TRY(begin_stretch(stretch))) {
+    for (std::size_t i = stretch.begin; i < stretch.end; ++i) TESSERA_TRY(finished(works()[i], run_begun(i)));
+    return {};
+  }
+  FirstError error;
+  device_->threads().run(band.blocks(), 1, [&](std::int64_t begin, std::int64_t end, unsigned thread) {
+    for (std::int64_t block = begin; block < end; ++block)
+      for (std::size_t i = stretch.begin; i < stretch.end; ++i)
+        error.add(finished(works()[i], run_rows(i, band, {block, block + 1}, thread)));
+  });
+  TESSERA_TRY(error.take());
+  for (std::size_t i = stretch.begin; i < stretch.end; ++i)
+    if (runs_[i].library != nullptr) runs_[i].library->end();
+  return {};
+}
+
+Result<void> CpuExecutable::run_begun(std::size_t index) {
+  const HostWork& work = works()[index];
+  if (CompiledKernel* kernel = kernels_[work.step].get()) return run_kernel(*kernel, runs_[index], work, {});
+  return run_items(*runs_[index].library, device_->threads(), scratch_);
+}
+
+Result<void> CpuExecutable::run_rows(std::size_t index, const RowBand& band, kernel::ItemRange blocks,
+                                     unsigned thread) {
+  const StepRun& run = runs_[index];
+  if (run.library != nullptr) return run.library->run(blocks, scratch_[thread]);
+  const CompiledKernel& kernel = *kernels_[works()[index].step];
+  kernel.run(run.job, run.parameters, band.items_of(blocks, run.job.job.items), scratch_[thread]);
   return {};
 }
 
@@ -212,17 +333,27 @@ Result<void> CpuExecutable::run_call(const HostWork& work) {
   return op::run_reference(call, work.inputs, work.results);
 }
 
-Result<void> CpuExecutable::run_library(const LibraryForm& form, StepRun& run, const HostWork& work,
-                                        Place place) {
+Result<void> CpuExecutable::make_ready(const LibraryForm& form, StepRun& run, const HostWork& work) {
   if (run.library == nullptr)
-    run.library = TESSERA_TRY(make_library_call(form, work.inputs, work.results, device_->libraries()));
+    run.library =
+        TESSERA_TRY(make_library_call(form, work.inputs, work.results, device_->libraries(), run.row_block));
+  return {};
+}
+
+Result<void> CpuExecutable::begin_library(const LibraryForm& form, StepRun& run, const HostWork& work) {
+  TESSERA_TRY(make_ready(form, run, work));
   LibraryLaunch launch{.inputs = work.inputs, .results = work.results, .numbers = numbers(), .weights = {}};
   if (form.right != no_input) {
     const plan::ValueId weights = step_of(work).inputs[form.right];
     launch.weights.is_constant = binding().places[weights].where == plan::Where::constant;
     launch.weights.buffer = buffer_of(work, form.right);
   }
-  TESSERA_TRY(run.library->begin(launch));
+  return run.library->begin(launch);
+}
+
+Result<void> CpuExecutable::run_library(const LibraryForm& form, StepRun& run, const HostWork& work,
+                                        Place place) {
+  TESSERA_TRY(begin_library(form, run, work));
   if (!place.is_one_thread) return run_items(*run.library, device_->threads(), scratch_);
   TESSERA_TRY(run.library->run({0, run.library->items()}, scratch_[place.thread]));
   run.library->end();
@@ -247,18 +378,27 @@ Result<void> CpuExecutable::prepare_kernel(CompiledKernel& kernel, StepRun& run,
   return kernel.prepare(run.inputs, work.results, run.job);
 }
 
-Result<void> CpuExecutable::run_kernel(CompiledKernel& kernel, StepRun& run, const HostWork& work,
-                                       Place place) {
-  if (work.moved || !run.is_ready) {
-    run.is_ready = false;
-    TESSERA_TRY(prepare_kernel(kernel, run, work));
-    run.is_ready = true;
-  }
+Result<void> CpuExecutable::make_ready(CompiledKernel& kernel, StepRun& run, const HostWork& work) {
+  if (!work.moved && run.is_ready) return {};
+  run.is_ready = false;
+  TESSERA_TRY(prepare_kernel(kernel, run, work));
+  run.is_ready = true;
+  return {};
+}
+
+Result<void> CpuExecutable::begin_kernel(CompiledKernel& kernel, StepRun& run, const HostWork& work) {
+  TESSERA_TRY(make_ready(kernel, run, work));
   for (std::size_t i = 0; i < run.copies.size(); ++i)
     if (!work.inputs[i].layout.is_contiguous()) op::copy_elements(work.inputs[i], run.copies[i].array());
   // Which parameters of the plan these are is the step's affair: one kernel serves several.
   for (std::size_t i = 0; i < run.parameters.size(); ++i)
     run.parameters[i] = numbers()[step_of(work).kernel->slots[i]];
+  return {};
+}
+
+Result<void> CpuExecutable::run_kernel(CompiledKernel& kernel, StepRun& run, const HostWork& work,
+                                       Place place) {
+  TESSERA_TRY(begin_kernel(kernel, run, work));
   const kernel::Job& job = run.job.job;
   const auto threads = static_cast<std::int64_t>(device_->threads().size());
   if (place.is_one_thread || run.job.points < points_for_threads || threads == 1) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tessera/runtime/cpu/cpu_device.h"
+#include "tessera/runtime/cpu/row_bands.h"
 #include "tessera/runtime/cpu/schedule.h"
 #include "tessera/runtime/host_executable.h"
 
@@ -21,11 +22,26 @@ class CpuExecutable final : public HostExecutable {
 
   /// The waves of the sizes it is prepared for; none if all steps run in turn.
   [[nodiscard]] const std::vector<Wave>& waves() const { return waves_; }
+  /// Works that threads run block of rows by block of rows, if they do so where it is predicted.
+  struct RowStretch {
+    std::size_t begin = 0, end = 0;
+    bool goes_by_rows = false;  ///< false: the works are run in turn
+
+    bool operator==(const RowStretch&) const = default;
+  };
+  /// A chain over rows with its stretches, which are known from the first launch on.
+  struct BandRun {
+    RowBand band;
+    std::size_t begin = 0, end = 0;  ///< works
+    std::vector<RowStretch> stretches;
+  };
+  [[nodiscard]] const std::vector<BandRun>& bands() const { return bands_; }
 
  protected:
   [[nodiscard]] Result<void> run_work(std::size_t index, HostWork& work) override;
   [[nodiscard]] Result<void> run_works() override;
   [[nodiscard]] Result<plan::Running> running_for(std::span<const std::int64_t> sizes) override;
+  [[nodiscard]] std::vector<plan::StepSpan> spans_for(const plan::Binding& binding) override;
   void sizes_changed() override;
   void addresses_changed() override;
   void copy(const HostWork& work) override;
@@ -37,6 +53,7 @@ class CpuExecutable final : public HostExecutable {
     bool is_ready = false;
     std::vector<double> parameters;
     LibraryCallRef library;
+    std::int64_t row_block = 0;        ///< of a product in a chain over rows
     std::unique_ptr<BodyRuns> bodies;  ///< of a region
     /// A kernel that sees an input in an order that its strides do not allow reads a copy.
     std::vector<op::HostTensor> copies;
@@ -56,6 +73,15 @@ class CpuExecutable final : public HostExecutable {
 
   void follow_improvements();
   [[nodiscard]] Result<void> run_in_turn();
+  [[nodiscard]] Result<void> run_in_turn(std::size_t begin, std::size_t end);
+  [[nodiscard]] Result<void> run_band(BandRun& run);
+  [[nodiscard]] Result<void> find_stretches(BandRun& run);
+  [[nodiscard]] Result<bool> goes_by_rows(std::size_t index, RowMemory& memory);
+  [[nodiscard]] Result<void> run_stretch(const RowBand& band, const RowStretch& stretch);
+  [[nodiscard]] Result<bool> begin_stretch(const RowStretch& stretch);
+  [[nodiscard]] Result<void> run_begun(std::size_t index);
+  [[nodiscard]] Result<void> run_rows(std::size_t index, const RowBand& band, kernel::ItemRange blocks,
+                                      unsigned thread);
   [[nodiscard]] Result<void> run_step(std::size_t index, Place place);
   [[nodiscard]] Result<void> run_task(const Task& task, Place place);
   [[nodiscard]] Result<void> run_wave(const Wave& wave);
@@ -65,6 +91,10 @@ class CpuExecutable final : public HostExecutable {
                                          Place place);
   [[nodiscard]] Result<void> run_kernel(CompiledKernel& kernel, StepRun& run, const HostWork& work,
                                         Place place);
+  [[nodiscard]] Result<void> begin_library(const LibraryForm& form, StepRun& run, const HostWork& work);
+  [[nodiscard]] Result<void> begin_kernel(CompiledKernel& kernel, StepRun& run, const HostWork& work);
+  [[nodiscard]] Result<void> make_ready(const LibraryForm& form, StepRun& run, const HostWork& work);
+  [[nodiscard]] Result<void> make_ready(CompiledKernel& kernel, StepRun& run, const HostWork& work);
   [[nodiscard]] Result<void> prepare_kernel(CompiledKernel& kernel, StepRun& run, const HostWork& work);
   [[nodiscard]] StepTime time_of(const plan::Step& step, double work) const;
 
@@ -80,6 +110,9 @@ class CpuExecutable final : public HostExecutable {
   std::uint64_t improvements_ = 0;        ///< of the device's code that it has taken over
   std::vector<kernel::Scratch> scratch_;  ///< by thread
   std::vector<Wave> waves_;
+  std::vector<StepTime> step_times_;  ///< of the sizes it is prepared for; none if there are too many steps
+  std::vector<RowBand> row_bands_;
+  std::vector<BandRun> bands_;
   std::vector<std::uint32_t> work_of_;  ///< by step: its work; none for a view
 };
 

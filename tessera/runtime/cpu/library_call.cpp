@@ -22,10 +22,10 @@ Result<void> runtime::cpu::run_items(LibraryCall& call, ThreadPool& threads,
 Result<LibraryCallRef> runtime::cpu::make_library_call(const LibraryForm& form,
                                                        std::span<const op::Array> inputs,
                                                        std::span<const op::Array> results,
-                                                       Libraries& libraries) {
+                                                       Libraries& libraries, std::int64_t row_block) {
   switch (form.op) {
     case LibraryOp::matmul:
-      return make_matmul_call(form, inputs, results, libraries);
+      return make_matmul_call(form, inputs, results, libraries, row_block);
     case LibraryOp::integer_matmul:
       return make_integer_matmul_call(form, inputs, results, libraries);
     case LibraryOp::convolution:
@@ -34,6 +34,8 @@ Result<LibraryCallRef> runtime::cpu::make_library_call(const LibraryForm& form,
       return make_convolution_call(form, inputs, results, libraries);
     case LibraryOp::integer_convolution:
       return make_integer_convolution_call(form, inputs, results);
+    case LibraryOp::attention:
+      return make_attention_call(form, inputs, results, row_block);
     case LibraryOp::max_pool:
     case LibraryOp::avg_pool:
       return make_pooling_call(form, inputs, results);

@@ -74,6 +74,9 @@ class LibraryCall {
   [[nodiscard]] virtual Result<void> run(kernel::ItemRange range, kernel::Scratch& scratch) const = 0;
   /// After all items are done.
   virtual void end() {}
+  /// Whether the items of the launch that has begun are the blocks of rows that it was made for: each
+  /// computes its rows of the result from the same rows of the left operand and of what is added.
+  [[nodiscard]] virtual bool goes_by_rows() const { return false; }
   /// What computes it: "brg:avx512_core", "blocked".
   [[nodiscard]] virtual std::string implementation() const = 0;
 };
@@ -85,10 +88,11 @@ using LibraryCallRef = std::unique_ptr<LibraryCall>;
 [[nodiscard]] Result<void> run_items(LibraryCall& call, ThreadPool& threads,
                                      std::span<kernel::Scratch> scratch);
 
+/// A product or an attention is cut into blocks of `row_block` rows where it can be, if that is not 0.
 [[nodiscard]] Result<LibraryCallRef> make_library_call(const LibraryForm& form,
                                                        std::span<const op::Array> inputs,
                                                        std::span<const op::Array> results,
-                                                       Libraries& libraries);
+                                                       Libraries& libraries, std::int64_t row_block = 0);
 
 /// The geometry of a convolution over one or two axes.
 [[nodiscard]] Result<ConvolutionSpec> convolution_spec(const LibraryForm& form,
@@ -99,7 +103,7 @@ using LibraryCallRef = std::unique_ptr<LibraryCall>;
 [[nodiscard]] Result<LibraryCallRef> make_matmul_call(const LibraryForm& form,
                                                       std::span<const op::Array> inputs,
                                                       std::span<const op::Array> results,
-                                                      Libraries& libraries);
+                                                      Libraries& libraries, std::int64_t row_block);
 [[nodiscard]] Result<LibraryCallRef> make_integer_matmul_call(const LibraryForm& form,
                                                               std::span<const op::Array> inputs,
                                                               std::span<const op::Array> results,
@@ -118,6 +122,10 @@ using LibraryCallRef = std::unique_ptr<LibraryCall>;
 [[nodiscard]] Result<LibraryCallRef> make_integer_convolution_call(const LibraryForm& form,
                                                                    std::span<const op::Array> inputs,
                                                                    std::span<const op::Array> results);
+[[nodiscard]] Result<LibraryCallRef> make_attention_call(const LibraryForm& form,
+                                                         std::span<const op::Array> inputs,
+                                                         std::span<const op::Array> results,
+                                                         std::int64_t row_block);
 /// Whether each filter of a convolution sees one channel.
 [[nodiscard]] bool is_depthwise(const LibraryForm& form, std::span<const op::Array> inputs);
 /// Whether a convolution sees one element at a time, each once.

@@ -44,12 +44,15 @@ class ChainGrower {
     while (takes_more && extend()) {
     }
     for (std::uint32_t operand : {0U, 1U})
-      if (chain_.op == LibraryOp::matmul && !chain_.epilogue.has_scale) add_scale_before(operand);
+      if (has_products() && !chain_.epilogue.has_scale) add_scale_before(operand);
     if (chain_.op == LibraryOp::integer_matmul) add_widening();
     return std::move(chain_);
   }
 
  private:
+  [[nodiscard]] bool has_products() const {
+    return chain_.op == LibraryOp::matmul || chain_.op == LibraryOp::attention;
+  }
   [[nodiscard]] ValueId last() const { return graph_.result(chain_.nodes.back()); }
   [[nodiscard]] const std::string& name(NodeId node) const { return graph_.op_name(graph_.op(node)); }
   [[nodiscard]] bool has_type(ValueId value, ir::Dtype dtype) const {
@@ -99,9 +102,64 @@ class ChainGrower {
     const NodeId next = graph_.consumers(last())[0];
     if (graph_.is_opaque(next) || graph_.result_count(next) != 1 || !graph_.reads(next).empty()) return false;
     if (graph_.type(graph_.result(next)) != graph_.type(last())) return false;
+    if (add_attention(next)) return false;
     if (!add_activation(next) && !add_binary(next)) return false;
     chain_.nodes.push_back(next);
     return true;
+  }
+
+  /// The one node that reads a value, if it has one result; `none` else.
+  [[nodiscard]] NodeId only_consumer(ValueId value) const {
+    if (graph_.is_output(value) || graph_.consumers(value).size() != 1) return pattern::none;
+    const NodeId node = graph_.consumers(value)[0];
+    const bool is_plain =
+        !graph_.is_opaque(node) && graph_.result_count(node) == 1 && graph_.reads(node).empty();
+    return is_plain ? node : pattern::none;
+  }
+
+  /// A softmax along the rows and the product with values, which nobody but each other reads.
+  bool add_attention(NodeId softmax) {
+    const Epilogue& epilogue = chain_.epilogue;
+    if (chain_.op != LibraryOp::matmul || epilogue.has_bias || epilogue.residual != Residual::none ||
+        epilogue.activation != Activation::none || name(softmax) != "softmax" || !is_along_rows(softmax))
+      return false;
+    const ValueId weights = graph_.result(softmax);
+    const NodeId product = only_consumer(weights);
+    if (product == pattern::none || name(product) != "matmul") return false;
+    const auto inputs = graph_.inputs(product);
+    if (inputs[0] != weights || inputs[1] == weights || !has_type(inputs[1], ir::Dtype::f32) ||
+        !has_type(graph_.result(product), ir::Dtype::f32))
+      return false;
+    // Single matrices are mostly weights of layers, which products pack once.
+    if (shape(graph_.inputs(chain_.nodes[0])[1]).size() < 3 || shape(inputs[1]).size() < 3) return false;
+    chain_.op = LibraryOp::attention;
+    chain_.values = inputs[1];
+    chain_.softmax = static_cast<std::uint32_t>(chain_.nodes.size());
+    chain_.nodes.push_back(softmax);
+    chain_.nodes.push_back(product);
+    join_heads();
+    return true;
+  }
+
+  [[nodiscard]] bool is_along_rows(NodeId softmax) const {
+    const auto* axis = graph_.attributes(softmax).get<std::int64_t>("axis");
+    const auto rank = static_cast<std::int64_t>(shape(graph_.result(softmax)).size());
+    return axis == nullptr || *axis == -1 || *axis == rank - 1;
+  }
+
+  /// [heads, queries, width] as [queries, heads, width].
+  void join_heads() {
+    const NodeId next = only_consumer(last());
+    if (next == pattern::none || name(next) != "transpose") return;
+    const auto* order = graph_.attributes(next).get<std::vector<std::int64_t>>("permutation");
+    const std::size_t rank = shape(last()).size();
+    if (order == nullptr || order->size() != rank || rank < 3) return;
+    for (std::size_t a = 0; a < rank; ++a) {
+      const std::size_t from = a == rank - 2 ? rank - 3 : a == rank - 3 ? rank - 2 : a;
+      if ((*order)[a] != static_cast<std::int64_t>(from)) return;
+    }
+    chain_.joins_heads = true;
+    chain_.nodes.push_back(next);
   }
 
   bool add_activation(NodeId next) {

@@ -1,6 +1,7 @@
 // What a library computes at once: a matrix product, a convolution or a pooling, with the element-wise ops
 // behind it that it can finish while the result is at hand, and a scale of an operand before it. A product of
-// integers takes the bytes that its right operand is made of.
+// integers takes the bytes that its right operand is made of. A product, the softmax of its rows and a
+// product of that are an attention.
 #pragma once
 
 #include <optional>
@@ -17,7 +18,8 @@ enum class LibraryOp : std::uint8_t {
   convolution,
   integer_convolution,
   max_pool,
-  avg_pool
+  avg_pool,
+  attention
 };
 
 /// The same on i32, if libraries have it.
@@ -39,10 +41,15 @@ struct LibraryChain {
   /// Of integers: what the right operand is made of, and the number that is taken from it.
   pattern::ValueId narrow = pattern::none;
   std::int32_t zero = 0;
+  /// Of an attention: what its weights sum up, where its softmax is among the nodes, and whether the heads of
+  /// its result are joined behind each query.
+  pattern::ValueId values = pattern::none;
+  std::uint32_t softmax = pattern::none;
+  bool joins_heads = false;
 };
 
 /// The longest chain that begins at a node; nothing if no library computes the node itself. Its first nodes
-/// are a chain too, however many.
+/// are a chain too, however many, but for those that end with the softmax of an attention.
 [[nodiscard]] std::optional<LibraryChain> chain_from(const pattern::Graph& graph, pattern::NodeId node);
 
 }  // namespace tessera::runtime::cpu

@@ -33,6 +33,8 @@ class FormReader {
     out_.right_zero = chain_.zero;
     if (out_.epilogue.has_bias) out_.bias = input(inputs.size() > 2 ? inputs[2] : chain_.bias);
     if (chain_.residual != pattern::none) out_.residual = input(chain_.residual);
+    if (chain_.values != pattern::none) out_.values = input(chain_.values);
+    out_.joins_heads = chain_.joins_heads;
     if (out_.epilogue.has_scale) set_scale();
     return is_complete_ ? std::optional(std::move(out_)) : std::nullopt;
   }

@@ -22,6 +22,9 @@ struct LibraryForm {
   std::uint32_t scale_slot = no_input;  ///< of a scale that is a parameter
   bool divides = false;                 ///< by that parameter
   std::int32_t right_zero = 0;          ///< of integers: what is taken from the right operand
+  /// Of an attention, whose left and right operands are queries and keys.
+  std::uint32_t values = no_input;
+  bool joins_heads = false;  ///< the result is [queries, heads, width]
 };
 
 /// Nothing if no library computes it.

@@ -17,8 +17,8 @@ namespace {
 constexpr double library_part = 0.9;
 
 std::string_view word(LibraryOp op) {
-  constexpr std::string_view words[] = {"matmul",       "integer_matmul", "conv",
-                                        "integer_conv", "max_pool",       "avg_pool"};
+  constexpr std::string_view words[] = {"matmul",   "integer_matmul", "conv",     "integer_conv",
+                                        "max_pool", "avg_pool",       "attention"};
   return words[static_cast<std::size_t>(op)];
 }
 
@@ -33,7 +33,9 @@ Result<void> LibraryTiles::list(const Graph& graph, CandidateList& out) const {
     SmallVector<NodeId, 6> nodes;
     for (const NodeId next : chain->nodes) {
       nodes.insert(std::upper_bound(nodes.begin(), nodes.end(), next), next);
-      const auto kind = static_cast<std::uint32_t>(chain->op);
+      if (chain->softmax != pattern::none && nodes.size() == chain->softmax + 1) continue;
+      const bool is_product = chain->softmax != pattern::none && nodes.size() <= chain->softmax;
+      const auto kind = static_cast<std::uint32_t>(is_product ? LibraryOp::matmul : chain->op);
       if (out.add(nodes, library_part * prices.of(nodes), kind, std::span(chain->nodes.data(), nodes.size())))
         continue;
       out.set_full(name());

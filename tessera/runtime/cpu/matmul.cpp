@@ -56,6 +56,7 @@ Hash128 MatmulSpec::hash() const {
   Hasher hasher;
   for (std::int64_t size : {batch, rows, columns, depth}) hasher.add(static_cast<std::uint64_t>(size));
   for (const MatrixForm& form : {a, b, c, residual}) add_form(hasher, form);
+  hasher.add(static_cast<std::uint64_t>(row_block));
   return hasher.add(static_cast<std::uint64_t>(weights)).add(epilogue.code()).finish();
 }
 
@@ -218,8 +219,9 @@ void Matmul::forget_onednn() {
 /// Up to a tile of rows our own product with packed weights is faster than oneDNN's, by 2 % of large products
 /// and up to 60 % of small ones; two and three rows are so only if there is little to do.
 bool Matmul::has_few_rows(double work) const {
-  const bool is_pair = spec_.rows == 2 || spec_.rows == 3;
-  return spec_.weights == WeightForm::packed && spec_.batch == 1 && spec_.rows <= gemm_kernel().rows &&
+  const std::int64_t rows = spec_.row_block > 0 ? spec_.row_block : spec_.rows;
+  const bool is_pair = rows == 2 || rows == 3;
+  return spec_.weights == WeightForm::packed && spec_.batch == 1 && rows <= gemm_kernel().rows &&
          (!is_pair || work <= call_work) && spec_.depth * spec_.columns <= most_few_row_weights;
 }
 

@@ -39,6 +39,8 @@ struct MatmulSpec {
   MatrixForm residual;  ///< of a separate one
   WeightForm weights = WeightForm::plain;
   Epilogue epilogue;
+  /// If not 0: items are to be so many rows of a product that is one matrix, each with all its columns.
+  std::int64_t row_block = 0;
 
   bool operator==(const MatmulSpec&) const = default;
   [[nodiscard]] Hash128 hash() const;
@@ -92,6 +94,8 @@ class Matmul {
 
   [[nodiscard]] const MatmulSpec& spec() const { return spec_; }
   [[nodiscard]] std::int64_t items() const { return split_.items(); }
+  /// Rows of an item, if the spec asks for some and the product is one matrix; else 0.
+  [[nodiscard]] std::int64_t row_block() const { return spec_.row_block; }
   /// What computes it: "brg:avx512_core", "blocked".
   [[nodiscard]] const std::string& implementation() const { return implementation_; }
   /// REQUIRES packed weights in the spec.

@@ -80,7 +80,8 @@ struct PackedProduct final : Derived {
 
 class MatmulCall final : public LibraryCall {
  public:
-  MatmulCall(const LibraryForm& form, Libraries& libraries) : form_(form), libraries_(libraries) {}
+  MatmulCall(const LibraryForm& form, Libraries& libraries, std::int64_t row_block)
+      : form_(form), libraries_(libraries), row_block_(row_block) {}
 
   Result<void> prepare(std::span<const op::Array> inputs, const op::Array& result) {
     const op::Extents& shape = result.shape();
@@ -120,6 +121,7 @@ class MatmulCall final : public LibraryCall {
   [[nodiscard]] Result<void> run(kernel::ItemRange range, kernel::Scratch& scratch) const override {
     return product_->run(operands_, range, scratch);
   }
+  [[nodiscard]] bool goes_by_rows() const override { return product_->row_block() > 0; }
   [[nodiscard]] std::string implementation() const override { return product_->implementation(); }
 
  private:
@@ -130,9 +132,11 @@ class MatmulCall final : public LibraryCall {
            spec_.depth * spec_.columns >= large_weights;
   }
 
+  /// Weights that are not packed are put in order by every item: there are no blocks of rows then.
   Result<void> use(WeightForm weights) {
     if (product_ != nullptr && spec_.weights == weights) return {};
     spec_.weights = weights;
+    spec_.row_block = weights == WeightForm::packed ? row_block_ : 0;
     product_ = TESSERA_TRY(libraries_.products.get(spec_));
     return {};
   }
@@ -179,6 +183,7 @@ class MatmulCall final : public LibraryCall {
 
   const LibraryForm& form_;
   Libraries& libraries_;
+  const std::int64_t row_block_;
   MatmulSpec spec_;
   MatrixOperand a_, b_;
   DenseOperand bias_, residual_;
@@ -194,8 +199,8 @@ class MatmulCall final : public LibraryCall {
 Result<LibraryCallRef> runtime::cpu::make_matmul_call(const LibraryForm& form,
                                                       std::span<const op::Array> inputs,
                                                       std::span<const op::Array> results,
-                                                      Libraries& libraries) {
-  auto out = std::make_unique<MatmulCall>(form, libraries);
+                                                      Libraries& libraries, std::int64_t row_block) {
+  auto out = std::make_unique<MatmulCall>(form, libraries, row_block);
   TESSERA_TRY(out->prepare(inputs, results[0]));
   return LibraryCallRef(std::move(out));
 }

@@ -77,7 +77,10 @@ Result<void> check_sizes(const MatmulSpec& spec) {
 Result<MatmulSpec> tessera::runtime::cpu::normalised(const MatmulSpec& spec) {
   TESSERA_TRY(check_sizes(spec));
   MatmulSpec out = spec;
-  if (out.batch == 0 || out.rows == 0 || out.columns == 0) return out;
+  if (out.batch == 0 || out.rows == 0 || out.columns == 0) {
+    out.row_block = 0;
+    return out;
+  }
   // A single row has any stride: the one by which the batch goes on.
   if (out.rows == 1 && out.batch > 1) out.a.row_stride = out.a.batch_stride;
   const auto result_form = [&](const MatrixForm& form) {
@@ -89,6 +92,7 @@ Result<MatmulSpec> tessera::runtime::cpu::normalised(const MatmulSpec& spec) {
   out.c = result_form(out.c);
   out.residual = result_form(out.residual);
   join_batch(out);
+  out.row_block = out.batch == 1 ? std::min(out.row_block, out.rows) : 0;
   out.a = with_plain_strides(out.a, out.rows, out.depth);
   out.b = with_plain_strides(out.b, out.depth, out.columns);
   return out;
@@ -144,10 +148,19 @@ MatmulSplit split_in_width(const MatmulSpec& spec, std::int64_t width) {
   return out;
 }
 
+MatmulSplit split_by_rows(const MatmulSpec& spec) {
+  return {.rows = spec.row_block,
+          .columns = spec.columns,
+          .batch_blocks = 1,
+          .row_blocks = divided_up(spec.rows, spec.row_block),
+          .panels = 1};
+}
+
 }  // namespace
 
 MatmulSplit tessera::runtime::cpu::split(const MatmulSpec& spec) {
   if (spec.batch == 0 || spec.rows == 0 || spec.columns == 0) return {};
+  if (spec.row_block > 0) return split_by_rows(spec);
   return has_rows(spec) ? split_in_width(spec, spec.columns) : split_for_tiles(spec);
 }
 
@@ -157,6 +170,7 @@ MatmulSplit tessera::runtime::cpu::split_for_tiles(const MatmulSpec& spec) {
 }
 
 MatmulSplit tessera::runtime::cpu::split_for_own(const MatmulSpec& spec) {
+  if (spec.row_block > 0) return split(spec);
   if (spec.weights == WeightForm::packed || spec.batch != 1 || spec.rows == 0 || spec.columns == 0)
     return split_for_tiles(spec);
   const double whole = seconds(static_cast<double>(spec.rows), static_cast<double>(spec.columns),

@@ -317,6 +317,29 @@ TEST(Matmul, GivesTheSameBitsHoweverItIsSplit) {
   }
 }
 
+TEST(Matmul, BlocksOfRowsAreItemsIfAskedFor) {
+  for (const WeightForm weights : {WeightForm::plain, WeightForm::packed})
+    for (const std::int64_t block : {1, 5, 16, 64}) {
+      MatmulSpec spec = dense(16, 70, 33, 2);
+      spec.b.batch_stride = 0;
+      spec.weights = weights;
+      spec.row_block = block;
+      spec.epilogue = {.has_bias = true, .activation = Activation::gelu_erf};
+      const auto matmul = value_or_throw(Matmul::create(spec));
+      EXPECT_EQ(matmul->row_block(), std::min<std::int64_t>(block, 32)) << "the batch is one matrix";
+      EXPECT_EQ(matmul->items(), (32 + block - 1) / block);
+      MatmulCase test(spec, 11);
+      value_or_throw(test.run(*matmul, 1));
+      EXPECT_LT(largest_difference(test.expected().values<float>(), test.result().values<float>()), 1e-4);
+    }
+  MatmulSpec several = dense(16, 70, 33, 2);
+  several.row_block = 8;
+  EXPECT_EQ(value_or_throw(Matmul::create(several))->row_block(), 0) << "each has its own weights";
+  MatmulSpec nothing = dense(0, 70, 33);
+  nothing.row_block = 8;
+  EXPECT_EQ(value_or_throw(Matmul::create(nothing))->row_block(), 0);
+}
+
 TEST(Matmul, RunsOnSeveralThreads) {
   for (ProductLibrary library : libraries()) {
     MatmulSpec spec = dense(260, 700, 400);
@@ -414,21 +437,22 @@ TEST(BlockedGemm, EveryKernelOfThisProcessorIsRight) {
 
 TEST(BlockedGemm, PanelsAreCopiedFromAnyStrides) {
   for (const GemmKernel& kernel : kernels_of_this_processor())
-    for (const std::int64_t depth : {1, 16, 37}) {
-      const std::int64_t columns = kernel.columns;
-      const auto numbers = random_floats(3 * depth * columns, 3);
-      for (const MatrixView& b :
-           {MatrixView{numbers.data(), columns + 1, 1}, MatrixView{numbers.data(), 1, depth + 2},
-            MatrixView{numbers.data(), 2, 2 * depth}, MatrixView{numbers.data(), 0, 1}}) {
-        std::vector<float> out(static_cast<std::size_t>(depth * columns));
-        kernel.pack(b, depth, out.data());
-        for (std::int64_t k = 0; k < depth; ++k)
-          for (std::int64_t j = 0; j < columns; ++j)
-            ASSERT_EQ(out[static_cast<std::size_t>(k * columns + j)],
-                      b.data[k * b.row_stride + j * b.column_stride])
-                << k << ", " << j << " of " << depth << " x " << columns;
+    for (const std::int64_t depth : {1, 16, 37})
+      for (const std::int64_t columns : {kernel.columns, kernel.vector + 1, kernel.vector, std::int64_t{1}}) {
+        const std::int64_t width = kernel.columns;
+        const auto numbers = random_floats(3 * depth * width, 3);
+        for (const MatrixView& b :
+             {MatrixView{numbers.data(), width + 1, 1}, MatrixView{numbers.data(), 1, depth + 2},
+              MatrixView{numbers.data(), 2, 2 * depth}, MatrixView{numbers.data(), 0, 1}}) {
+          std::vector<float> out(static_cast<std::size_t>(depth * width), 7.0f);
+          kernel.pack(b, depth, columns, out.data());
+          for (std::int64_t k = 0; k < depth; ++k)
+            for (std::int64_t j = 0; j < width; ++j)
+              ASSERT_EQ(out[static_cast<std::size_t>(k * width + j)],
+                        j < columns ? b.data[k * b.row_stride + j * b.column_stride] : 0.0f)
+                  << k << ", " << j << " of " << depth << " x " << columns;
+        }
       }
-    }
 }
 
 TEST(BlockedGemm, TheLargestOfAWindowIsNaNWhereOneIs) {

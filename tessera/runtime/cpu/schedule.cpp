@@ -9,11 +9,8 @@ using plan::StepId;
 
 namespace {
 
-/// Waking a thread and waiting for it.
-constexpr double join_ns = 1500;
-/// Steps that take less are not shared out among threads, and larger ones not perfectly.
+/// Steps that take less are not shared out among threads.
 constexpr double least_shared_ns = 20'000;
-constexpr double share_efficiency = 0.9;
 /// What must be won: predictions are rough.
 constexpr double worthwhile = 0.9;
 
@@ -92,10 +89,7 @@ class Scheduler {
   [[nodiscard]] double in_turn() const {
     double out = 0;
     for (const Task& task : open_.tasks)
-      for (const StepId step : task) {
-        const double alone = times_[step].nanoseconds;
-        out += alone < least_shared_ns ? alone : join_ns + alone / (threads_ * share_efficiency);
-      }
+      for (const StepId step : task) out += shared_ns(times_[step].nanoseconds, threads_);
     return out;
   }
 
@@ -108,6 +102,10 @@ class Scheduler {
 };
 
 }  // namespace
+
+double runtime::cpu::shared_ns(double alone, double threads) {
+  return alone < least_shared_ns ? alone : join_ns + alone / (threads * share_efficiency);
+}
 
 std::vector<Wave> runtime::cpu::schedule(const plan::Plan& plan, std::span<const StepTime> times,
                                          unsigned threads) {

@@ -26,6 +26,13 @@ struct StepTime {
   bool can_share = false;  ///< it may run beside others
 };
 
+/// Waking a thread and waiting for it.
+inline constexpr double join_ns = 1500;
+/// Work is not shared out perfectly.
+inline constexpr double share_efficiency = 0.9;
+/// What a step takes that threads share if it is long enough.
+[[nodiscard]] double shared_ns(double alone, double threads);
+
 /// All steps, in an order in which they can run.
 [[nodiscard]] std::vector<Wave> schedule(const plan::Plan& plan, std::span<const StepTime> times,
                                          unsigned threads);
