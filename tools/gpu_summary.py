@@ -32,6 +32,7 @@ def number(value):
 
 
 def peer_text(sides):
+    sides = {way: time for way, time in sides.items() if way != "share"}
     return ", ".join(f"{way} {number(time)}" if isinstance(time, (int, float)) else f"{way}: failed" for way, time in sides.items())
 
 
@@ -49,6 +50,8 @@ def verdict(row, sides):
         return target
     limit = float(bound[2])
     if bound[3]:
+        if "share" in sides:
+            return f"{target}: {'met' if sides['share'] >= limit else 'missed'}, {sides['share']:.3f} in turns"
         best = max((v for v in sides.values() if isinstance(v, (int, float))), default=None)
         if best is None:
             return f"{target}: no figure of PyTorch"
@@ -91,7 +94,7 @@ def main():
     print("Written by `tools/gpu-validate`, which runs everything that needs a GPU, in three parts. Commit", f"`{commit}`, {date}, {machine}.\n")
     print(*steps(folder), sep="\n")
     if (folder / "figures.json").exists():
-        print("\n## Figures\n\nMedians of one run (`tessera bench gpu`); peers after it on the same machine, in microseconds where no unit is said.\n")
+        print("\n## Figures\n\nMedians of one run (`tessera bench gpu`); peers after it on the same machine, in microseconds where no unit is said; products take turns with PyTorch's.\n")
         print(*figures(folder), sep="\n")
 
 

@@ -2,6 +2,8 @@
 //
 //   tessera_bench_gpu [--device NAME] [--filter TEXT] [--small] [--json FILE]
 //   tessera_bench_gpu --soak COUNT [--device NAME]     updates of mixed tiers, each result checked
+//   tessera_bench_gpu --serve [--device NAME]          products for a peer that takes turns with it, by the
+//                                                      commands of compare/worker.h
 //
 // --small takes sizes that any device computes in no time: the program itself can be tried without a GPU.
 #include <algorithm>
@@ -35,6 +37,7 @@ struct Options {
   std::string filter = {};
   std::string json = {};
   bool small = false;
+  bool serves = false;
   int soak = 0;
 };
 
@@ -349,6 +352,32 @@ void Suite::products() {
   row("matmul 4096 tf32", [&](const std::string& name) { measure(name, full, f32, is_gpu ? ":tf32" : ""); });
 }
 
+/// `prepare product DTYPE SIZE COUNT`: COUNT products of matrices, queued one behind another and waited for.
+/// tf32 is the device that rounds to it.
+compare::Workload prepared_product(const Options& options, const std::string& kind,
+                                   std::span<const std::string> words) {
+  if (kind != "product" || words.size() != 3) throw std::runtime_error("usage: product DTYPE SIZE COUNT");
+  const bool is_rounded = words[0] == "tf32";
+  const auto numbers = compare::sizes_of(words.subspan(1));
+  const auto device = value_or_throw(engine::find_device(options.device + (is_rounded ? ":tf32" : "")));
+  Inputs in(Engine::create({.plans = {.wait = true}, .device = device}));
+  const auto dtype = is_rounded ? std::optional(f32) : ir::parse_dtype(words[0]);
+  if (!dtype) throw std::runtime_error("no dtype: " + words[0]);
+  const auto operand = [&] {
+    Tensor out = cast(in({numbers[0], numbers[0]}), {.dtype = *dtype});
+    out.eval();
+    return out;
+  };
+  const Tensor a = operand(), b = operand();
+  compare::Workload out;
+  out.run = [a, b, engine = in.engine(), count = numbers[1]] {
+    for (std::int64_t i = 0; i < count; ++i) matmul(a, b).eval();
+    value_or_throw(engine->synchronize());
+  };
+  out.run();
+  return out;
+}
+
 void Suite::loops() {
   const std::int64_t count = options_.small ? 20 : 1000;
   row("while of 1,000 iterations, an iteration", [&](const std::string& name) {
@@ -575,13 +604,16 @@ Options parse(int argc, char** argv) {
                                               : nullptr;
     if (word == "--small")
       out.small = true;
+    else if (word == "--serve")
+      out.serves = true;
     else if (word == "--soak" && i + 1 < argc)
       out.soak = std::atoi(argv[++i]);
     else if (value != nullptr && i + 1 < argc)
       *value = argv[++i];
     else
       throw std::runtime_error(
-          "usage: tessera_bench_gpu [--device NAME] [--filter TEXT] [--small] [--json FILE] [--soak COUNT]");
+          "usage: tessera_bench_gpu [--device NAME] [--filter TEXT] [--small] [--json FILE] [--soak COUNT] "
+          "[--serve]");
   }
   return out;
 }
@@ -591,6 +623,10 @@ Options parse(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     const Options options = parse(argc, argv);
+    if (options.serves)
+      return compare::serve([&](const std::string& kind, std::span<const std::string> words) {
+        return prepared_product(options, kind, words);
+      });
     Suite suite(options);
     suite.run();
     if (!options.json.empty()) write_json(options.json, suite.rows());

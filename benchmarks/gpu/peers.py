@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """The rows of gpu_bench.cpp by PyTorch: eager, as a CUDA graph, and by torch.compile; the loop by JAX.
 
-  peers.py [--filter TEXT] [--json FILE]
+  peers.py [--filter TEXT] [--json FILE] [--tessera PROGRAM]
 
-A peer that is not installed, or that cannot do a row, is left out and named. f32 means f32: no tf32."""
+Products take turns with Tessera where its program, tessera_bench_gpu, is given: a GPU at its power limit is as fast as the work
+before lets it be, so that figures taken one after the other do not compare. A peer that is not installed, or that cannot do a row, is left out and named. f32 means f32: no tf32."""
 import argparse
 import json
 import os
+import subprocess
 import time
 import warnings
 
@@ -16,6 +18,38 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 def median(times):
     return sorted(times)[len(times) // 2]
+
+
+class Tessera:
+    """Runs what it is told to (benchmarks/compare/worker.h) while nobody else does."""
+
+    def __init__(self, program):
+        self.process = subprocess.Popen([program, "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, *words):
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer or answer.startswith("missing"):
+            raise RuntimeError(f"Tessera: {answer.strip() or 'it ended'}")
+        return answer.split()
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def in_turns(sides, rounds=15, warm_seconds=1.0):
+    """By name the seconds of each side's turns; who begins changes from round to round. The GPU is warm by then."""
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < warm_seconds:
+        for run in sides.values():
+            run()
+    times = {name: [] for name in sides}
+    for turn in range(rounds):
+        for name in sorted(sides, reverse=turn % 2 == 1):
+            times[name].append(sides[name]())
+    return times
 
 
 class Torch:
@@ -101,7 +135,28 @@ def mlp_of(torch):
     return mlp
 
 
-def torch_rows(peer):
+TURN_SECONDS = 0.03
+
+
+def product_in_turns(peer, tessera, size, dtype, multiply):
+    """The figures of both sides; `share` is Tessera's of PyTorch's, the median of the rounds."""
+
+    def run():
+        begin = time.perf_counter()
+        for _ in range(count):
+            multiply()
+        peer.torch.cuda.synchronize()
+        return time.perf_counter() - begin
+
+    count = max(1, round(TURN_SECONDS / (1e-6 * peer.throughput(multiply, 10))))
+    tessera.ask("prepare", "product", dtype, size, count)
+    times = in_turns({"torch": run, "tessera": lambda: float(tessera.ask("run", 1)[0])})
+    speed = {name: 2e-12 * size**3 * count / median(seconds) for name, seconds in times.items()}
+    share = median([torch / ours for torch, ours in zip(times["torch"], times["tessera"])])
+    return {"TFLOP/s": speed["torch"], "Tessera in turns": speed["tessera"], "share": share}
+
+
+def torch_rows(peer, tessera):
     torch = peer.torch
     functional = torch.nn.functional
 
@@ -122,12 +177,17 @@ def torch_rows(peer):
         return [peer.random(784, 512, scale=0.05), peer.random(512), peer.random(512, 512, scale=0.05), peer.random(512),
                 peer.random(512, 10, scale=0.05), peer.random(10)]
 
-    def product(size, dtype, tf32=False):
-        a, b = (peer.random(size, size).to(dtype) for _ in range(2))
-        torch.backends.cuda.matmul.allow_tf32 = tf32
-        time_us = peer.throughput(lambda: a @ b, 10)
-        torch.backends.cuda.matmul.allow_tf32 = False
-        return {"TFLOP/s": 2e-6 * size**3 / time_us}
+    def product(size, name):
+        dtype = torch.bfloat16 if name == "bf16" else torch.float32
+        # As many bits set as in Tessera's: how much power a product takes depends on them.
+        a, b = ((2 * torch.rand(size, size, device="cuda") - 1).to(dtype) for _ in range(2))
+        torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
+        try:
+            if tessera:
+                return product_in_turns(peer, tessera, size, name, lambda: a @ b)
+            return {"TFLOP/s": 2e-6 * size**3 / peer.throughput(lambda: a @ b, 10)}
+        finally:
+            torch.backends.cuda.matmul.allow_tf32 = False
 
     yield "1,000 adds of 1,024 f32", lambda: peer.sides(chain, peer.random(1024), peer.random(1024))
     yield "mlp 784-512-512-10 b64, forward", lambda: peer.sides(mlp_of(torch), peer.random(64, 784), *weights())
@@ -141,9 +201,8 @@ def torch_rows(peer):
     yield "layer norm 16384 x 4096", lambda: peer.sides(
         lambda x, w, b: functional.layer_norm(x, (4096,), w, b), peer.random(16384, 4096), peer.random(4096), peer.random(4096),
         timer=peer.throughput)
-    yield "matmul 8192 bf16", lambda: product(8192, torch.bfloat16)
-    yield "matmul 4096 f32", lambda: product(4096, torch.float32)
-    yield "matmul 4096 tf32", lambda: product(4096, torch.float32, tf32=True)
+    for size, dtype in ((8192, "bf16"), (4096, "f32"), (4096, "tf32")):
+        yield f"matmul {size} {dtype}", lambda size=size, dtype=dtype: product(size, dtype)
 
 
 def jax_loop():
@@ -164,10 +223,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--filter", default="", help="only rows whose name contains this")
     parser.add_argument("--json", help="where everything that was measured is written")
+    parser.add_argument("--tessera", help="tessera_bench_gpu, which products take turns with")
     options = parser.parse_args()
     rows = []
+    tessera = Tessera(options.tessera) if options.tessera else None
     try:
-        rows += torch_rows(Torch())
+        rows += torch_rows(Torch(), tessera)
     except Exception as error:
         print(f"PyTorch is left out: {error}")
     rows.append(("while of 1,000 iterations", jax_loop))
@@ -181,6 +242,8 @@ def main():
             results[name] = {"left out": repr(error)[:120]}
         said = ", ".join(f"{k} {v:.2f}" if isinstance(v, float) else f"{k}: {v}" for k, v in results[name].items())
         print(f"| {name} | {said} |", flush=True)
+    if tessera:
+        tessera.close()
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump(results, file, indent=1)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/base/text.h"
+#include "tessera/compile/constants.h"
 #include "tessera/compile/each_function.h"
 #include "tessera/compile/function_draft.h"
 
@@ -40,11 +41,13 @@ class InlineCalls {
  private:
   [[nodiscard]] bool can_inline(const ir::Invoke& invoke) const {
     const ir::Function& callee = *invoke.callee;
-    const auto is_variable = [](const ir::ExprRef& expr) { return ir::is<ir::Var>(expr); };
+    const auto is_operand = [](const ir::ExprRef& expr) {
+      return ir::is<ir::Var>(expr) || is_constant(*expr);
+    };
     return callee.dims.empty() && invoke.dims.empty() &&
            statements_ + callee.body.size() <= most_statements &&
-           std::all_of(invoke.args.begin(), invoke.args.end(), is_variable) &&
-           std::all_of(callee.results.begin(), callee.results.end(), is_variable) &&
+           std::all_of(invoke.args.begin(), invoke.args.end(), is_operand) &&
+           std::all_of(callee.results.begin(), callee.results.end(), is_operand) &&
            std::all_of(callee.body.begin(), callee.body.end(), [](const Ref<ir::Assign>& statement) {
              return std::all_of(statement->targets.begin(), statement->targets.end(),
                                 [](const Ref<ir::Var>& target) { return has_constant_shape(*target); });

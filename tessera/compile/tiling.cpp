@@ -243,6 +243,11 @@ std::shared_ptr<const pattern::TileSource> compiler::fused_regions(pattern::Step
   return std::make_shared<FusedRegions>(costs);
 }
 
+std::uint64_t compiler::usual_work(std::size_t statements) {
+  constexpr std::uint64_t at_least = 300'000'000, for_each = 30'000;
+  return std::max<std::uint64_t>(at_least, for_each * statements);
+}
+
 Result<TiledFunction> compiler::tile(const ir::Function& function, const pattern::Target& target,
                                      const TilingOptions& options) {
   if (target.sources.empty()) return one_by_one(function);
@@ -250,7 +255,8 @@ Result<TiledFunction> compiler::tile(const ir::Function& function, const pattern
   pattern::Target priced = target;
   pattern::StepPrices prices(options.costs, graph);
   priced.uncovered_cost = [&](const Graph&, NodeId node) { return prices.of(std::span(&node, 1)); };
-  const pattern::Tiling tiling = TESSERA_TRY(pattern::tile(graph, priced, {.work = options.work}));
+  const pattern::Tiling tiling = TESSERA_TRY(
+      pattern::tile(graph, priced, {.work = options.work.value_or(usual_work(function.body.size()))}));
   TiledFunction out{
       .cost = tiling.cost, .bound = tiling.bound, .is_optimal = tiling.optimal, .gaps = tiling.gaps};
   const PartBuilder builder(function, graph, target.most_ops_in_kernel);

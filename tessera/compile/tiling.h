@@ -22,8 +22,8 @@ struct TilingOptions {
   /// Of ops that are in no tile.
   pattern::StepCosts costs = {};
   /// How much work the tiler may do, in units of about a nanosecond (cover/effort.h). It is counted, not
-  /// timed: what is chosen depends on the function and the target alone.
-  std::optional<std::uint64_t> work = 300'000'000;
+  /// timed: what is chosen depends on the function and the target alone. Empty: what `usual_work` says.
+  std::optional<std::uint64_t> work = {};
 };
 
 /// One step: a statement, or several that one kernel or a library of the device computes.
@@ -41,6 +41,11 @@ struct TiledFunction {
   bool is_optimal = true;
   std::vector<std::string> gaps;  ///< what the tiler did not look at
 };
+
+/// What the tiler may do for a function of so many statements: the same for all that are short, and as much
+/// for each statement of a long one, so that long functions are tiled as well as short ones in a time that
+/// grows as they do.
+[[nodiscard]] std::uint64_t usual_work(std::size_t statements);
 
 /// Without sources in the target every statement is a step.
 [[nodiscard]] Result<TiledFunction> tile(const ir::Function& function, const pattern::Target& target,

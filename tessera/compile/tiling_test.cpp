@@ -70,6 +70,23 @@ TEST(Tiling, ABusyMachineGetsTheSamePlan) {
   EXPECT_TRUE(plan_text(std::make_shared<BusyRegions>(), 1'000'000) == hasty);
 }
 
+/// The listing of a long function is as complete as that of a short one, which a limit that is the same for
+/// all would cut.
+TEST(Tiling, WorkGrowsWithTheStatements) {
+  EXPECT_EQ(usual_work(10), usual_work(10'000));
+  EXPECT_EQ(usual_work(400'000), 10 * usual_work(40'000));
+  const pattern::Target target{.name = "test", .sources = {fused_regions()}};
+  op::IrBuilder builder;
+  op::Value x = builder.parameter("x", {ir::Dtype::f32, {16, 16}});
+  for (int i = 0; i < 5'000; ++i) {
+    const op::Value a = op::unary("tanh", x), b = a * x, c = op::unary("exp", x) + b, d = c * a + b;
+    x = op::matmul(d + c, x);
+  }
+  const auto function = value_or_throw(builder.function("main", std::vector{x}));
+  EXPECT_TRUE(value_or_throw(tile(*function, target)).gaps.empty());
+  EXPECT_FALSE(value_or_throw(tile(*function, target, {.work = usual_work(1)})).gaps.empty());
+}
+
 namespace {
 
 /// The kernels of a function whose products keep its element-wise ops apart.

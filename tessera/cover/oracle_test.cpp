@@ -8,7 +8,7 @@
 #include "tessera/cover/cover.h"
 #include "tessera/cover/ilp_oracle.h"
 #include "tessera/cover/instances.h"
-#include "tests/support/random_cases.h"
+#include "tests/support/repeats.h"
 
 using namespace tessera;
 using namespace tessera::cover;
@@ -51,7 +51,7 @@ RandomShape random_shape(Random& random, std::uint32_t most_nodes) {
 }
 
 TEST(CoverOracle, BruteForceAgreesOnRandomProblems) {
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + fixture::random_cases(4000); ++seed) {
+  for (std::uint64_t seed = first_seed(); seed < first_seed() + fixture::repeats(4000U); ++seed) {
     Random random(seed);
     const Problem problem = random_problem(random_shape(random, 12), seed);
     expect_cost(problem, brute_force_cost(problem), seed);
@@ -60,7 +60,7 @@ TEST(CoverOracle, BruteForceAgreesOnRandomProblems) {
 }
 
 TEST(CoverOracle, BruteForceAgreesOnSixteenNodes) {
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + fixture::random_cases(200); ++seed) {
+  for (std::uint64_t seed = first_seed(); seed < first_seed() + fixture::repeats(200U); ++seed) {
     Random random(seed);
     RandomShape shape = random_shape(random, 16);
     shape.nodes = 16;
@@ -89,7 +89,7 @@ Problem tangled_problem(std::uint64_t seed) {
 
 TEST(CoverOracle, BruteForceAgreesWhereCyclesDecide) {
   std::uint64_t decided_by_cycles = 0;
-  const std::uint64_t count = fixture::random_cases(3000);
+  const std::uint64_t count = fixture::repeats(3000U);
   for (std::uint64_t seed = first_seed(); seed < first_seed() + count; ++seed) {
     const Problem problem = tangled_problem(seed);
     const double best = brute_force_cost(problem);
@@ -119,7 +119,7 @@ Problem ring_with_noise(std::uint32_t tiles, std::uint64_t seed) {
 }
 
 TEST(CoverOracle, BruteForceAgreesOnCyclesOfThreeAndMoreTiles) {
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + fixture::random_cases(1000); ++seed) {
+  for (std::uint64_t seed = first_seed(); seed < first_seed() + fixture::repeats(1000U); ++seed) {
     const Problem problem = ring_with_noise(2 + seed % 5, seed);
     expect_cost(problem, brute_force_cost(problem), seed);
     if (HasFailure()) return;
@@ -163,15 +163,15 @@ void expect_ilp_agrees(IlpOracle::Program program, const char* name, std::uint64
 }
 
 TEST(CoverOracle, GlpkAgreesOnHundredsOfNodes) {
-  expect_ilp_agrees(IlpOracle::Program::glpsol, "glpsol", 0, fixture::random_cases(120));
+  expect_ilp_agrees(IlpOracle::Program::glpsol, "glpsol", 0, fixture::repeats(120U));
 }
 
 TEST(CoverOracle, CbcAgreesOnHundredsOfNodes) {
-  expect_ilp_agrees(IlpOracle::Program::cbc, "cbc", 1000, fixture::random_cases(25));
+  expect_ilp_agrees(IlpOracle::Program::cbc, "cbc", 1000, fixture::repeats(25U));
 }
 
 TEST(CoverOracle, BothSolversAgreeWhereNoOracleCan) {
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + fixture::random_cases(60); ++seed) {
+  for (std::uint64_t seed = first_seed(); seed < first_seed() + fixture::repeats(60U); ++seed) {
     const Problem problem = random_problem({.nodes = 60,
                                             .candidates = 80,
                                             .edge_percent = 6,

@@ -117,6 +117,7 @@ struct Buffer {
   Extents shape;
   std::string region;  ///< of a region buffer: where it lives
   Place at;
+  bool incomplete = false;  ///< as of a node
 };
 
 /// A parameter of a node, by position or by name.

@@ -125,6 +125,9 @@ Result<void> HostGraph::set_grid(std::string_view node, std::array<std::int64_t,
   TESSERA_TRY(check_caller());
   const std::lock_guard lock(edit_mutex_);
   const std::uint32_t index = TESSERA_TRY(draft_node(node));
+  if (draft_.nodes[index].kind == NodeKind::op)
+    return Error(ErrorCode::invalid_argument, cat("node ", shown(node), " is op ",
+                                                  shown(draft_.nodes[index].call), ", which has no grid"));
   for (std::int64_t size : grid)
     if (size < 1)
       return Error(ErrorCode::invalid_argument,
@@ -176,6 +179,7 @@ Result<void> HostGraph::replace_kernel(std::string name, KernelFunction kernel) 
 Result<void> HostGraph::replace_kernel(std::string name, KernelLoader loader) {
   TESSERA_TRY(check_caller());
   const std::lock_guard lock(edit_mutex_);
+  TESSERA_TRY(check_called(NodeKind::kernel, name));
   kernels_.add_loader(name, std::move(loader));
   pending_.kernels.insert(std::move(name));
   note();
@@ -187,6 +191,7 @@ Result<void> HostGraph::replace_kernel(std::string name, DeviceCode code) {
   if (code.call.code == nullptr)
     return Error(ErrorCode::invalid_argument, cat("kernel ", shown(name), " is given no code"));
   const std::lock_guard lock(edit_mutex_);
+  TESSERA_TRY(check_called(NodeKind::kernel, name));
   kernels_.add_device_kernel(name, std::move(code));
   pending_.kernels.insert(std::move(name));
   note();
@@ -196,6 +201,7 @@ Result<void> HostGraph::replace_kernel(std::string name, DeviceCode code) {
 Result<void> HostGraph::replace_capture(std::string name, CaptureFunction capture) {
   TESSERA_TRY(check_caller());
   const std::lock_guard lock(edit_mutex_);
+  TESSERA_TRY(check_called(NodeKind::captured, name));
   kernels_.add_capture(name, std::move(capture));
   pending_.captures.insert(std::move(name));
   note();
@@ -207,10 +213,26 @@ Result<void> HostGraph::replace_capture(std::string name, DeviceCode code) {
   if (!code.call.capture)
     return Error(ErrorCode::invalid_argument, cat("capture ", shown(name), " is given no function"));
   const std::lock_guard lock(edit_mutex_);
+  TESSERA_TRY(check_called(NodeKind::captured, name));
   kernels_.add_device_capture(name, std::move(code));
   pending_.captures.insert(std::move(name));
   note();
   return {};
+}
+
+/// A name nobody calls yet may be called by the next description; one that is in no table is a mistake.
+Result<void> HostGraph::check_called(NodeKind kind, std::string_view name) const {
+  const bool is_kernel = kind == NodeKind::kernel;
+  if (is_kernel ? kernels_.has_kernel(name) : kernels_.has_capture(name)) return {};
+  const auto& nodes = draft_.nodes;
+  if (std::any_of(nodes.begin(), nodes.end(),
+                  [&](const Node& node) { return node.kind == kind && node.call == name; }))
+    return {};
+  Error out = is_kernel ? unknown("kernel", name) : unknown("capture", name);
+  const auto node = node_names_.find(std::string(name));
+  if (node != node_names_.end() && nodes[node->second].kind == kind)
+    return std::move(out).note(cat("node ", shown(name), " calls ", shown(nodes[node->second].call)));
+  return std::move(out).note(cat("there are ", is_kernel ? kernels_.names() : kernels_.capture_names()));
 }
 
 Result<void> HostGraph::set_description(Description description) {

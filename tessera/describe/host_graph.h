@@ -41,11 +41,14 @@ class HostGraph {
 
   /// The number of a parameter: an integer stays one, a float may be given as an integer.
   Result<void> set_number(std::string_view node, std::string_view parameter, ScalarValue value);
+  /// The grid of a kernel or a captured node.
   Result<void> set_grid(std::string_view node, std::array<std::int64_t, 3> grid);
   /// The memory of an external buffer, with a new shape if one is given. The memory must outlive its use.
   Result<void> bind(std::string_view buffer, std::span<std::byte> memory, std::optional<Extents> shape = {});
   /// The shape of a graph or region buffer. What a graph buffer held is zero after it.
   Result<void> resize(std::string_view buffer, Extents shape);
+  /// Another kernel or capture under a name that the graph knows: one of its table, or one that a node calls.
+  /// What Builder makes of a function given with a node is called "function of NODE".
   Result<void> replace_kernel(std::string name, KernelFunction kernel);
   Result<void> replace_kernel(std::string name, KernelLoader loader);
   Result<void> replace_kernel(std::string name, DeviceCode code);
@@ -86,6 +89,7 @@ class HostGraph {
   [[nodiscard]] Result<std::uint32_t> draft_node(std::string_view id) const;
   [[nodiscard]] Result<std::uint32_t> draft_buffer(std::string_view id) const;
   [[nodiscard]] Result<std::uint32_t> running_buffer(std::string_view id) const;
+  [[nodiscard]] Result<void> check_called(NodeKind kind, std::string_view name) const;
   [[nodiscard]] Dtype number_dtype(std::uint32_t node, const Parameter& number) const;
   /// Fails if a function that this graph has called is calling back.
   [[nodiscard]] Result<void> check_caller() const;

@@ -470,6 +470,85 @@ TEST(HostGraph, Trap_G14_EveryHolderSeesTheNewPointer) {
   EXPECT_NE(graph->resize("flag", {2}).error().message().find("is external"), std::string::npos);
 }
 
+TEST(HostGraph, AResizeCapturesAgainOnlyWhatHoldsTheBuffer) {
+  Builder b;
+  b.kernels().add_capture("shift", shift_capture);
+  b.external("x", Dtype::f32, {4})
+      .external("z", Dtype::f32, {4})
+      .graph("held", Dtype::f32, {4})
+      .graph("out", Dtype::f32, {4});
+  b.captured("apart", "shift",
+             {read("y", {.buffer = "x"}), write("z", {.buffer = "z"}), scalar("plus", 1),
+              device_scalar("device", 0)});
+  b.captured("holder", "shift",
+             {read("y", {.buffer = "held"}), write("z", {.buffer = "out"}), scalar("plus", 1),
+              device_scalar("device", 0)});
+  Memory memory;
+  memory.add<float>("x", {1, 2, 3, 4}).add<float>("z", {0, 0, 0, 0});
+  const auto graph = make_graph(b, memory);
+  const auto resized = [&](std::int64_t size) {
+    EXPECT_TRUE(graph->resize("held", {size}));
+    EXPECT_TRUE(graph->resize("out", {size}));
+    const UpdateReport report = graph->update();
+    EXPECT_FALSE(report.error);
+    return report.captures;
+  };
+  EXPECT_EQ(resized(8), 1U);
+  ASSERT_TRUE(graph->launch());
+  EXPECT_EQ(memory.get<float>("z"), (Floats{2, 3, 4, 5}));
+  ASSERT_TRUE(graph->set_number("apart", "device", 10.0));
+  ASSERT_FALSE(graph->update().error);
+  EXPECT_EQ(resized(9), 1U) << "where the number lies is what was captured";
+  ASSERT_TRUE(graph->set_number("apart", "device", 20.0));
+  ASSERT_FALSE(graph->update().error);
+  ASSERT_TRUE(graph->launch());
+  EXPECT_EQ(memory.get<float>("z"), (Floats{22, 23, 24, 25}));
+  ASSERT_TRUE(graph->set_number("apart", "plus", 2.0));
+  EXPECT_EQ(resized(10), 2U) << "and a number that it has looked at";
+  ASSERT_TRUE(graph->replace_capture("shift", [](CaptureCall& call) {
+    call.record("other", [z = call.values<float>(1)] { std::fill(z.begin(), z.end(), 7.0F); });
+  }));
+  EXPECT_EQ(resized(11), 2U) << "and another function";
+  ASSERT_TRUE(graph->launch());
+  EXPECT_EQ(memory.get<float>("z"), Floats(4, 7));
+}
+
+TEST(HostGraph, OnlyWhatItKnowsIsReplaced) {
+  Builder b;
+  b.kernels().add("spare", scale_kernel()).add_capture("shift", shift_capture);
+  b.kernel("k", [](KernelCall&) {}, {});
+  Memory memory;
+  const auto graph = make_graph(b, memory);
+  const auto message = [](const Result<void>& done) { return done ? "done" : done.error().to_text(); };
+  EXPECT_EQ(message(graph->replace_kernel("scale", scale_kernel())),
+            "there is no kernel 'scale'\n  there are 'function of k', 'spare'");
+  EXPECT_EQ(message(graph->replace_kernel("k", scale_kernel())),
+            "there is no kernel 'k'\n  node 'k' calls 'function of k'");
+  EXPECT_EQ(message(graph->replace_capture("k", shift_capture)),
+            "there is no capture 'k'\n  there are 'shift'");
+  EXPECT_TRUE(graph->replace_kernel("spare", scale_kernel())) << "the next description may call it";
+  EXPECT_EQ(graph->update().tier, Tier::none);
+}
+
+TEST(HostGraph, AnOpHasNoGrid) {
+  Builder b;
+  b.external("x", Dtype::f32, {4}).external("y", Dtype::f32, {4});
+  b.op("n", "neg", {read("x", {.buffer = "x"}), write("y", {.buffer = "y"})});
+  Memory memory;
+  memory.add<float>("x", {1, 2, 3, 4}).add<float>("y", {0, 0, 0, 0});
+  const auto graph = make_graph(b, memory);
+  const auto refused = graph->set_grid("n", {2, 1, 1});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message(), "node 'n' is op 'neg', which has no grid");
+  Description with_grid = b.description();
+  with_grid.nodes[0].grid = {2, 1, 1};
+  ASSERT_TRUE(graph->set_description(with_grid));
+  const UpdateReport report = graph->update();
+  ASSERT_TRUE(report.error);
+  EXPECT_NE(report.error->to_text().find("node 'n': an op has no grid"), std::string::npos)
+      << report.error->to_text();
+}
+
 TEST(HostGraph, Trap_G16_UpdatesWhileLaunchesAreInFlight) {
   constexpr int rounds = 300;
   Fixture f(64);

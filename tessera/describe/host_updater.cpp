@@ -23,6 +23,16 @@ bool same_arguments(const BoundNode& a, const BoundNode& b) {
          std::equal(a.arguments.begin(), a.arguments.end(), b.arguments.begin(), b.arguments.end(), same);
 }
 
+/// A resize moves some buffers only: what a node has captured of others, and of the same numbers, goes on.
+/// What counts the rows of an append buffer is made anew.
+bool can_keep_calls(const BoundNode& before, const BoundNode& now) {
+  const auto same = [](const Argument& x, const Argument& y) {
+    return x.scalar == y.scalar && x.counter == nullptr && y.counter == nullptr;
+  };
+  return before.calls != nullptr && same_arguments(before, now) &&
+         std::equal(before.arguments.begin(), before.arguments.end(), now.arguments.begin(), same);
+}
+
 /// A captured graph can be patched into another with the same kernels in the same order, and into anything if
 /// there was none.
 bool can_patch(const BoundNode& from, const BoundNode& to) {
@@ -116,6 +126,11 @@ Result<std::unique_ptr<HostExecutable>> tessera::description::build_executable(
     out->nodes.push_back(TESSERA_TRY(bind_node(*program, i, out->memory, kernels)));
     ++report.nodes;
     if (program->description->nodes[i].kind != NodeKind::captured) continue;
+    if (inputs.keeps_calls && inputs.keeps_calls(i) &&
+        can_keep_calls(inputs.previous->nodes[i], out->nodes.back())) {
+      out->nodes.back() = inputs.previous->nodes[i];
+      continue;
+    }
     TESSERA_TRY(capture(*program, i, out->nodes.back(), kernels));
     ++report.captures;
   }
@@ -167,6 +182,8 @@ void HostGraph::Updater::find_dirty_nodes() {
   for (std::uint32_t node : graph_.pending_.grids) {
     dirty_[node].grid = true;
     dirty_[node].capture |= is_captured(node);
+    // An op has none, as validation will say.
+    must_rebuild_ |= graph_.draft_.nodes[node].kind == NodeKind::op;
     raise(is_captured(node) ? Tier::recapture : Tier::warm, cat(name(node), ": grid changed"));
   }
 }
@@ -374,18 +391,25 @@ Result<void> HostGraph::Updater::rebuild() {
   if (validation.program == nullptr) return validation.report.to_error();
   report_.nodes = report_.captures = 0;
   report_.kernels = graph_.pending_.kernels.size();
-  auto next = TESSERA_TRY(build_executable(std::move(validation.program),
-                                           {.kernels = graph_.kernels_,
-                                            .bindings = graph_.bindings_,
-                                            .compiler = graph_.compiler_.get(),
-                                            .device = graph_.device_,
-                                            .previous = graph_.executable_.get()},
-                                           report_));
+  auto next =
+      TESSERA_TRY(build_executable(std::move(validation.program),
+                                   {.kernels = graph_.kernels_,
+                                    .bindings = graph_.bindings_,
+                                    .compiler = graph_.compiler_.get(),
+                                    .device = graph_.device_,
+                                    .previous = graph_.executable_.get(),
+                                    .keeps_calls = [&](std::uint32_t node) { return keeps_calls(node); }},
+                                   report_));
   if (graph_.executable_ != nullptr && graph_.pending_.structure.empty()) compare_captures(*next);
   const std::lock_guard lock(graph_.launch_mutex_);
   TESSERA_TRY(hold(*next, graph_.executable_ != nullptr ? graph_.executable_->held : nullptr, {.all = true}));
   graph_.executable_.swap(next);
   return {};
+}
+
+bool HostGraph::Updater::keeps_calls(std::uint32_t node) const {
+  return graph_.executable_ != nullptr && graph_.pending_.structure.empty() &&
+         !graph_.pending_.captures.contains(graph_.draft_.nodes[node].call);
 }
 
 /// A resize moves buffers: what captured nodes hold may have changed with it.

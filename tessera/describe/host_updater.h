@@ -14,6 +14,9 @@ struct BuildInputs {
   GraphDeviceRef device = {};      ///< null: the host
   const HostExecutable* previous =
       nullptr;  ///< graph buffers go on with its content, equal groups with its programs
+  /// Whether a captured node is the same node of `previous`, with the same function, so that what it recorded
+  /// may go on. Empty: none is.
+  std::function<bool(std::uint32_t)> keeps_calls = {};
 };
 [[nodiscard]] Result<std::unique_ptr<HostExecutable>> build_executable(std::shared_ptr<const Program> program,
                                                                        const BuildInputs& inputs,
@@ -59,6 +62,7 @@ class HostGraph::Updater {
                     const ScheduleChanges& changes);
 
   Result<void> rebuild();
+  [[nodiscard]] bool keeps_calls(std::uint32_t node) const;
   void compare_captures(const HostExecutable& next);
 
   [[nodiscard]] bool is_captured(std::uint32_t node) const {

@@ -18,6 +18,19 @@ constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
   throw Exception(Error(ErrorCode::invalid_argument, std::move(message)));
 }
 
+/// "'a', 'b' and 3 more": the keys of a map.
+std::string listed_names(const auto& entries) {
+  constexpr std::size_t most_names = 10;
+  std::vector<std::string> out;
+  for (const auto& [name, entry] : entries) {
+    if (out.size() == most_names) break;
+    out.push_back(shown(name));
+  }
+  if (out.empty()) return "none";
+  const std::size_t left_out = entries.size() - out.size();
+  return cat(join(out, ", "), left_out != 0 ? cat(" and ", left_out, " more") : "");
+}
+
 }  // namespace
 
 AppendedRows AppendCounter::reserve(std::uint64_t rows, std::uint64_t capacity) {
@@ -169,12 +182,5 @@ Result<std::shared_ptr<const KernelFunction>> KernelTable::load(std::string_view
   return entry.loaded;
 }
 
-std::string KernelTable::names() const {
-  constexpr std::size_t most_names = 10;
-  std::vector<std::string> out;
-  for (const auto& [name, entry] : entries_) out.push_back(shown(name));
-  if (out.empty()) return "none";
-  const std::size_t left_out = out.size() > most_names ? out.size() - most_names : 0;
-  out.resize(out.size() - left_out);
-  return cat(join(out, ", "), left_out != 0 ? cat(" and ", left_out, " more") : "");
-}
+std::string KernelTable::names() const { return listed_names(entries_); }
+std::string KernelTable::capture_names() const { return listed_names(captures_); }

@@ -156,6 +156,7 @@ class KernelTable {
   [[nodiscard]] DeviceCodeRef device_capture(std::string_view name) const;
   /// "'a', 'b'": for messages.
   [[nodiscard]] std::string names() const;
+  [[nodiscard]] std::string capture_names() const;
 
  private:
   struct Entry;

@@ -62,7 +62,7 @@ TEST(Order, Trap_G2_ACycleThroughACaptureIsFoundHoweverItIsSaid) {
     if (!by_name) b.edge({"k", "x"}, {"c", "a"});
     if (how == 0) b.edge({"c", "y"}, {"k", "in"});
     if (how == 1) b.dependency("c", "k");
-    const Report report = fixture::validate(b);
+    const Report report = description::fixture::validate(b);
     EXPECT_NE(messages(report).find("a cycle: "), std::string::npos) << messages(report);
     EXPECT_EQ(report.of_node("k").front().code, ErrorCode::cycle);
     EXPECT_FALSE(report.of_block("one").empty());

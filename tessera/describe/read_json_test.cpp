@@ -1,6 +1,7 @@
 #include "tessera/describe/read_json.h"
 
 #include "tessera/describe/test_graph.h"
+#include "tests/support/repeats.h"
 
 using namespace tessera;
 using namespace tessera::description;
@@ -96,6 +97,18 @@ TEST(ReadJson, EveryProblemHasItsPlace) {
                                                         << all;
 }
 
+TEST(ReadJson, WhatFollowsFromABrokenBufferIsNotTold) {
+  EXPECT_EQ(
+      problems(R"({"buffers": [
+  {"id": "x", "lifetime": "external", "dtype": "f23", "shape": [4]},
+  {"id": "y", "lifetime": "for ever", "dtype": "i64", "shape": [4], "region": "r"},
+  {"id": "z", "lifetime": "external", "dtype": "i64", "shape": [4]}],
+ "nodes": [{"id": "n", "op": "add", "parameters": [
+   {"name": "a", "buffer": "x", "dtype": "i64"}, {"name": "b", "buffer": "y"}, {"name": "y", "buffer": "z"}]}]})"),
+      "g.json:2:48: error: buffers[0].dtype: unknown dtype \"f23\", expected one like \"f32\"\n"
+      "g.json:3:27: error: buffers[1].lifetime: expected one of external, graph, region, got \"for ever\"\n");
+}
+
 TEST(ReadJson, ValidationNamesBlockNodeParameterAndPlace) {
   const std::string all = problems(R"({"blocks": [{"id": "β"}],
  "nodes": [{"id": "n", "block": "β", "kernel": "k",
@@ -130,7 +143,8 @@ TEST(ReadJson, HostileTextsEndInAMessage) {
 
 TEST(ReadJson, ManyWrongThingsInOneLineAreReadInLinearTime) {
   std::string text = R"({"nodes": [)";
-  for (int i = 0; i < 100'000; ++i) text += R"({"id": "n", "kernel": "k", "wrong": 1},)";
+  for (int i = 0; i < tessera::fixture::repeats(100'000); ++i)
+    text += R"({"id": "n", "kernel": "k", "wrong": 1},)";
   text.back() = ']';
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_NE(problems(text + "}").find("unknown field \"wrong\""), std::string::npos);
@@ -148,5 +162,6 @@ TEST(ReadJson, RegionsNestAsDeepAsAllowed) {
   };
   EXPECT_EQ(problems(nested(64)).find("error"), std::string::npos);
   EXPECT_NE(problems(nested(65)).find("nested deeper than 64 regions"), std::string::npos);
-  EXPECT_NE(problems(nested(20'000)).find("nested deeper than 64 regions"), std::string::npos);
+  EXPECT_NE(problems(nested(tessera::fixture::repeats(20'000))).find("nested deeper than 64 regions"),
+            std::string::npos);
 }

@@ -30,7 +30,7 @@ void resolve_buffers(Graph& graph, const Names& names, Report& report) {
         .name = buffer.id, .lifetime = buffer.lifetime, .dtype = buffer.dtype, .shape = buffer.shape};
     if (const auto problem = shape_problem(buffer)) {
       report.add(about_buffer(d, buffer, *problem));
-    } else {
+    } else if (!buffer.incomplete) {
       out.has_type = true;
       out.bytes = static_cast<std::uint64_t>(op::element_count(out.shape)) * ir::size_of(out.dtype);
     }

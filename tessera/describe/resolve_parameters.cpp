@@ -37,6 +37,7 @@ class ParameterResolver {
     if (node_.call.empty() && !node_.incomplete) fail(cat("names no ", to_string(node_.kind)));
     for (std::int64_t size : node_.grid)
       if (size < 1) fail(cat("a grid of ", size, " is not positive"));
+    if (node_.kind == NodeKind::op && node_.grid != Node().grid) fail("an op has no grid");
   }
 
  private:

@@ -28,7 +28,9 @@ void check_kernels(const Graph& graph, const KernelTable& kernels, Report& repor
     if (node.kind == NodeKind::op || node.call.empty()) continue;
     if (node.kind == NodeKind::captured) {
       if (!kernels.has_capture(node.call)) {
-        Diagnostic diagnostic = graph.about(Item{false, i}, cat("there is no capture ", shown(node.call)));
+        Diagnostic diagnostic = graph.about(
+            Item{false, i},
+            cat("there is no capture ", shown(node.call), ", registered are ", kernels.capture_names()));
         diagnostic.code = ErrorCode::not_found;
         report.add(std::move(diagnostic));
       }
@@ -90,6 +92,7 @@ void warn_of_buffers(const Graph& graph, Report& report) {
   const auto uses = buffer_uses(graph);
   for (std::uint32_t i = 0; i < d.buffers.size(); ++i) {
     const Buffer& buffer = d.buffers[i];
+    if (buffer.incomplete) continue;
     const auto say = [&](std::string_view what) {
       warn(report, {.message = cat("buffer ", shown(buffer.id), " ", what), .at = d.span_of(buffer.at)});
     };

@@ -30,7 +30,11 @@ void Needed::collect(std::span<Node* const> roots, std::uint32_t epoch) {
   clear();
   for (Node* root : roots)
     if (root->epoch != epoch && enter(root, epoch)) walk(root, epoch);
-  add_operands(epoch);
+  first_from_.push(static_cast<std::uint32_t>(from_.size()));
+  // More references than uses here: a handle, or a call that may be asked for later.
+  keep_.resize(steps_.size());
+  for (std::size_t i = 0; i < steps_.size(); ++i)
+    keep_[i] = steps_[i]->refs.load(std::memory_order_acquire) > uses_[i] ? held : dropped;
   for (Node* root : roots) {
     if (root->index == stored || keep_[root->index] == asked) continue;
     keep_[root->index] = asked;
@@ -68,28 +72,24 @@ void Needed::walk(Node* root, std::uint32_t epoch) {
       continue;
     }
     stack_.pop_back();
-    node->index = static_cast<std::uint32_t>(steps_.size());
-    steps_.push_back(node);
+    add_step(node);
   }
 }
 
-void Needed::add_operands(std::uint32_t epoch) {
-  uses_.assign(steps_.size(), 0);
-  keep_.resize(steps_.size());
-  first_from_.reserve(steps_.size() + 1);
-  for (const Node* node : steps_) {
-    first_from_.push_back(static_cast<std::uint32_t>(from_.size()));
-    for (std::size_t i = 0; i < node->input_count; ++i) {
-      const Node* input = node->input(i);
-      const std::uint32_t step = input != nullptr && input->epoch == epoch ? input->index : stored;
-      from_.push_back(step);
-      if (step != stored) ++uses_[step];
-    }
+/// Its operands have been met: those without an index of their own are stored.
+void Needed::add_step(Node* node) {
+  node->index = static_cast<std::uint32_t>(steps_.size());
+  steps_.push(node);
+  uses_.push(0);
+  first_from_.push(static_cast<std::uint32_t>(from_.size()));
+  std::uint32_t* out = from_.make_room(node->input_count);
+  for (std::size_t i = 0; i < node->input_count; ++i) {
+    const Node* input = node->input(i);
+    const std::uint32_t step = input != nullptr ? input->index : stored;
+    *out++ = step;
+    if (step != stored) ++uses_[step];
   }
-  first_from_.push_back(static_cast<std::uint32_t>(from_.size()));
-  // More references than uses here: a handle, or a call that may be asked for later.
-  for (std::size_t i = 0; i < steps_.size(); ++i)
-    keep_[i] = steps_[i]->refs.load(std::memory_order_acquire) > uses_[i] ? held : dropped;
+  from_.end_at(out);
 }
 
 const std::vector<std::vector<std::uint32_t>>& Needed::components() {

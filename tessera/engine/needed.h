@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tessera/engine/node.h"
+#include "tessera/stream/buffer.h"
 
 namespace tessera::engine {
 
@@ -31,7 +32,7 @@ class Needed {
   [[nodiscard]] Node& node(std::uint32_t step) const { return *steps_[step]; }
   /// Per operand of a step, the step that computes it.
   [[nodiscard]] std::span<const std::uint32_t> from(std::uint32_t step) const {
-    return {from_.data() + first_from_[step], from_.data() + first_from_[step + 1]};
+    return {from_.begin() + first_from_[step], from_.begin() + first_from_[step + 1]};
   }
   /// How many operands of steps it is.
   [[nodiscard]] std::uint32_t uses(std::uint32_t step) const { return uses_[step]; }
@@ -54,12 +55,12 @@ class Needed {
 
   void walk(Node* root, std::uint32_t epoch);
   [[nodiscard]] bool enter(Node* node, std::uint32_t epoch);
-  void add_operands(std::uint32_t epoch);
+  void add_step(Node* node);
 
-  std::vector<Node*> steps_;
-  std::vector<std::uint32_t> from_;
-  std::vector<std::uint32_t> first_from_;
-  std::vector<std::uint32_t> uses_;
+  stream::Buffer<Node*> steps_;
+  stream::Buffer<std::uint32_t> from_;
+  stream::Buffer<std::uint32_t> first_from_;
+  stream::Buffer<std::uint32_t> uses_;
   std::vector<std::uint8_t> keep_;
   std::vector<std::uint32_t> asked_;
   std::vector<std::vector<std::uint32_t>> components_;

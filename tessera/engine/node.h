@@ -1,8 +1,8 @@
 // A recorded call, or a tensor that is stored. What a Tensor is a handle to.
 //
-// A node is written by the thread that records it and is immutable after, but for three things: its counts,
-// its storage, which is set once, and its inputs, which an evaluation that stored the result drops (under the
-// engine's lock). Freeing never recurses.
+// A node is written by the thread that records it and is immutable after, but for four things: its counts,
+// the number of its type, which is found when it is asked for, its storage, which is set once, and its
+// inputs, which an evaluation that stored the result drops (under the engine's lock). Freeing never recurses.
 #pragma once
 
 #include <atomic>
@@ -15,6 +15,7 @@
 
 #include "tessera/base/slot_memory.h"
 #include "tessera/engine/component.h"
+#include "tessera/engine/type_number.h"
 #include "tessera/ir/function.h"
 #include "tessera/op/card.h"
 #include "tessera/runtime/storage.h"
@@ -81,7 +82,8 @@ struct Node {
   };
 
   std::atomic<std::uint32_t> refs{1};  ///< handles and nodes that use it
-  const op::Card* card = nullptr;      ///< null: a leaf or one of several results
+  std::atomic<TypeNumber> type_number{no_type_number};
+  const op::Card* card = nullptr;  ///< null: a leaf or one of several results
   Dtype dtype = Dtype::f32;
   std::uint8_t rank = 0;
   std::atomic<std::uint8_t> flags{0};

@@ -19,6 +19,9 @@ std::uint32_t slot_word(Slot kind, std::size_t index) {
   return static_cast<std::uint32_t>(index) << 2 | static_cast<std::uint32_t>(kind);
 }
 
+/// Of an input that is met for the first time.
+constexpr std::size_t most_words_of_operand = 2;
+
 /// What a step is, in the lowest bits of its head.
 enum class Head : std::uint32_t { call, function, result };
 
@@ -82,13 +85,13 @@ bool PlanKey::write(const Needed& needed, std::span<const std::uint32_t> steps,
 
 bool PlanKey::write_step(const Needed& needed, std::uint32_t step, std::span<const std::uint32_t> local,
                          FunctionNumbers& functions) {
-  Node& node = needed.node(step);
+  const Node& node = needed.node(step);
   if (node.is(Node::placeholder)) return false;
   const bool is_result = node.is(Node::is_result);
   if (node.card == nullptr && !is_result) return false;
   const bool is_function = node.extra != nullptr && node.extra->function != nullptr;
   const Head kind = is_result ? Head::result : is_function ? Head::function : Head::call;
-  std::uint32_t* out = words.make_room(3 + 2 * std::size_t{node.input_count});
+  std::uint32_t* out = words.make_room(3 + most_words_of_operand * std::size_t{node.input_count});
   *out++ = static_cast<std::uint32_t>(kind) | static_cast<std::uint32_t>(node.dtype) << 2 |
            static_cast<std::uint32_t>(node.rank) << 8 | node.input_count << 16;
   const auto what = is_result     ? std::uint64_t{node.extra->result}
@@ -96,45 +99,60 @@ bool PlanKey::write_step(const Needed& needed, std::uint32_t step, std::span<con
                                   : reinterpret_cast<std::uint64_t>(node.card);
   *out++ = static_cast<std::uint32_t>(what);
   *out++ = static_cast<std::uint32_t>(what >> 32);
-  words.end_at(out);
+  words.end_at(write_operands(node, needed.from(step), local, out));
   plan_at_once = plan_at_once || (is_function && node.extra->plan_at_once);
-  std::size_t numbers = 0, operand = 0;
-  for (const std::uint32_t from : needed.from(step)) {
-    Node* input = node.input(operand++);
-    if (from != Needed::stored) {
-      words.push(slot_word(Slot::step, local.empty() ? from : local[from]));
-    } else if (input == nullptr) {
-      words.push(slot_word(Slot::number, 0));
-      parameters.push(std::bit_cast<std::uint64_t>(node.scalar_at(numbers++)));
-    } else {
-      write_input(input);
-    }
-  }
   if (node.extra != nullptr) {
     write_attributes(node.attributes());
     words.push(static_cast<std::uint32_t>(node.extra->results.size()));
     for (std::size_t i = 1; i < node.extra->results.size(); ++i) write_type(node.extra->results[i]);
   }
-  for (const std::int64_t size : node.shape()) sizes.push(size);
+  write_sizes(node);
   return true;
 }
 
-/// The place of an input among the inputs is kept in its scratch; whether it is one of these inputs, the list
-/// tells.
-void PlanKey::write_input(Node* input) {
-  if (input->index < inputs.size() && inputs[input->index].node == input) {
-    words.push(slot_word(Slot::known_input, input->index));
-    return;
+/// Returns the end of what it wrote. The place of an input among the inputs is kept in its scratch; whether
+/// it is one of these inputs, the list tells.
+std::uint32_t* PlanKey::write_operands(const Node& node, std::span<const std::uint32_t> from,
+                                       std::span<const std::uint32_t> local, std::uint32_t* out) {
+  std::size_t numbers = 0;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (from[i] != Needed::stored) {
+      *out++ = slot_word(Slot::step, local.empty() ? from[i] : local[from[i]]);
+      continue;
+    }
+    Node* const input = node.input(i);
+    if (input == nullptr) {
+      *out++ = slot_word(Slot::number, 0);
+      parameters.push(std::bit_cast<std::uint64_t>(node.scalar_at(numbers++)));
+    } else if (input->index < inputs.size() && inputs[input->index].node == input) {
+      *out++ = slot_word(Slot::known_input, input->index);
+    } else {
+      out = write_input(input, out);
+    }
   }
+  return out;
+}
+
+std::uint32_t* PlanKey::write_input(Node* input, std::uint32_t* out) {
   input->index = static_cast<std::uint32_t>(inputs.size());
   const Storage* storage = input->storage.load(std::memory_order_acquire);
   inputs.push_back({input, storage});
   const bool contiguous = storage->layout.is_contiguous();
-  words.push(slot_word(Slot::new_input, contiguous ? 1 : 0));
-  words.push(static_cast<std::uint32_t>(input->dtype) | static_cast<std::uint32_t>(input->rank) << 8);
-  for (const std::int64_t size : input->shape()) sizes.push(size);
+  *out++ = slot_word(Slot::new_input, contiguous ? 1 : 0);
+  *out++ = static_cast<std::uint32_t>(input->dtype) | static_cast<std::uint32_t>(input->rank) << 8;
+  write_sizes(*input);
   if (!contiguous)
     for (const std::int64_t stride : storage->layout.strides) sizes.push(stride);
+  return out;
+}
+
+void PlanKey::write_sizes(const Node& node) {
+  std::int64_t* const out = sizes.make_room(std::max<std::size_t>(node.rank, Node::inline_dims));
+  if (node.rank <= Node::inline_dims)
+    std::memcpy(out, node.dims, sizeof node.dims);  // all of them: quicker than to count
+  else
+    std::copy(node.extra->dims.begin(), node.extra->dims.end(), out);
+  sizes.end_at(out + node.rank);
 }
 
 void PlanKey::write_words(const void* data, std::size_t bytes) {

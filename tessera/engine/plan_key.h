@@ -60,7 +60,10 @@ struct PlanKey {
  private:
   bool write_step(const Needed& needed, std::uint32_t step, std::span<const std::uint32_t> local,
                   FunctionNumbers& functions);
-  void write_input(Node* input);
+  std::uint32_t* write_operands(const Node& node, std::span<const std::uint32_t> from,
+                                std::span<const std::uint32_t> local, std::uint32_t* out);
+  std::uint32_t* write_input(Node* input, std::uint32_t* out);
+  void write_sizes(const Node& node);
   void write_attributes(const op::Attributes& attributes);
   void write_value(const ir::AttributeValue& value);
   void write_words(const void* data, std::size_t bytes);

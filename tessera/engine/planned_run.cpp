@@ -152,7 +152,7 @@ class PlannedRun {
   const PlanKey& key_;
   runtime::MemoryPool& pool_;
   PlannedOutcome& outcome_;
-  SmallVector<Ref<runtime::Buffer>, 4> used_;
+  SmallVector<Ref<runtime::Buffer>, 8> used_;
 };
 
 }  // namespace
@@ -170,7 +170,10 @@ Result<void> tessera::engine::run_planned(const PlanEntry& entry, PlanInstance& 
     Storage storage = run.storage(i);
     if (result == 0) out.push_back({.node = node, .value = std::make_unique<Storage>(storage)});
     const bool several = node->extra != nullptr && node->extra->results.size() > 1;
-    if (several) out.back().results.push_back(std::move(storage));
+    if (!several) continue;
+    std::vector<Storage>& results = out.back().results;
+    if (results.empty()) results.reserve(node->extra->results.size());
+    results.push_back(std::move(storage));
   }
   return {};
 }

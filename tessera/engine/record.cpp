@@ -56,14 +56,17 @@ NodeRef new_node(const op::Card* card, ComponentRef component, Caller caller) {
   return node;
 }
 
-/// `any_float`: whether a result can have a gradient at all.
-void track_gradient(Node& node, Node* input, bool any_float) {
-  if (!any_float || !input->is(Node::tracks_gradient)) return;
+void track_gradient_of(Node& node, Node* input) {
   if (thread_state.captured != nullptr) thread_state.captured->push_back(NodeRef::share(input));
   if (thread_state.gradient_enabled && !node.is(Node::tracks_gradient)) {
     node.set(Node::tracks_gradient);
     if (thread_state.tracked != nullptr) thread_state.tracked->push_back(NodeRef::share(&node));
   }
+}
+/// `any_float`: whether a result can have a gradient at all.
+inline void track_gradient(Node& node, Node* input, bool any_float) {
+  if (any_float && input->is(Node::tracks_gradient)) [[unlikely]]
+    track_gradient_of(node, input);
 }
 void track_gradient(Node& node, Node* input) { track_gradient(node, input, ir::is_float(node.dtype)); }
 
@@ -86,6 +89,14 @@ Result<ComponentRef> joined(std::span<const Operand> operands, const std::shared
 
 thread_local KnownCalls known_calls;
 
+void set_type(Node& node, const KnownCall::Type& type) {
+  node.dtype = type.dtype;
+  node.type_number.store(type.number, std::memory_order_relaxed);
+  node.rank = type.rank;
+  if (type.rank > Node::inline_dims) return node.set_shape({type.dims.data(), type.rank});
+  std::copy_n(type.dims.begin(), Node::inline_dims, node.dims);
+}
+
 /// A call that was recorded before, again; null if the operands are of two engines.
 Node* record_again(const KnownCall& known, std::span<const Operand> operands, Caller caller) {
   Component* component = nullptr;
@@ -99,10 +110,9 @@ Node* record_again(const KnownCall& known, std::span<const Operand> operands, Ca
     component = other;
   }
   if (component == nullptr) return nullptr;
-  NodeRef node = new_node(known.card, component, caller);
-  node->dtype = known.result.dtype;
-  node->set_shape({known.result.dims.data(), known.result.rank});
-  node->input_count = known.count;
+  NodeRef node = new_node(known.types.card, component, caller);
+  set_type(*node, known.result);
+  node->input_count = known.types.count();
   std::size_t scalars = 0;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     node->inputs[i] = operands[i].node;
@@ -333,14 +343,15 @@ Result<SmallVector<Node*, 2>> tessera::engine::record(const op::Card& card, std:
                                                       const std::shared_ptr<Engine>& engine,
                                                       std::optional<Dtype> dtype) {
   if (!dtype)
-    if (Node* node = record_known(card, operands, attributes, caller)) return SmallVector<Node*, 2>{node};
+    if (Node* node = record_known(card, operands, attributes.entries(), caller))
+      return SmallVector<Node*, 2>{node};
   auto result = Recorder(card, operands, caller, dtype).run(std::move(attributes), engine);
   if (!result) return std::move(result).error().at(line_of(caller));
   return result;
 }
 
 Node* tessera::engine::record_known(const op::Card& card, std::span<const Operand> operands,
-                                    const op::Attributes& attributes, Caller caller) {
+                                    AttributeEntries attributes, Caller caller) {
   const KnownCall* known = known_calls.find(card, operands, attributes);
   return known == nullptr ? nullptr : record_again(*known, operands, caller);
 }

@@ -48,7 +48,7 @@ struct Operand {
 
 /// The same if such a call was recorded before; else null.
 [[nodiscard]] Node* record_known(const op::Card& card, std::span<const Operand> operands,
-                                 const op::Attributes& attributes, Caller caller);
+                                 std::span<const op::Attributes::Entry> attributes, Caller caller);
 
 /// The dtype of the scalar at operand `i` of a call.
 [[nodiscard]] Dtype scalar_dtype_of(const Node& call, std::size_t i);

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 
+#include "tessera/base/text.h"
 #include "tessera/compile/plan_function.h"
 #include "tessera/engine/devices.h"
 #include "tessera/ir/parse.h"
 #include "tessera/runtime/cuda/cuda_executable.h"
+#include "tessera/runtime/cuda/emulator/nvrtc_check.h"
 #include "tessera/runtime/cuda/emulator/test_devices.h"
 #include "tessera/runtime/host_access.h"
 #include "tessera/runtime/reference/reference_device.h"
@@ -64,13 +66,15 @@ class Loaded {
     const auto old_inputs = std::move(inputs_), old_outputs = std::move(outputs_);
     return take(inputs);
   }
+  /// Of the plan's symbols, before the first run.
+  void set_sizes(std::vector<std::int64_t> sizes) { sizes_ = std::move(sizes); }
   [[nodiscard]] CudaExecutable& on_gpu() { return static_cast<CudaExecutable&>(*executable_); }
 
  private:
   Result<void> prepare(const std::vector<HostTensor>& inputs) {
     std::vector<op::Layout> layouts;
     for (const HostTensor& input : inputs) layouts.push_back(input.array().layout);
-    TESSERA_TRY(executable_->prepare({}, layouts));
+    TESSERA_TRY(executable_->prepare(sizes_, layouts));
     return take(inputs);
   }
   Result<void> take(const std::vector<HostTensor>& inputs) {
@@ -93,6 +97,7 @@ class Loaded {
 
   std::shared_ptr<MemoryPool> pool_;
   std::unique_ptr<Executable> executable_;
+  std::vector<std::int64_t> sizes_;
   std::vector<Ref<Buffer>> inputs_, outputs_;
 };
 
@@ -130,6 +135,18 @@ class RegionsOnDevice : public cuda::OnTestDevice {
     }
     EXPECT_TRUE(here.on_gpu().program().driven.empty());
     EXPECT_GT(here.on_gpu().program().bodies, 0u);
+  }
+  /// NVRTC takes them, too.
+  static std::size_t nodes_in_bodies(const cuda::PlanProgram& program) {
+    std::size_t out = 0;
+    for (const cuda::PlanNode& node : program.nodes) {
+      if (node.graph == 0) continue;
+      ++out;
+      if (!cuda::why_no_nvrtc().empty() || node.source == nullptr) continue;
+      const auto taken = cuda::check_by_nvrtc(*node.source, "sm_90");
+      EXPECT_TRUE(taken) << taken.error().to_text();
+    }
+    return out;
   }
   static void expect_near(const Floats& got, const Floats& wanted) {
     ASSERT_EQ(got.size(), wanted.size());
@@ -234,11 +251,90 @@ TEST_P(RegionsOnDevice, WhatALoopCarriesIsComputedInItsPlace) {
   Loaded here(*device_, plan_of(text));
   ASSERT_TRUE(here.run({number(1), x, w}, {}));
   const auto& nodes = here.on_gpu().program().nodes;
-  const auto is_copy_in_body = [](const cuda::PlanNode& node) {
-    return node.graph != 0 && !node.is_join && node.kind == cuda::Launch::Kind::copy;
+  const auto takes_its_place = [](const cuda::PlanNode& node) {
+    return node.graph != 0 && node.source != nullptr && node.source->entry == "tessera_copy" &&
+           node.arguments[1].address.base == cuda::Address::Base::output;
   };
-  EXPECT_EQ(std::count_if(nodes.begin(), nodes.end(), is_copy_in_body), 1)
+  EXPECT_EQ(std::count_if(nodes.begin(), nodes.end(), takes_its_place), 1)
       << to_text(here.on_gpu().program());
+}
+
+TEST_P(RegionsOnDevice, ASmallTurnIsOneKernel) {
+  const auto text = [](int size) {
+    return cat("func f(n: i64[], x: f32[", size, "], order: i64[", size, "]) {\n  y: f32[", size,
+               "] = for n (x) with (order) (i: i64[], s: f32[", size, "], o: i64[", size, "]) {\n    g: f32[",
+               size, "] = gather(s, o) {axis = 0}\n    return g\n  }\n  return y\n}");
+  };
+  const auto order = [](int size, std::int64_t first) {
+    std::vector<std::int64_t> out;
+    for (std::int64_t i = 0; i < size; ++i) out.push_back((first + i * 7) % size);
+    return HostTensor::of<std::int64_t>(Dtype::i64, {size}, out);
+  };
+  const auto nodes_of_turn = [&](int size) {
+    Loaded here(*device_, plan_of(text(size)));
+    EXPECT_TRUE(here.run({number(1), floats({size}, 1), order(size, 0)}, {}));
+    return nodes_in_bodies(here.on_gpu().program());
+  };
+  for (const int size : {40, 1000, 5000})
+    expect_same(text(size), {{{number(3), floats({size}, 1), order(size, 2)}},
+                             {{number(0), floats({size}, 1), order(size, 2)}},
+                             {{number(8), floats({size}, 5), order(size, 0)}}});
+  EXPECT_EQ(nodes_of_turn(40), 1u);
+  EXPECT_EQ(nodes_of_turn(1000), 1u);
+  EXPECT_EQ(nodes_of_turn(5000), 2u) << "more than a block should do";
+  Loaded here(*device_, plan_of(text(40)));
+  const auto outside = here.run({number(3), floats({40}, 1), order(40, 40)}, {});
+  ASSERT_TRUE(outside) << outside.error().to_text();
+  HostTensor wrong = order(40, 0);
+  wrong.values<std::int64_t>()[7] = 40;
+  const auto refused = here.run({number(3), floats({40}, 1), wrong}, {});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message().find("index 40 is outside"), std::string::npos)
+      << refused.error().to_text();
+}
+
+TEST_P(RegionsOnDevice, ASmallTurnThatFindsOutWhetherThereIsAnotherIsOneKernel) {
+  const char* text = R"(func f(e: f32[], x: f32[8], order: i64[8]) {
+  y: f32[8] = while (x) with (e, order) limit 50 (s: f32[8], e: f32[], o: i64[8]) {
+    w: f32[8] = mul(s, s)
+    a: f32[] = sum(w)
+    more: bool[] = gt(a, e)
+    return more
+  } do (s: f32[8], e: f32[], o: i64[8]) {
+    g: f32[8] = gather(s, o) {axis = 0}
+    return g
+  }
+  return y
+})";
+  const auto order =
+      HostTensor::of<std::int64_t>(Dtype::i64, {8}, std::vector<std::int64_t>{0, 0, 1, 2, 3, 4, 5, 6});
+  const auto above = [](float e) { return HostTensor::of<float>(Dtype::f32, {}, Floats{e}); };
+  expect_same(text, {{{above(10), floats({8}, 1), order}},
+                     {{above(9), floats({8}, 1), order}},
+                     {{above(1e9f), floats({8}, 1), order}}});
+  Loaded here(*device_, plan_of(text));
+  ASSERT_TRUE(here.run({above(10), floats({8}, 1), order}, {}));
+  EXPECT_EQ(nodes_in_bodies(here.on_gpu().program()), 1u) << to_text(here.on_gpu().program());
+}
+
+/// What was compiled of the body relies on the range of its symbol.
+TEST_P(RegionsOnDevice, BodiesRefuseSizesThatTheyAreNotFor) {
+  const auto plan = plan_of(R"(func f[n](c: bool[], x: f32[n]) {
+  y: f32[4] = if c with [n](x) [m: i64 in 4..100](a: f32[m]) {
+    s: f32[4] = slice(a) {starts = shape[0], stops = shape[4]}
+    r: f32[4] = exp(s)
+    return r
+  } else [m: i64 in 4..100](a: f32[m]) {
+    z: f32[4] = full(2.0:f32) {shape = shape[4]}
+    return z
+  }
+  return y
+})");
+  Loaded here(*device_, plan);
+  here.set_sizes({3});
+  const auto refused = here.run({truth(true), floats({3}, 1)}, {});
+  ASSERT_FALSE(refused) << "it read behind the end";
+  EXPECT_NE(refused.error().message().find("expected [4]"), std::string::npos) << refused.error().to_text();
 }
 
 TEST_P(RegionsOnDevice, Trap_G19_AWhileCarriesSeveralValues) {

@@ -10,6 +10,7 @@
 #include "tessera/ir/print.h"
 #include "tessera/ir/structural_equal.h"
 #include "tessera/ir/structural_hash.h"
+#include "tests/support/repeats.h"
 
 using namespace tessera;
 using namespace tessera::ir;
@@ -136,7 +137,7 @@ TEST(SizeText, SymbolsUnderAnyOperationAreSubstituted) {
 }
 
 TEST(SizeText, AMillionLevels) {
-  constexpr std::size_t depth = 1'000'000;
+  constexpr std::size_t depth = fixture::repeats(1'000'000U);
   const auto nested = [](const std::string& before, const std::string& inner, const std::string& after) {
     std::string text;
     for (std::size_t i = 0; i < depth; ++i) text += before;

@@ -14,6 +14,7 @@
 #include "tessera/ir/structural_equal.h"
 #include "tessera/ir/structural_hash.h"
 #include "tessera/ir/structural_set.h"
+#include "tests/support/repeats.h"
 
 using namespace tessera;
 using namespace tessera::ir;
@@ -123,7 +124,7 @@ TEST(StructuralEqual, Trap_E7_SharedGraphsAreLinear) {
 TEST(StructuralEqual, Trap_E7_NestingOfAMillionDoesNotOverflow) {
   const auto nested = [](const ExprRef& leaf) {
     ExprRef e = leaf;
-    for (int i = 0; i < 1000000; ++i) e = add(e, one());
+    for (int i = 0; i < fixture::repeats(1'000'000); ++i) e = add(e, one());
     return e;
   };
   const auto x = scalar("x");

@@ -11,6 +11,7 @@
 #include "tessera/ir/seal.h"
 #include "tessera/ir/structural_equal.h"
 #include "tessera/ir/to_json.h"
+#include "tests/support/repeats.h"
 
 using namespace tessera;
 using namespace tessera::ir;
@@ -135,8 +136,9 @@ TEST(Print, SharedSubexpressionsAreWrittenOnce) {
 TEST(Print, AMillionLevelsDeep) {
   const auto x = variable("x", scalar_type(Dtype::i64));
   ExprRef left = x, right = x;
-  for (int i = 0; i < 1000000; ++i) left = scalar_op(ScalarOpcode::add, {left, int_const(1)});
-  for (int i = 0; i < 1000000; ++i) right = scalar_op(ScalarOpcode::sub, {int_const(1), right});
+  constexpr int levels = fixture::repeats(1'000'000);
+  for (int i = 0; i < levels; ++i) left = scalar_op(ScalarOpcode::add, {left, int_const(1)});
+  for (int i = 0; i < levels; ++i) right = scalar_op(ScalarOpcode::sub, {int_const(1), right});
   expect_round_trip(*left);
   expect_round_trip(*right);
 }

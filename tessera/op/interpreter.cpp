@@ -331,7 +331,7 @@ class Run {
       const Tensors more = TESSERA_TRY(run_body(region.condition, in_condition, arguments, sizes));
       if (scalar_of(more.at(0)).integer == 0) return state;
       if (iteration == limit)
-        return Error(ErrorCode::limit, cat("loop: goes on after its limit of ", limit, " iterations"));
+        return Error(ErrorCode::limit, cat("while: goes on after its limit of ", limit, " iterations"));
       state.clear();  // so that the body may write where it was
       state = TESSERA_TRY(run_body(region.body, in_body, std::move(arguments), sizes));
     }

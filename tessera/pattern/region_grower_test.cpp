@@ -12,6 +12,7 @@
 #include "tessera/pattern/fusion_stages.h"
 #include "tessera/pattern/graph_builder.h"
 #include "tessera/pattern/match_listing.h"
+#include "tests/support/repeats.h"
 
 using namespace tessera;
 using namespace tessera::pattern;
@@ -265,11 +266,12 @@ Graph woven_graph(std::uint32_t nodes, std::uint32_t every) {
 }
 
 TEST(RegionGrower, WhatIsListedFirstMakesAGoodTiling) {
-  const Graph graph = woven_graph(600, 25);
+  constexpr int ops = fixture::is_sanitized ? 200 : 600;
+  const Graph graph = woven_graph(ops, 25);
   Target target = target_of({pattern_from("1:matmul")});
   target.sources.push_back(std::make_shared<RegionGrower>());
   const Tiling all = value_or_throw(tile(graph, target));
-  target.limits.candidates = 700;  // every op alone, and a few more
+  target.limits.candidates = ops + 100;  // every op alone, and a few more
   const Tiling few = value_or_throw(tile(graph, target));
   EXPECT_FALSE(few.gaps.empty());
   EXPECT_TRUE(few.uncovered.empty());

@@ -8,7 +8,7 @@
 #include <utility>
 #include <variant>
 
-#include "tessera/ir/nodes.h"
+#include "tessera/ir/visit.h"
 #include "tessera/kernel/kernel.h"
 #include "tessera/op/card.h"
 #include "tessera/plan/program.h"
@@ -18,14 +18,8 @@ namespace tessera::plan::archive {
 using CardPointer = const op::Card*;
 using KernelRef = std::shared_ptr<const kernel::Kernel>;
 
-template <class T>
-inline constexpr bool is_ref = false;
-template <class T>
-inline constexpr bool is_ref<Ref<T>> = true;
-template <class T>
-inline constexpr bool is_optional = false;
-template <class T>
-inline constexpr bool is_optional<std::optional<T>> = true;
+using ir::detail::is_optional;
+using ir::detail::is_ref;
 template <class T>
 inline constexpr bool is_variant = false;
 template <class... T>

@@ -25,15 +25,20 @@ Result<std::int64_t> KnownSizes::of(const op::Dim& dim) const {
   return *number;
 }
 
-Result<op::ValueType> KnownSizes::of(const op::ValueType& type) const {
+Result<op::ValueType> KnownSizes::of_any(const op::ValueType& type) const {
   op::ValueType out{type.dtype, {}};
+  for (const op::Dim& dim : type.shape) out.shape.push_back(TESSERA_TRY(of(dim)));
+  return out;
+}
+
+Result<op::ValueType> KnownSizes::of(const op::ValueType& type) const {
+  op::ValueType out = TESSERA_TRY(of_any(type));
   std::int64_t count = 1;
-  for (const op::Dim& dim : type.shape) {
-    const std::int64_t size = TESSERA_TRY(of(dim));
-    if (size < 0) return Error(ErrorCode::shape, cat("the size ", dim, " is ", size));
+  for (std::size_t axis = 0; axis < out.rank(); ++axis) {
+    const std::int64_t size = out.shape[axis].value();
+    if (size < 0) return Error(ErrorCode::shape, cat("the size ", type.shape[axis], " is ", size));
     if (size > 0 && (__builtin_mul_overflow(count, size, &count) || count > most_elements))
       return Error(ErrorCode::shape, cat("a value of type ", type, " is too large"));
-    out.shape.push_back(size);
   }
   return out;
 }

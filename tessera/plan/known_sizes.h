@@ -20,6 +20,8 @@ struct KnownSizes {
   /// The type with numbers for its sizes. Fails if one is negative, or if there would be too many elements to
   /// address their bytes.
   [[nodiscard]] Result<op::ValueType> of(const op::ValueType& type) const;
+  /// The same of any numbers, as when it is asked whether something is known at all.
+  [[nodiscard]] Result<op::ValueType> of_any(const op::ValueType& type) const;
   [[nodiscard]] Result<op::ValueTypes> of(std::span<const op::ValueType> types) const;
   /// The attributes with numbers for their sizes.
   [[nodiscard]] Result<op::Attributes> of(const op::Attributes& attributes) const;

@@ -16,14 +16,6 @@ namespace {
 /// Regions inside of each other that are looked into.
 constexpr int most_nesting = 400;
 
-/// The type with numbers for its sizes, also where those are none that a binding would take: whether work is
-/// known is asked with any numbers.
-Result<op::ValueType> with_numbers(const op::ValueType& type, const KnownSizes& sizes) {
-  op::ValueType out{type.dtype, {}};
-  for (const op::Dim& dim : type.shape) out.shape.push_back(TESSERA_TRY(sizes.of(dim)));
-  return out;
-}
-
 Result<double> work_of_call(const ir::Call& call, const ir::Assign& statement, const KnownSizes& sizes) {
   const op::Card* card = op::find_card(call.op);
   if (card == nullptr) return 0.0;
@@ -31,10 +23,10 @@ Result<double> work_of_call(const ir::Call& call, const ir::Assign& statement, c
   for (const ir::ExprRef& arg : call.args) {
     const auto type = op::operand_type(*arg);
     if (!type) return Error(ErrorCode::unsupported, cat("an operand of '", call.op, "' has no type"));
-    inputs.push_back(TESSERA_TRY(with_numbers(*type, sizes)));
+    inputs.push_back(TESSERA_TRY(sizes.of_any(*type)));
   }
   for (const auto& target : statement.targets)
-    results.push_back(TESSERA_TRY(with_numbers(*op::value_type(*target->type), sizes)));
+    results.push_back(TESSERA_TRY(sizes.of_any(*op::value_type(*target->type))));
   const auto attributes = TESSERA_TRY(op::complete_attributes(*card, call.attrs));
   return op::work_of({*card, inputs, attributes}, results);
 }
@@ -84,9 +76,8 @@ Result<double> work_of_step(const Plan& plan, const Step& step, const KnownSizes
   if (step.kind == StepKind::copy) return 0.0;
   if (step.kind != StepKind::call) return work_of_function(*step.function, sizes, 0);
   op::ValueTypes inputs, results;
-  for (const ValueId v : step.inputs) inputs.push_back(TESSERA_TRY(with_numbers(plan.values[v].type, sizes)));
-  for (const ValueId v : step.results)
-    results.push_back(TESSERA_TRY(with_numbers(plan.values[v].type, sizes)));
+  for (const ValueId v : step.inputs) inputs.push_back(TESSERA_TRY(sizes.of_any(plan.values[v].type)));
+  for (const ValueId v : step.results) results.push_back(TESSERA_TRY(sizes.of_any(plan.values[v].type)));
   return op::work_of({*step.card, inputs, step.attributes}, results);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "tessera/base/small_vector.h"
 #include "tessera/base/text.h"
 #include "tessera/engine/record.h"
 #include "tessera/tensor/call.h"
@@ -127,7 +128,7 @@ std::vector<Tensor> CompiledBody::operator()(const std::vector<Tensor>& argument
   check(arguments);
   const std::lock_guard lock(state_->mutex);
   const Traced& traced = state_->find(arguments);
-  std::vector<Node*> inputs;
+  SmallVector<Node*, 16> inputs;
   for (const Tensor& argument : arguments) inputs.push_back(argument.node());
   for (const NodeRef& capture : traced.captures) inputs.push_back(capture.get());
   const auto nodes =
@@ -135,6 +136,7 @@ std::vector<Tensor> CompiledBody::operator()(const std::vector<Tensor>& argument
                               traced.rules->rules.empty() ? nullptr : traced.rules, caller_of(state_->here));
   nodes[0]->more().plan_at_once = true;
   std::vector<Tensor> out;
+  out.reserve(nodes.size());
   for (Node* node : nodes) out.push_back(Tensor::adopt(node));
   return out;
 }

@@ -76,7 +76,7 @@ Result<Value> NodeBuilder::emit_like(const op::Card& card, std::span<const Value
 
 Value NodeBuilder::emit_known(const op::Card& card, std::span<const Value> inputs,
                               const op::Attributes& attributes) {
-  engine::Node* const node = engine::record_known(card, operands_of(inputs), attributes, caller_);
+  engine::Node* const node = engine::record_known(card, operands_of(inputs), attributes.entries(), caller_);
   return node == nullptr ? Value() : import(NodeRef::adopt(node));
 }
 

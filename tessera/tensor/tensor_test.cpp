@@ -11,6 +11,7 @@
 #include "tessera/tensor/ops.h"
 #include "tessera/tensor/scope.h"
 #include "tests/support/message.h"
+#include "tests/support/repeats.h"
 
 using namespace tessera;
 using tessera::fixture::message_of;
@@ -48,7 +49,8 @@ double seconds_to_accumulate(int steps) {
 
 TEST(Tensor, Trap_L2_merging_never_copies_a_graph) {
   seconds_to_accumulate(1000);
-  const double few = seconds_to_accumulate(10'000), many = seconds_to_accumulate(100'000);
+  const double few = seconds_to_accumulate(fixture::repeats(10'000)),
+               many = seconds_to_accumulate(fixture::repeats(100'000));
   // Ten times the steps; quadratic would be a hundred times.
   EXPECT_LT(many, 40 * few + 0.1);
 }
@@ -146,7 +148,7 @@ TEST(Tensor, Trap_L10_sizes_have_64_bits_and_may_be_zero) {
 TEST(Tensor, Trap_L13_a_long_chain_is_freed_without_recursion) {
   Tensor x = tensor({1});
   const Tensor one = tensor({1});
-  for (int i = 0; i < 10'000'000; ++i) x = x + one;
+  for (int i = 0; i < fixture::repeats(10'000'000); ++i) x = x + one;
   EXPECT_EQ(x.shape(), (Shape{1}));
   x = Tensor();
 }
@@ -155,13 +157,13 @@ TEST(Tensor, Trap_L15_a_loop_of_updates_has_constant_memory) {
   const Lab lab;
   Tensor w = lab.vector({1, 1}), x = lab.vector({0, 0});
   std::uint64_t after_warm_up = 0;
-  const int steps = 100'000;
+  const int steps = fixture::repeats(100'000);
   for (int i = 0; i < steps; ++i) {
     x.fill(i % 3);
     w = w - 0.5 * (w - x);
     eval(w);
     if (i == 1000) lab.engine->wait_for_plans();  // a plan has buffers of its own
-    if (i == 20'000) after_warm_up = lab.engine->memory().peak;
+    if (i == steps / 5) after_warm_up = lab.engine->memory().peak;
   }
   EXPECT_EQ(lab.engine->memory().peak, after_warm_up);
   EXPECT_EQ(w.graph().size(), 1U);

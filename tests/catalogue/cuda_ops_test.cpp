@@ -412,6 +412,31 @@ TEST_F(CudaOps, UpdatesOfOneTargetFollowEachOther) {
   cases.run(ThreadOrder::backward);
 }
 
+TEST_F(CudaOps, OneUpdateARowIsOneKernel) {
+  Cases cases;
+  for (const char* reduction : {"none", "add", "mul", "max", "min"})
+    for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::i8, Dtype::boolean})
+      for (const Strides strides : {Strides::none, Strides::odd}) {
+        const Attributes settings{{"axis", 1}, {"reduction", std::string(reduction)}};
+        add_call(cases, "scatter_elements",
+                 {noise(dtype, {37, 10}, 5), noise(Dtype::i64, {37, 1}, 9), noise(dtype, {37, 1}, 3)},
+                 settings, strides);
+        add_call(cases, "scatter_elements",
+                 {noise(dtype, {3, 5, 7}, 5), noise(Dtype::i32, {3, 1, 7}, 4), noise(dtype, {3, 1, 7}, 3)},
+                 settings, strides);
+      }
+  EXPECT_EQ(cases.size(), 80u);
+  EXPECT_EQ(cases.launches(), cases.size());
+  // Rows that are not there for all, and none at all.
+  add_call(cases, "scatter_elements",
+           {noise(Dtype::f32, {6, 10}, 5), noise(Dtype::i64, {4, 1}, 9), noise(Dtype::f32, {4, 1}, 3)},
+           {{"axis", 1}});
+  add_call(cases, "scatter_elements",
+           {noise(Dtype::f32, {6, 10}, 5), noise(Dtype::i64, {0, 1}, 9), noise(Dtype::f32, {0, 1}, 3)},
+           {{"axis", 1}});
+  cases.run(ThreadOrder::backward);
+}
+
 TEST_F(CudaOps, LargerProductsAgreeWithTheReference) {
   Cases cases;
   for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::f64, Dtype::i8, Dtype::i64})
@@ -458,6 +483,10 @@ TEST_F(CudaOps, TheFirstIndexThatIsOutsideIsNamed) {
   add_call(cases, "scatter_elements", {noise(Dtype::f32, {4}, 9), bad, noise(Dtype::f32, {700}, 9)},
            {{"axis", 0}, {"reduction", std::string("add")}});
   add_call(cases, "scatter_nd", {x, tensor(Dtype::i64, {700, 1}, indices), noise(Dtype::f32, {700, 6}, 9)});
+  const HostTensor rows = noise(Dtype::f32, {700, 4}, 9), column = tensor(Dtype::i64, {700, 1}, indices);
+  add_call(cases, "scatter_elements", {rows, column, noise(Dtype::f32, {700, 1}, 9)}, {{"axis", 1}});
+  add_call(cases, "scatter_elements",
+           {noise(Dtype::f32, {700, 0}, 9), column, noise(Dtype::f32, {700, 1}, 9)}, {{"axis", 1}});
   cases.run(ThreadOrder::backward);
 }
 

@@ -7,13 +7,15 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "tests/support/repeats.h"
+
 using namespace tessera::differential;
 
 TEST(RandomDescriptions, RunAsTheyAreListedWhateverChanges) {
   using Clock = std::chrono::steady_clock;
   const char* given = std::getenv("TESSERA_SEED");
   const std::uint64_t first = given == nullptr ? 1 : std::strtoull(given, nullptr, 10);
-  const auto end = Clock::now() + std::chrono::seconds(4);
+  const auto end = Clock::now() + std::chrono::seconds(tessera::fixture::is_sanitized ? 2 : 4);
   constexpr int least = 50;  // however busy the machine is
   int ran = 0, launches = 0, updates = 0;
   std::uint64_t seed = first;

@@ -10,6 +10,7 @@
 
 #include "tessera/ir/print.h"
 #include "tests/differential/check.h"
+#include "tests/support/repeats.h"
 
 using namespace tessera;
 using namespace tessera::differential;
@@ -43,7 +44,7 @@ TEST_P(RandomPrograms, AgreeInAllRuns) {
   using Clock = std::chrono::steady_clock;
   const char* given = std::getenv("TESSERA_SEED");
   const std::uint64_t first = given == nullptr ? 1 : std::strtoull(given, nullptr, 10);
-  const auto end = Clock::now() + std::chrono::seconds(4);
+  const auto end = Clock::now() + std::chrono::seconds(fixture::is_sanitized ? 2 : 4);
   constexpr std::uint64_t least = 20;  // however busy the machine is
   std::uint64_t ran = 0, seed = first;
   for (; Clock::now() < end || ran < least; ++seed) {

@@ -24,7 +24,7 @@
 #include "tessera/plan/known_sizes.h"
 #include "tests/fault/plan_mutator.h"
 #include "tests/fault/plan_seeds.h"
-#include "tests/support/random_cases.h"
+#include "tests/support/repeats.h"
 
 using namespace tessera;
 using op::HostTensor;
@@ -188,7 +188,7 @@ TEST(HostilePlan, EndsNoProcess) {
   ASSERT_NE(memory, MAP_FAILED);
   auto& progress = *new (memory) Progress;
   progress.next = number_from("TESSERA_SEED", 1);
-  const std::uint64_t end = progress.next + number_from("TESSERA_MUTANTS", fixture::random_cases(4000));
+  const std::uint64_t end = progress.next + number_from("TESSERA_MUTANTS", fixture::repeats(4000U));
   std::size_t faults = 0;
   while (progress.next < end && faults < 20) {
     std::fflush(nullptr);

@@ -16,7 +16,7 @@
 #include "tessera/ir/size_form.h"
 #include "tessera/ir/structural_equal.h"
 #include "tessera/ir/structural_hash.h"
-#include "tests/support/random_cases.h"
+#include "tests/support/repeats.h"
 
 using namespace tessera;
 using namespace tessera::ir;
@@ -118,7 +118,7 @@ std::vector<std::vector<Recipe>> shapes(Random& random, std::size_t symbols) {
 }
 
 TEST(SizeLaws, RenamingNeverCounts) {
-  for (std::uint64_t seed = 0; seed < fixture::random_cases(4000); ++seed) {
+  for (std::uint64_t seed = 0; seed < fixture::repeats(4000U); ++seed) {
     Random random(seed);
     const std::size_t count = 1 + random.below(5);
     const auto sizes = shapes(random, count);
@@ -139,7 +139,7 @@ TEST(SizeLaws, RenamingNeverCounts) {
 }
 
 TEST(SizeLaws, TextsReadBackAreEqual) {
-  for (std::uint64_t seed = 0; seed < fixture::random_cases(1000); ++seed) {
+  for (std::uint64_t seed = 0; seed < fixture::repeats(1000U); ++seed) {
     Random random(seed);
     const std::size_t count = 1 + random.below(5);
     const auto sizes = shapes(random, count);
@@ -168,7 +168,7 @@ bool can_be_matched(const std::vector<std::vector<Recipe>>& a, const std::vector
 
 TEST(SizeLaws, MappingAgreesWithTryingAllWays) {
   std::size_t equal = 0, different = 0;
-  for (std::uint64_t seed = 0; seed < fixture::random_cases(3000); ++seed) {
+  for (std::uint64_t seed = 0; seed < fixture::repeats(3000U); ++seed) {
     Random random(seed);
     const std::size_t count = 2 + random.below(3);
     auto sizes = shapes(random, count);
@@ -189,8 +189,8 @@ TEST(SizeLaws, MappingAgreesWithTryingAllWays) {
       ASSERT_EQ(structural_hash(*s, CompareMode::mapping), structural_hash(*t, CompareMode::mapping)) << seed;
     }
   }
-  EXPECT_GT(equal, fixture::random_cases(500));
-  EXPECT_GT(different, fixture::random_cases(500));
+  EXPECT_GT(equal, fixture::repeats(500U));
+  EXPECT_GT(different, fixture::repeats(500U));
 }
 
 /// Sums of products of two symbols are graphs: these two are regular of degree 2, one in one piece.
@@ -244,7 +244,7 @@ TEST(SizeLaws, ASymbolMetAloneBetweenTwoUsesOfASharedSize) {
 }
 
 TEST(SizeLaws, SharingIsNotStructure) {
-  for (std::uint64_t seed = 0; seed < fixture::random_cases(2000); ++seed) {
+  for (std::uint64_t seed = 0; seed < fixture::repeats(2000U); ++seed) {
     Random random(seed);
     const std::size_t count = 2 + random.below(3);
     const auto sizes = shapes(random, count);
@@ -358,7 +358,7 @@ class Arithmetic {
 
 TEST(SizeLaws, SimplifyingKeepsTheValue) {
   std::size_t compared = 0;
-  for (std::uint64_t seed = 0; seed < fixture::random_cases(30000); ++seed) {
+  for (std::uint64_t seed = 0; seed < fixture::repeats(30000U); ++seed) {
     Arithmetic random(seed);
     const ExprRef expr = random.expression(1 + static_cast<int>(seed % 5));
     const Dim simple = simplified(expr);
@@ -379,7 +379,7 @@ TEST(SizeLaws, SimplifyingKeepsTheValue) {
     const auto type = tensor_type(Dtype::f32, {simple}), other = tensor_type(Dtype::f32, {again});
     ASSERT_EQ(structural_hash(*type, CompareMode::mapping), structural_hash(*other, CompareMode::mapping));
   }
-  EXPECT_GT(compared, fixture::random_cases(30000));
+  EXPECT_GT(compared, fixture::repeats(30000U));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/ir/dim.h"
-#include "tests/support/random_cases.h"
+#include "tests/support/repeats.h"
 #include "tests/support/stream_text.h"
 
 using namespace tessera;
@@ -18,7 +18,7 @@ using namespace tessera::testing;
 
 namespace {
 
-constexpr std::uint64_t programs = fixture::random_cases(1000);
+constexpr std::uint64_t programs = fixture::repeats(1000U);
 
 using Instructions = std::vector<OwnedInstruction>;
 

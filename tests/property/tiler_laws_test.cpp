@@ -14,6 +14,7 @@
 #include "tessera/pattern/pattern_text.h"
 #include "tessera/pattern/tiler.h"
 #include "tests/support/brute_matcher.h"
+#include "tests/support/repeats.h"
 
 using namespace tessera;
 using namespace tessera::pattern;
@@ -130,7 +131,7 @@ std::vector<BruteMatch> found_matches(const Graph& graph, const Pattern& pattern
 TEST(MatcherLaw, FindsWhatTheDefinitionSaysOncePerSymmetry) {
   std::size_t total = 0;
   std::size_t symmetric = 0;
-  for (std::uint32_t seed = 0; seed < 20'000; ++seed) {
+  for (std::uint32_t seed = 0; seed < fixture::repeats(20'000U); ++seed) {
     RandomTiling random(seed);
     const Graph graph = random.graph(9);
     const auto pattern = Pattern::create(random.pattern(graph, 4));
@@ -146,8 +147,8 @@ TEST(MatcherLaw, FindsWhatTheDefinitionSaysOncePerSymmetry) {
     }
     ASSERT_EQ(found, expected) << "seed " << seed;
   }
-  EXPECT_GT(total, 10'000U);
-  EXPECT_GT(symmetric, 1'000U);
+  EXPECT_GT(total, fixture::repeats(10'000U));
+  EXPECT_GT(symmetric, fixture::repeats(1'000U));
 }
 
 /// A random tree of unary ops.
@@ -178,19 +179,19 @@ std::multiset<std::vector<NodeId>> covered_sets(const Graph& graph, const std::v
 
 TEST(MatcherLaw, AnOptionalNodeIsBothPatterns) {
   std::size_t total = 0;
-  for (std::uint32_t seed = 0; seed < 2'000; ++seed) {
+  for (std::uint32_t seed = 0; seed < fixture::repeats(2'000U); ++seed) {
     RandomTiling random(seed);
     const Graph graph = random_tree(random);
     const auto found = covered_sets(graph, {"1:a->2:b?->3:c|a"});
     EXPECT_EQ(found, covered_sets(graph, {"1:a->2:b->3:c|a", "1:a->3:c|a"})) << "seed " << seed;
     total += found.size();
   }
-  EXPECT_GT(total, 1'000U);
+  EXPECT_GT(total, fixture::repeats(1'000U));
 }
 
 TEST(MatcherLaw, AChainIsAllItsLengths) {
   std::size_t total = 0;
-  for (std::uint32_t seed = 0; seed < 2'000; ++seed) {
+  for (std::uint32_t seed = 0; seed < fixture::repeats(2'000U); ++seed) {
     RandomTiling random(seed);
     const Graph graph = random_tree(random);
     for (const bool is_first : {true, false}) {
@@ -205,7 +206,7 @@ TEST(MatcherLaw, AChainIsAllItsLengths) {
       total += found.size();
     }
   }
-  EXPECT_GT(total, 2'000U);
+  EXPECT_GT(total, fixture::repeats(2'000U));
 }
 
 /// The cheapest tiling by the candidates of the brute-force matcher and the brute-force cover.
@@ -250,7 +251,7 @@ std::string explain_invalid(const Graph& graph, const Tiling& tiling) {
 
 TEST(TilerLaw, TheTilingCostsWhatTheBestCosts) {
   std::size_t tiles = 0;
-  for (std::uint32_t seed = 0; seed < 3'000; ++seed) {
+  for (std::uint32_t seed = 0; seed < fixture::repeats(3'000U); ++seed) {
     RandomTiling random(seed);
     const Graph graph = random.graph(11);
     std::vector<PatternParts> library;
@@ -274,7 +275,7 @@ TEST(TilerLaw, TheTilingCostsWhatTheBestCosts) {
     EXPECT_TRUE(by_cost.optimal && by_coverage.optimal);
     tiles += by_cost.tiles.size();
   }
-  EXPECT_GT(tiles, 3'000U);
+  EXPECT_GT(tiles, fixture::repeats(3'000U));
 }
 
 }  // namespace

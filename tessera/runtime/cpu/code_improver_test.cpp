@@ -9,6 +9,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/kernel/kernel_case.h"
+#include "tests/support/repeats.h"
 
 using namespace tessera;
 using namespace tessera::kernel;
@@ -52,7 +53,7 @@ TEST(CodeImprover, TheProgramMayEndWhileCodeIsInTheMaking) {
   if (const auto llvm = Llvm::open(); !llvm) GTEST_SKIP() << llvm.error().to_text();
   if (!value_or_throw(Llvm::open())->outlives_program()) GTEST_SKIP() << "code is good at once";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  for (int moment = 0; moment < 20; ++moment) {
+  for (int moment = 0; moment < 20; moment += fixture::is_sanitized ? 5 : 1) {
     const std::chrono::microseconds after(moment * 600);
     EXPECT_EXIT(end_while_improving(after), ::testing::ExitedWithCode(0), "")
         << "after " << after.count() << " us";

@@ -45,9 +45,14 @@ namespace {
 constexpr int most_algorithms = 32;
 constexpr std::size_t least_algorithms = 4;
 constexpr double least_time = 40'000, worthwhile_runs = 100;
-/// The best ones are measured again.
-constexpr std::size_t finalists = 4;
-constexpr int final_turns = 3, first_runs = 3, final_runs = 12;
+/// In rounds, in which all that are left take turns: clocks change while it is measured, and for all of them.
+/// The better part goes on to longer turns, at the end long enough for a GPU to be at its power limit.
+struct KnockOut {
+  std::size_t most;  ///< that take part
+  int rounds, runs;
+};
+constexpr int first_runs = 3;
+constexpr KnockOut later_rounds[] = {{8, 3, 4}, {4, 5, 16}};
 /// Of so many results and less, the depth of this many algorithms is cut.
 constexpr std::int64_t few_results = 1 << 19;
 constexpr std::size_t cut_algorithms = 6;
@@ -389,15 +394,16 @@ class LtBlas final : public Blas {
       if (i + 1 >= least_algorithms && spent.count() > least_time + worthwhile_runs * least) break;
     }
     if (times.empty()) return Error(ErrorCode::device, "no algorithm could be measured");
-    std::sort(times.begin(), times.end());
-    times.resize(std::min(times.size(), finalists));
-    // In turns, and by these times alone: clocks change while it is measured, and for all of them.
-    for (auto& [time, i] : times) time = 0;
-    for (int turn = 0; turn < final_turns; ++turn)
-      for (auto& [time, i] : times) {
-        const auto again = measure(i, final_runs);
-        time += again ? *again : std::numeric_limits<double>::infinity();
-      }
+    for (const KnockOut& knock_out : later_rounds) {
+      std::sort(times.begin(), times.end());
+      times.resize(std::min(times.size(), knock_out.most));
+      for (auto& [time, i] : times) time = 0;
+      for (int round = 0; round < knock_out.rounds; ++round)
+        for (auto& [time, i] : times) {
+          const auto again = measure(i, knock_out.runs);
+          time += again ? *again : std::numeric_limits<double>::infinity();
+        }
+    }
     return std::min_element(times.begin(), times.end())->second;
   }
 

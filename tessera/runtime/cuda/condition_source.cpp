@@ -5,6 +5,7 @@
 #include "tessera/base/text.h"
 #include "tessera/kernel/build.h"
 #include "tessera/runtime/cuda/block_kernel.h"
+#include "tessera/runtime/cuda/early_start.h"
 
 using namespace tessera;
 using namespace tessera::runtime::cuda;
@@ -17,12 +18,6 @@ constexpr std::int64_t most_points = 16 << 10;
 /// The driver has the function; it is linked when the code is loaded.
 constexpr std::string_view declaration =
     "extern \"C\" __device__ void cudaGraphSetConditional(unsigned long long, unsigned int);\n";
-constexpr std::string_view begin_function = R"(static __device__ __forceinline__ void begin_kernel() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-)";
 
 std::string_view integer_type(ir::Dtype dtype) {
   const bool is_signed = dtype == ir::Dtype::i8 || dtype == ir::Dtype::i16 || dtype == ir::Dtype::i32;
@@ -61,7 +56,7 @@ std::string_view access_type(std::uint32_t width) {
 
 SourceRef source_of(std::string entry, std::string_view parameters, std::string_view body) {
   Source out;
-  out.text = cat(declaration, begin_function, "extern \"C\" __global__ void ", entry,
+  out.text = cat(declaration, begin_text(), "extern \"C\" __global__ void ", entry,
                  "(unsigned long long condition, ", parameters, ") {\n  begin_kernel();\n", body, "}\n");
   out.entry = std::move(entry);
   out.waits = true;
@@ -85,16 +80,18 @@ std::string copies(std::span<const CarriedBytes> carried) {
   return out;
 }
 
-/// What the first thread decides by is asked for before anything is copied: each access takes as long as the
-/// copy, and the compiler must not move one over a store.
-constexpr std::string_view count_turns =
-    "  const long long over = threadIdx.x != 0 || is_first ? 0 : *turns + 1;\n";
+/// The last thread decides: where there is little to copy it has nothing else to do. What it decides by is
+/// asked for before anything is copied: each access takes as long as the copy, and the compiler must not move
+/// one over a store.
+constexpr std::string_view count_turns = R"(  const bool decides = threadIdx.x + 1 == blockDim.x;
+  const long long over = !decides || is_first ? 0 : *turns + 1;
+)";
 std::string read_flag(std::string_view number) {
-  return cat("  const bool is_true = threadIdx.x == 0 && ", number, " != 0;\n");
+  return cat("  const bool is_true = decides && ", number, " != 0;\n");
 }
-constexpr std::string_view read_count = "  const bool again = threadIdx.x == 0 && over < (long long)*at;\n";
+constexpr std::string_view read_count = "  const bool again = decides && over < (long long)*at;\n";
 
-constexpr std::string_view note_turn = "  if (threadIdx.x != 0) return;\n  *turns = over;\n";
+constexpr std::string_view note_turn = "  if (!decides) return;\n  *turns = over;\n";
 constexpr std::string_view while_end = R"(  const bool again = is_true && over != limit;
   if (is_true && !again) status[1] = 1;
 )";
@@ -120,7 +117,7 @@ SourceRef tessera::runtime::cuda::while_source(ir::Dtype flag, std::span<const C
       cat("const ", deciding_type(flag),
           "* at, long long* turns, unsigned int is_first, long long limit, unsigned long long* status",
           carried_parameters(carried)),
-      cat(count_turns, read_flag(deciding_number(flag)), copies(carried), note_turn, while_end,
+      cat(count_turns, computed_mark, read_flag(deciding_number(flag)), copies(carried), note_turn, while_end,
           set_condition));
 }
 
@@ -150,7 +147,7 @@ SourceRef tessera::runtime::cuda::for_source(ir::Dtype count, std::span<const Ca
   return source_of("turn",
                    cat("const ", integer_type(count), "* at, long long* turns, unsigned int is_first",
                        carried_parameters(carried)),
-                   cat(count_turns, read_count, copies(carried), note_turn, set_condition));
+                   cat(count_turns, read_count, computed_mark, copies(carried), note_turn, set_condition));
 }
 
 namespace {
@@ -200,12 +197,13 @@ Result<StepProgram> tessera::runtime::cuda::checking_turn(const ir::Function& co
   std::int64_t points = 1;
   const std::string text = TESSERA_TRY(block_condition(condition, inputs, draft, points));
   StepProgram out;
-  out.launches.push_back(draft.launch(
-      "turn",
-      cat("__shared__ unsigned long long parts[32], flag;\nconst bool is_first = false;\n", count_turns, text,
-          copies(carried), "__syncthreads();\nconst unsigned char* const at = (const unsigned char*)&flag;\n",
-          read_flag("*at"), note_turn, while_end, set_condition),
-      true, 1024));
+  out.launches.push_back(
+      draft.launch("turn",
+                   cat("__shared__ unsigned long long parts[32], flag;\nconst bool is_first = false;\n",
+                       count_turns, computed_mark, text, copies(carried),
+                       "__syncthreads();\nconst unsigned char* const at = (const unsigned char*)&flag;\n",
+                       read_flag("*at"), note_turn, while_end, set_condition),
+                   true, 1024));
   Launch& launch = out.launches.back();
   Source source = *launch.source;
   source.text = cat(declaration, source.text);

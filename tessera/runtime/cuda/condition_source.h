@@ -19,6 +19,9 @@ struct CarriedBytes {
   bool operator==(const CarriedBytes&) const = default;
 };
 
+/// Where a source that ends a turn says what it needs that the turn computes; what stands before it does not.
+inline constexpr std::string_view computed_mark = "  // What the turn computes is there from here on.\n";
+
 // What `at` holds decides as a number: an integer is itself, a float 1 unless it is 0.
 
 /// `choose(condition, at)`: body 0 if the number is not 0, else body 1.

@@ -18,11 +18,23 @@ Result<int> count_devices() {
   return count;
 }
 
+JobQueue& opening() {
+  static JobQueue jobs;
+  return jobs;
+}
+
+/// Of the thread that opens a device, mostly the program's first. What belongs to a thread goes before what
+/// is static: by then a library that is just being opened would take leave of the process already.
+struct WaitsAtTheEnd {
+  ~WaitsAtTheEnd() { opening().wait(); }
+};
+
 /// A library of products takes 0.2 s until its first one: that goes on while the program prepares its data. A
 /// program that ends before waits for it, since libraries must not be opened while a process ends.
 void open_products_beside(const std::shared_ptr<CudaDevice>& device) {
-  static JobQueue jobs;
-  static_cast<void>(jobs.push([device] { device->open_products(); }));
+  static_cast<void>(opening().push([device] { device->open_products(); }));
+  thread_local const WaitsAtTheEnd before_the_end;
+  static_cast<void>(before_the_end);
 }
 
 }  // namespace

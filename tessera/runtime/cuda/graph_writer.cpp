@@ -1,6 +1,7 @@
 #include "tessera/runtime/cuda/graph_writer.h"
 
 #include "tessera/runtime/cuda/gate.h"
+#include "tessera/runtime/cuda/launch_order.h"
 
 using namespace tessera;
 using namespace tessera::runtime::cuda;
@@ -23,10 +24,11 @@ class GraphWriter {
         graphs_{{0, graph}} {}
 
   Result<WrittenGraph> run() {
-    for (std::size_t i = 0; i < launches_.size(); ++i) {
+    out_.nodes.resize(launches_.size());
+    for (const std::uint32_t i : launch_order(launches_, after_)) {
       auto node = add(i);
       if (!node) return blame_(i, std::move(node).error());
-      out_.nodes.push_back(*node);
+      out_.nodes[i] = *node;
     }
     return std::move(out_);
   }

@@ -460,6 +460,21 @@ TEST(KernelSource, SourcesDoNotDependOnSizes) {
   EXPECT_EQ(text_at("softmax", 3, 16), text_at("softmax", 100000, 128));
 }
 
+TEST(KernelSource, ColumnsHaveTwiceTheThreadsIfTheyReadAtOnceThen) {
+  const auto threads_at = [](std::int64_t rows) {
+    const Kernel kernel =
+        built("func f[N, M](x: f32[N, M]) {\n  y: f32[M] = sum(x) {axes = [0]}\n  return y\n}");
+    const std::vector<op::Array> in{imagined(Dtype::f32, {rows, 512}, 1 << 20)};
+    const std::vector<op::Array> out{imagined(Dtype::f32, {512}, 1 << 30)};
+    const Launch launch = value_or_throw(kernel_program(kernel, in, out)).launches.at(0);
+    return launch.block.x * launch.block.y;
+  };
+  EXPECT_EQ(threads_at(32), 256u);
+  EXPECT_EQ(threads_at(33), 512u);
+  EXPECT_EQ(threads_at(64), 512u);
+  EXPECT_EQ(threads_at(65), 256u);
+}
+
 TEST(KernelSource, ArraysOfMoreThanTwoBillionElementsHaveWideIndices) {
   if (const std::string why = why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
   for (const char* body : {"tanh(x)", "softmax(x)", "softmax(x) {axis = 0}"}) {

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "tessera/runtime/cuda/early_start.h"
+
 using namespace tessera;
 using namespace tessera::runtime::cuda;
 
@@ -23,13 +25,6 @@ template <class T>
 static __device__ __forceinline__ T shuffled(T x, unsigned by) { return __shfl_xor_sync(0xffffffffu, x, by); }
 static __device__ __forceinline__ bool shuffled(bool x, unsigned by) {
   return __shfl_xor_sync(0xffffffffu, (int)x, by) != 0;
-}
-// What comes after may start, and wait as this one does. What runs before may still run: from here on it is done.
-static __device__ __forceinline__ void begin_kernel() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
 }
 )";
 
@@ -458,8 +453,8 @@ Launch SourceDraft::launch(std::string entry, std::string_view text, bool has_sm
                            unsigned most_threads) const {
   Source source;
   source.text = cat("typedef ", has_small_indices ? "int" : "long long", " index;", kernel_prelude,
-                    scalar.functions(), "extern \"C\" __global__ void __launch_bounds__(", most_threads, ") ",
-                    entry, "(", parameters, ") {\nbegin_kernel();\n", text, "}\n");
+                    begin_text(), scalar.functions(), "extern \"C\" __global__ void __launch_bounds__(",
+                    most_threads, ") ", entry, "(", parameters, ") {\nbegin_kernel();\n", text, "}\n");
   source.entry = std::move(entry);
   source.waits = true;
   return {.source = std::make_shared<const Source>(std::move(source)), .arguments = arguments};

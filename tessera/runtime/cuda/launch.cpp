@@ -86,7 +86,7 @@ std::string tessera::runtime::cuda::to_text(const StepProgram& program) {
 std::optional<Error> tessera::runtime::cuda::error_of(const IndexCheck& check, const Status& found) {
   if (found.first == 0) return std::nullopt;
   if (check.axes.empty())
-    return Error(ErrorCode::limit, cat("loop: goes on after its limit of ", check.limit, " iterations"));
+    return Error(ErrorCode::limit, cat("while: goes on after its limit of ", check.limit, " iterations"));
   const auto& [axis, size] = check.axes[(found.first - 1) % check.axes.size()];
   return Error(ErrorCode::invalid_argument, cat(check.op, ": index ", found.index, " is outside [", -size,
                                                 ", ", size, ") for axis ", axis, " of size ", size));

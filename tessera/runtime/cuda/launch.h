@@ -31,6 +31,7 @@ struct Source {
   /// It waits by itself for what it depends on, before it reads or writes anything: on devices that have it,
   /// `griddepcontrol.wait`. It may start while that still runs.
   bool waits = false;
+  bool walks = false;                         ///< any number of threads and blocks along x does its work
   std::shared_ptr<const UserCode> user = {};  ///< the code is this, and there is no text
   std::string file = "kernel.cu";             ///< for messages
 };

@@ -15,6 +15,9 @@ namespace {
 
 /// More calls for one product than this cost more than a kernel of our own.
 constexpr std::int64_t most_calls = 32;
+/// What is no product for a library: one takes about as long as thousands of sums of so few.
+constexpr std::int64_t most_shallow_depth = 16, least_shallow_results = 1 << 12,
+                       most_shallow_results = 1 << 18;
 constexpr std::int64_t largest_size = std::numeric_limits<std::int32_t>::max();
 
 /// The last two axes of an operand, and those before them seen from the batch of the result.
@@ -103,6 +106,7 @@ class ProductProgram {
     steps_[1] = in_[1].batch;
     if (c_.array.size() == 0) return StepProgram{};
     if (product_.depth == 0) return product_.finish == Product::Finish() ? cleared() : std::nullopt;
+    if (is_shallow()) return std::nullopt;
     if (product_.finish.adds_bias) read_bias();
     if (product_.finish.adds_array && !added_.array.layout.is_contiguous()) added_ = copied(added_);
     join_axes();
@@ -121,6 +125,14 @@ class ProductProgram {
     }
     if (seen) operand = *seen;
     return seen.has_value();
+  }
+
+  /// A sum of few numbers for each result, and nothing behind it: a kernel that starts early is done before
+  /// one of the library's has begun.
+  [[nodiscard]] bool is_shallow() const {
+    const std::int64_t results = c_.array.size();
+    return product_.finish == Product::Finish() && product_.depth <= most_shallow_depth &&
+           results >= least_shallow_results && results <= most_shallow_results;
   }
 
   /// Without gaps, in memory of the step.

@@ -7,6 +7,7 @@
 #include "tessera/op/interpreter.h"
 #include "tessera/op/reference.h"
 #include "tessera/op/wide.h"
+#include "tessera/runtime/cuda/call_program.h"
 #include "tessera/runtime/cuda/emulator/emulator.h"
 
 using namespace tessera;
@@ -68,6 +69,32 @@ std::pair<std::size_t, std::size_t> check(const op::Array& a, const op::Array& b
 using Counts = std::pair<std::size_t, std::size_t>;
 
 }  // namespace
+
+TEST(LibraryProduct, ThousandsOfShortSumsAreNotForIt) {
+  const op::Card& card = *op::find_card("matmul");
+  const op::Attributes attributes = value_or_throw(op::complete_attributes(card, {}));
+  const auto launch_of = [&](std::int64_t rows, std::int64_t depth, std::int64_t columns) {
+    const auto a = small_numbers(Dtype::f32, {rows, depth}, 1),
+               b = small_numbers(Dtype::f32, {columns, depth}, 2);
+    const op::Array inputs[] = {a.array(), ordered(b, {depth, columns}, {1, 0})};
+    const op::ValueTypes types{{Dtype::f32, ir::Shape{rows, depth}}, {Dtype::f32, ir::Shape{depth, columns}}};
+    const HostTensor got = value_or_throw(HostTensor::allocate(Dtype::f32, {rows, columns}));
+    const HostTensor expected = value_or_throw(HostTensor::allocate(Dtype::f32, {rows, columns}));
+    const op::CallInfo call(card, types, attributes);
+    const StepProgram program =
+        value_or_throw(call_program(call, inputs, {&got.array(), 1}, Products::by_library));
+    Emulator emulator;
+    value_or_throw(emulator.compile({&program, 1}));
+    value_or_throw(emulator.run(program, inputs, {&got.array(), 1}));
+    value_or_throw(op::run_reference(call, inputs, {&expected.array(), 1}));
+    EXPECT_EQ(std::memcmp(got.array().data, expected.array().data, got.byte_size()), 0) << to_text(program);
+    EXPECT_EQ(program.launches.size(), 1u);
+    return program.launches.at(0).kind;
+  };
+  EXPECT_EQ(launch_of(64, 10, 100), Launch::Kind::kernel);
+  EXPECT_EQ(launch_of(64, 17, 100), Launch::Kind::product);
+  EXPECT_EQ(launch_of(8, 10, 100), Launch::Kind::product);
+}
 
 TEST(LibraryProduct, ReadsMatricesAsTheyLie) {
   for (const Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16}) {

@@ -8,6 +8,8 @@ using namespace tessera::runtime::cuda;
 
 namespace {
 
+constexpr unsigned most_loop_threads = 2 * usual_threads;
+
 /// Who computes what. Rows: a block along the reduced axes. Columns: threads side by side have outer points,
 /// and those with the same x share one. Where there are few outer points, several blocks have parts of each.
 struct LoopShape {
@@ -33,14 +35,17 @@ LoopShape loop_shape(const BoundKernel& bound, bool has_columns) {
   if (has_columns) {
     const auto x =
         std::min<unsigned>(32, std::bit_ceil(static_cast<unsigned>(std::min<std::int64_t>(outer, 32))));
-    out.block = {x, usual_threads / x, 1};
-    out.blocks = divided_up(outer, x);
     out.vectors = bound.binding.reduced_points();
+    // Twice the threads if none then goes around its loop again: each time takes as long as memory does.
+    const std::int64_t at_once = std::int64_t{usual_threads / x} * unroll_of(bound);
+    const bool is_once = out.vectors > at_once && out.vectors <= 2 * at_once;
+    out.block = {x, (is_once ? most_loop_threads : usual_threads) / x, 1};
+    out.blocks = divided_up(outer, x);
     threads = out.block.y;
   } else {
     if (!bound.binding.reduced.empty()) out.width = bound.vector_width(bound.binding.axis_count() - 1, false);
     out.vectors = bound.binding.reduced_points() / out.width;
-    threads = std::clamp<std::int64_t>(divided_up(out.vectors, 32) * 32, 32, 512);
+    threads = std::clamp<std::int64_t>(divided_up(out.vectors, 32) * 32, 32, most_loop_threads);
     out.block = {static_cast<std::uint32_t>(threads), 1, 1};
     out.blocks = outer;
   }
@@ -99,7 +104,7 @@ class LoopedText : KernelText {
     const unsigned threads = shape_.block.x * shape_.block.y;
     return launch(shape_.has_columns ? "columns" : "long_rows",
                   {static_cast<std::uint32_t>(shape_.blocks), static_cast<std::uint32_t>(splits), 1},
-                  shape_.block, threads > usual_threads ? 512 : usual_threads);
+                  shape_.block, threads > usual_threads ? most_loop_threads : usual_threads);
   }
 
   Result<void> begin() {
@@ -116,7 +121,9 @@ class LoopedText : KernelText {
       line("const unsigned rank = threadIdx.x, step = blockDim.x;");
       line("const bool is_point = true;\nconst index point = (index)blockIdx.x;");
     }
-    line("__shared__ unsigned long long parts[", usual_threads, "];");
+    const unsigned threads = shape_.block.x * shape_.block.y;
+    line("__shared__ unsigned long long parts[", threads > usual_threads ? most_loop_threads : usual_threads,
+         "];");
     split_index("point", 0, first_, 1);
     move_to_outer_point();
     line("const index begin = (index)blockIdx.y * chunk;");

@@ -13,6 +13,8 @@ namespace {
 /// A block computes a square tile of the result; narrower results get a thread per element.
 constexpr std::int64_t product_tile = 64, narrow_side = 16, tile_depth = 16;
 
+constexpr std::int64_t most_short_sums = 1 << 18;
+
 /// The depth in parts, so that few sums keep a device busy too. Each part is added up alone, then all are.
 struct Parts {
   std::int64_t count = 1, depth = 0;
@@ -142,7 +144,9 @@ std::int64_t sum_bytes(ir::Dtype dtype) { return ir::size_of(dtype) == 8 ? 8 : 4
 
 void runtime::cuda::write_product(ProgramWriter& program, const TiledProduct& product) {
   const std::int64_t sums = product.batches * product.rows * product.columns;
-  const bool by_tiles = product.rows >= narrow_side && product.columns >= narrow_side;
+  // Few short sums are no work for the few blocks that have their tiles.
+  const bool is_short = product.depth <= tile_depth && sums <= most_short_sums;
+  const bool by_tiles = product.rows >= narrow_side && product.columns >= narrow_side && !is_short;
   const std::int64_t row_tiles = (product.rows + product_tile - 1) / product_tile,
                      column_tiles = (product.columns + product_tile - 1) / product_tile;
   const std::int64_t tiles = product.batches * row_tiles * column_tiles;

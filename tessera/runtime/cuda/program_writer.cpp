@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/base/text.h"
+#include "tessera/runtime/cuda/early_start.h"
 #include "tessera/runtime/cuda/element_text.h"
 
 using namespace tessera;
@@ -12,6 +13,10 @@ namespace {
 
 // Enough for every device; beyond it each thread takes several items.
 constexpr std::int64_t most_walking_blocks = 65536;
+
+/// What is larger is a copy of the driver's. In a graph that takes longer to begin than a kernel, and nothing
+/// can start early beside it.
+constexpr std::int64_t most_bytes_by_kernel = 1 << 20;
 
 Operand operand_of(const op::Array& array, Memory::Kind kind, std::uint32_t index) {
   const auto bytes = static_cast<std::int64_t>(ir::size_of(array.dtype));
@@ -111,10 +116,11 @@ KernelWriter& KernelWriter::prelude(std::string_view text) {
 
 Launch KernelWriter::launch(std::string_view body, std::int64_t blocks, std::int64_t threads,
                             std::int64_t shared_bytes) && {
-  std::string text = cat(prelude_, "extern \"C\" __global__ void ", entry_, "(", parameters_, ") {\n",
-                         variables_, body, "}\n");
+  std::string text = cat(begin_text(), prelude_, "extern \"C\" __global__ void ", entry_, "(", parameters_,
+                         ") {\n  begin_kernel();\n", variables_, body, "}\n");
   Launch out;
-  out.source = std::make_shared<const Source>(Source{std::move(text), std::move(entry_)});
+  out.source = std::make_shared<const Source>(
+      Source{.text = std::move(text), .entry = std::move(entry_), .waits = true});
   out.grid.x = static_cast<std::uint32_t>(blocks);
   out.block.x = static_cast<std::uint32_t>(threads);
   out.shared_bytes = static_cast<std::uint32_t>(shared_bytes);
@@ -125,10 +131,15 @@ Launch KernelWriter::launch(std::string_view body, std::int64_t blocks, std::int
 Launch KernelWriter::launch_items(std::string_view body, std::int64_t items) && {
   integer("items", items);
   const std::string loop =
-      cat("  for (I at = (I)blockIdx.x * ", block_threads,
-          " + (I)threadIdx.x; at < items; at += (I)gridDim.x * ", block_threads, ") {", body, "  }\n");
+      cat("  for (I at = (I)(blockIdx.x * blockDim.x + threadIdx.x); at < items; at += (I)(gridDim.x * "
+          "blockDim.x)) {",
+          body, "  }\n");
   const std::int64_t blocks = std::min((items + block_threads - 1) / block_threads, most_walking_blocks);
-  return std::move(*this).launch(loop, blocks);
+  Launch out = std::move(*this).launch(loop, blocks);
+  Source source = *out.source;
+  source.walks = true;
+  out.source = std::make_shared<const Source>(std::move(source));
+  return out;
 }
 
 // ---- programs
@@ -167,7 +178,7 @@ void ProgramWriter::clear(const Memory& to, std::int64_t bytes) {
 void ProgramWriter::copy(const Operand& from, const Operand& to) {
   const std::int64_t count = to.size(), bytes = to.element_bytes();
   if (count == 0) return;
-  if (from.is_contiguous() && to.is_contiguous()) {
+  if (from.is_contiguous() && to.is_contiguous() && count * bytes > most_bytes_by_kernel) {
     add({.kind = Launch::Kind::copy, .to = to.memory, .from = from.memory, .bytes = count * bytes});
     return;
   }

@@ -7,8 +7,10 @@
 #include "tessera/op/interpreter.h"
 #include "tessera/op/ir_builder.h"
 #include "tessera/plan/in_place.h"
+#include "tessera/plan/size_conditions.h"
 #include "tessera/runtime/cuda/condition_source.h"
 #include "tessera/runtime/cuda/function_program.h"
+#include "tessera/runtime/cuda/joined_turn.h"
 #include "tessera/runtime/cuda/op_source.h"
 #include "tessera/runtime/cuda/plan_nodes.h"
 
@@ -217,6 +219,7 @@ class RegionWriter {
       layouts.back().offset = 0;
     }
     out.binding = TESSERA_TRY(plan::bind(*out.plan, sizes, layouts, out.running));
+    TESSERA_TRY(plan::check_sizes(*out.plan, sizes));
     return out;
   }
 
@@ -479,7 +482,21 @@ class RegionWriter {
     PlanNode& node = out_.nodes.back();
     node.condition = condition;
     node.arguments[0] = {.kind = PlanArgument::Kind::handle};
+    join_turn(state);
     return true;
+  }
+
+  /// The last node ends a turn. If it waits for one small kernel alone, that ends the turn itself.
+  void join_turn(const Carried& state) {
+    std::vector<NextBytes> next;
+    for (const CarriedBytes& one : state.small) next.push_back({first_of(state.next[one.value]), one.bytes});
+    const PlanNode& turn = out_.nodes.back();
+    const auto before = static_cast<std::uint32_t>(out_.nodes.size() - 2);
+    if (turn.after != NodeList{before} || out_.nodes[before].graph != turn.graph) return;
+    if (auto joined = joined_turn(out_.nodes[before], turn, next)) {
+      out_.nodes.pop_back();
+      out_.nodes.back() = *std::move(joined);
+    }
   }
 
   /// The end of a turn: what was computed takes its place, and whether there is another turn is decided.
@@ -489,6 +506,7 @@ class RegionWriter {
     arguments.insert(arguments.end(), state.arguments.begin(), state.arguments.end());
     add_decision(std::move(source), std::move(arguments), condition, body,
                  nodes_.joined(0, body, std::move(after)), turn_threads(state.small));
+    join_turn(state);
   }
 
   const plan::Step& step_;

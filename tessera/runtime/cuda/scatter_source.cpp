@@ -74,6 +74,17 @@ constexpr std::string_view distinct_body = R"(
     y[target] = finish(y[target], updates[place_of(at, size, update_step)]);
 )";
 
+// The same for each element of the result, whether a row names it or not: nothing is copied first.
+constexpr std::string_view whole_body = R"(
+    I target = 0;
+    T value = x[place_of(at, size, from_step)];
+    const Index* const row = indices + place_of(at, size, row_step);
+    if (find(row, step, extent, axis_step, place_of(at, size, number_step), status, target) &&
+        target == place_of(at, size, place_step))
+      value = finish(value, updates[place_of(at, size, update_step)]);
+    y[at] = value;
+)";
+
 // The pieces that begin in the middle of the updates of a target: their updates together.
 constexpr std::string_view piece_body = R"(
     const I number = at / part + 1, element = at % part, first = number * 64;
@@ -145,17 +156,20 @@ std::string_view joining_function(const Scatter& s) {
   return function->second;
 }
 
+/// `T` and `T finish(T, T)`: what an element becomes by its update.
+std::string finish_text(const Scatter& s) {
+  if (s.reduction == "none")
+    return cat(unit_text(s.y.element_bytes()),
+               "__device__ inline T finish(T, T update) { return update; }\n");
+  return cat(element_text(s.y.dtype, Precision::wide),
+             "__device__ inline T finish(T a, T b) { return narrow(", joining_function(s),
+             "(widen(a), widen(b))); }\n");
+}
+
 /// Each row writes its element at once.
 void write_distinct(ProgramWriter& program, const Scatter& s, const Memory& status) {
   KernelWriter kernel("tessera_scatter_distinct", IndexWidth::wide,
-                      index_text(s.indices, s.named.axes.size()));
-  if (s.reduction == "none")
-    kernel.prelude(unit_text(s.y.element_bytes()))
-        .prelude("__device__ inline T finish(T, T update) { return update; }\n");
-  else
-    kernel.prelude(element_text(s.y.dtype, Precision::wide))
-        .prelude(cat("__device__ inline T finish(T a, T b) { return narrow(", joining_function(s),
-                     "(widen(a), widen(b))); }\n"));
+                      index_text(s.indices, s.named.axes.size()) + finish_text(s));
   kernel.pointer("const Index", "indices", s.indices.memory).pointer("Status", "status", status);
   kernel.pointer("const T", "updates", s.updates.memory).pointer("T", "y", s.y.memory);
   kernel.walk(joined_walk(s.rows, {s.row_steps, s.bases, s.update_steps}),
@@ -164,6 +178,34 @@ void write_distinct(ProgramWriter& program, const Scatter& s, const Memory& stat
   kernel.integer("step", s.named.index_step).integers("extent", s.named.sizes());
   kernel.integers("axis_step", s.named.strides);
   program.add(std::move(kernel).launch_items(distinct_body, s.count()));
+}
+
+/// Whether every element of the result has one row that may name it, along the one axis that is named.
+bool has_row_of_each(const Scatter& s) {
+  if (!s.are_distinct || s.y.size() == 0 || s.rows.size() != s.y.rank()) return false;
+  for (std::size_t a = 0; a < s.rows.size(); ++a)
+    if (a != s.named.axes[0].axis && s.rows[a] != s.y.shape[a]) return false;
+  return true;
+}
+
+/// The result from its input and the updates in one kernel.
+void write_whole(ProgramWriter& program, const Scatter& s, const Memory& status) {
+  const Operand x = program.input(0);
+  const std::size_t axis = s.named.axes[0].axis;
+  op::Extents rows = s.row_steps, updates = s.update_steps, numbers = op::contiguous(s.rows).strides;
+  op::Extents places(s.y.rank(), 0);
+  rows[axis] = updates[axis] = numbers[axis] = 0;
+  places[axis] = 1;
+  const Walk walk = joined_walk(s.y.shape, {x.strides, rows, updates, numbers, places});
+  KernelWriter kernel("tessera_scatter_whole", width_of(walk), index_text(s.indices, 1) + finish_text(s));
+  kernel.pointer("const T", "x", x.memory).pointer("T", "y", s.y.memory);
+  kernel.pointer("const Index", "indices", s.indices.memory).pointer("Status", "status", status);
+  kernel.pointer("const T", "updates", s.updates.memory);
+  kernel.walk(walk, std::vector<std::string_view>{"from_step", "row_step", "update_step", "number_step",
+                                                  "place_step"});
+  kernel.prelude(place_text());
+  kernel.integer("step", 0).integers("extent", s.named.sizes()).integers("axis_step", op::Extents{1});
+  program.add(std::move(kernel).launch_items(whole_body, walk.points()));
 }
 
 Launch combining_kernel(const Scatter& s, std::string entry, const SortedRows& sorted, const Memory& pieces,
@@ -194,7 +236,9 @@ void write_combination(ProgramWriter& program, const Scatter& s, const Memory& s
 }
 
 void write(ProgramWriter& program, const Scatter& s) {
-  if (!program.is_in_place(0, 0)) program.copy(program.input(0), s.y);
+  const bool is_copied = !program.is_in_place(0, 0);
+  if (is_copied && has_row_of_each(s)) return write_whole(program, s, program.status({s.op, s.named.axes}));
+  if (is_copied) program.copy(program.input(0), s.y);
   if (s.count() == 0) return;
   const Memory status = program.status({s.op, s.named.axes});
   if (s.are_distinct)
