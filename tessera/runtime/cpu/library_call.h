@@ -47,7 +47,7 @@ class LastWeights {
     const bool are_same = source.is_constant || (version != no_version && version == version_);
     const bool stay = are_same && weights.data == data_;
     set_if_other(version_, version);
-    set_if_other<const std::byte*>(data_, weights.data);
+    set_if_other(data_, weights.data);
     return stay;
   }
 

@@ -104,13 +104,14 @@ class MatmulCall final : public LibraryCall {
   }
 
   Result<void> begin(const LibraryLaunch& launch) override {
-    MatmulOperands next{.packed = operands_.packed, .scale = scale_of(form_, launch)};
-    next.a = a_.get(launch.inputs[form_.left]);
-    next.b = b_.get(launch.inputs[form_.right]);
-    next.c = reinterpret_cast<float*>(launch.results[0].at(launch.results[0].layout.offset));
-    if (form_.bias != no_input) next.bias = bias_.get(launch.inputs[form_.bias]);
-    if (form_.residual != no_input) next.residual = residual_.get(launch.inputs[form_.residual]);
-    set_if_other(operands_, next);
+    set_if_other(operands_.a, a_.get(launch.inputs[form_.left]));
+    set_if_other(operands_.b, b_.get(launch.inputs[form_.right]));
+    set_if_other(operands_.c,
+                 reinterpret_cast<float*>(launch.results[0].at(launch.results[0].layout.offset)));
+    if (form_.bias != no_input) set_if_other(operands_.bias, bias_.get(launch.inputs[form_.bias]));
+    if (form_.residual != no_input)
+      set_if_other(operands_.residual, residual_.get(launch.inputs[form_.residual]));
+    set_if_other(operands_.scale, scale_of(form_, launch));
     return choose_weights(launch.inputs[form_.right], launch.weights);
   }
 
@@ -146,7 +147,7 @@ class MatmulCall final : public LibraryCall {
     if (can_pack_ && weights_ == nullptr && (source.buffer != nullptr || source.is_constant))
       weights_ = known_weights(source);
     if (can_pack_ && weights_ == nullptr && stay) TESSERA_TRY(pack_weights(source));
-    set_if_other<const PackedMatrix*>(operands_.packed, weights_ == nullptr ? nullptr : &weights_->matrix);
+    set_if_other(operands_.packed, weights_ == nullptr ? nullptr : &weights_->matrix);
     return use(weights_ == nullptr ? WeightForm::plain : WeightForm::packed);
   }
 
