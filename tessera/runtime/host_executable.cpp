@@ -129,7 +129,8 @@ Result<void> HostExecutable::run(const Launch& launch) {
   TESSERA_TRY(run_works());
   if (launch.times != nullptr) launch.times->insert(launch.times->end(), times_.begin(), times_.end());
   // After an error some have not seen where their arrays are now.
-  for (std::size_t i = 0; has_moved_ && i < work_.size(); ++i) work_[i].moved = false;
+  if (!has_moved_) return {};
+  for (HostWork& work : work_) work.moved = false;
   has_moved_ = false;
   return {};
 }

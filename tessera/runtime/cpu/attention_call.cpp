@@ -72,15 +72,11 @@ class AttentionCall final : public LibraryCall {
     const auto data = [&](std::uint32_t input) {
       return reinterpret_cast<const float*>(launch.inputs[input].data);
     };
-    q_data_ = data(form_.left);
-    k_data_ = data(form_.right);
-    v_data_ = data(form_.values);
-    out_ = reinterpret_cast<float*>(launch.results[0].at(launch.results[0].layout.offset));
-    scale_ = form_.scale;
-    if (form_.scale_slot != no_input) {
-      const auto number = static_cast<float>(launch.numbers[form_.scale_slot]);
-      scale_ = form_.divides ? 1.0f / number : number;
-    }
+    set_if_other(q_data_, data(form_.left));
+    set_if_other(k_data_, data(form_.right));
+    set_if_other(v_data_, data(form_.values));
+    set_if_other(out_, reinterpret_cast<float*>(launch.results[0].at(launch.results[0].layout.offset)));
+    set_if_other(scale_, scale_of(form_, launch));
     return {};
   }
 

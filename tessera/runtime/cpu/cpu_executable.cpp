@@ -143,7 +143,8 @@ void CpuExecutable::follow_improvements() {
     for (const auto& kernel : kernels_)
       if (kernel != nullptr) improver->ask_for(kernel);
   const std::uint64_t now = improver->improvements();
-  if (std::exchange(improvements_, now) == now) return;
+  if (improvements_ == now) return;
+  improvements_ = now;
   for (std::size_t i = 0; i < runs_.size(); ++i)
     if (const auto& kernel = kernels_[works()[i].step]; kernel != nullptr)
       runs_[i].job.code = kernel->best(runs_[i].job.code);
@@ -392,7 +393,7 @@ Result<void> CpuExecutable::begin_kernel(CompiledKernel& kernel, StepRun& run, c
     if (!work.inputs[i].layout.is_contiguous()) op::copy_elements(work.inputs[i], run.copies[i].array());
   // Which parameters of the plan these are is the step's affair: one kernel serves several.
   for (std::size_t i = 0; i < run.parameters.size(); ++i)
-    run.parameters[i] = numbers()[step_of(work).kernel->slots[i]];
+    set_if_other(run.parameters[i], numbers()[step_of(work).kernel->slots[i]]);
   return {};
 }
 

@@ -14,6 +14,7 @@
 #include "tessera/runtime/cpu/constant_copies.h"
 #include "tessera/runtime/cpu/library_form.h"
 #include "tessera/runtime/cpu/product_cache.h"
+#include "tessera/runtime/cpu/steady_value.h"
 #include "tessera/runtime/cpu/thread_pool.h"
 
 namespace tessera::runtime::cpu {
@@ -45,8 +46,8 @@ class LastWeights {
     const std::uint64_t version = source.buffer == nullptr ? no_version : source.buffer->version();
     const bool are_same = source.is_constant || (version != no_version && version == version_);
     const bool stay = are_same && weights.data == data_;
-    version_ = version;
-    data_ = weights.data;
+    set_if_other(version_, version);
+    set_if_other<const std::byte*>(data_, weights.data);
     return stay;
   }
 
@@ -62,6 +63,9 @@ struct LibraryLaunch {
   std::span<const double> numbers;     ///< parameters of the plan, by slot
   WeightSource weights;
 };
+
+/// What the result of a form is multiplied by in a launch.
+[[nodiscard]] float scale_of(const LibraryForm& form, const LibraryLaunch& launch);
 
 /// One thread at a time, but for run().
 class LibraryCall {

@@ -74,6 +74,8 @@ struct MatmulOperands {
   const float* bias = nullptr;
   float scale = 1.0f;
   const float* residual = nullptr;  ///< if separate; does not overlap c
+
+  bool operator==(const MatmulOperands&) const = default;
 };
 
 /// How a product is cut into items.

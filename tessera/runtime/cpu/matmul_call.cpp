@@ -104,16 +104,13 @@ class MatmulCall final : public LibraryCall {
   }
 
   Result<void> begin(const LibraryLaunch& launch) override {
-    operands_.a = a_.get(launch.inputs[form_.left]);
-    operands_.b = b_.get(launch.inputs[form_.right]);
-    operands_.c = reinterpret_cast<float*>(launch.results[0].at(launch.results[0].layout.offset));
-    if (form_.bias != no_input) operands_.bias = bias_.get(launch.inputs[form_.bias]);
-    if (form_.residual != no_input) operands_.residual = residual_.get(launch.inputs[form_.residual]);
-    operands_.scale = form_.scale;
-    if (form_.scale_slot != no_input) {
-      const auto number = static_cast<float>(launch.numbers[form_.scale_slot]);
-      operands_.scale = form_.divides ? 1.0f / number : number;
-    }
+    MatmulOperands next{.packed = operands_.packed, .scale = scale_of(form_, launch)};
+    next.a = a_.get(launch.inputs[form_.left]);
+    next.b = b_.get(launch.inputs[form_.right]);
+    next.c = reinterpret_cast<float*>(launch.results[0].at(launch.results[0].layout.offset));
+    if (form_.bias != no_input) next.bias = bias_.get(launch.inputs[form_.bias]);
+    if (form_.residual != no_input) next.residual = residual_.get(launch.inputs[form_.residual]);
+    set_if_other(operands_, next);
     return choose_weights(launch.inputs[form_.right], launch.weights);
   }
 
@@ -145,11 +142,11 @@ class MatmulCall final : public LibraryCall {
   /// launch before.
   Result<void> choose_weights(const op::Array& array, const WeightSource& source) {
     const bool stay = last_weights_.stay(source, array) || source.is_constant;
-    if (!stay) weights_ = nullptr;
+    if (!stay && weights_ != nullptr) weights_ = nullptr;
     if (can_pack_ && weights_ == nullptr && (source.buffer != nullptr || source.is_constant))
       weights_ = known_weights(source);
     if (can_pack_ && weights_ == nullptr && stay) TESSERA_TRY(pack_weights(source));
-    operands_.packed = weights_ == nullptr ? nullptr : &weights_->matrix;
+    set_if_other<const PackedMatrix*>(operands_.packed, weights_ == nullptr ? nullptr : &weights_->matrix);
     return use(weights_ == nullptr ? WeightForm::plain : WeightForm::packed);
   }
 

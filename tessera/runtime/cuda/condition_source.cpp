@@ -80,22 +80,22 @@ std::string copies(std::span<const CarriedBytes> carried) {
   return out;
 }
 
-/// What the first thread decides by is asked for before anything is copied: each access takes as long as the
-/// copy, and the compiler must not move one over a store.
-constexpr std::string_view count_turns =
-    "  const long long over = threadIdx.x != 0 || is_first ? 0 : *turns + 1;\n";
+/// The last thread decides: where there is little to copy it has nothing else to do. What it decides by is
+/// asked for before anything is copied: each access takes as long as the copy, and the compiler must not move
+/// one over a store.
+constexpr std::string_view count_turns = R"(  const bool decides = threadIdx.x + 1 == blockDim.x;
+  const long long over = !decides || is_first ? 0 : *turns + 1;
+)";
 std::string read_flag(std::string_view number) {
-  return cat("  const bool is_true = threadIdx.x == 0 && ", number, " != 0;\n");
+  return cat("  const bool is_true = decides && ", number, " != 0;\n");
 }
-constexpr std::string_view read_count = "  const bool again = threadIdx.x == 0 && over < (long long)*at;\n";
+constexpr std::string_view read_count = "  const bool again = decides && over < (long long)*at;\n";
 
-constexpr std::string_view note_turn = "  if (threadIdx.x != 0) return;\n  *turns = over;\n";
+constexpr std::string_view note_turn = "  if (!decides) return;\n  *turns = over;\n";
 constexpr std::string_view while_end = R"(  const bool again = is_true && over != limit;
   if (is_true && !again) status[1] = 1;
 )";
 constexpr std::string_view set_condition = "  cudaGraphSetConditional(condition, again ? 1 : 0);\n";
-constexpr std::string_view set_condition_by_first =
-    "  if (threadIdx.x == 0) cudaGraphSetConditional(condition, again ? 1 : 0);\n";
 
 }  // namespace
 
@@ -144,11 +144,10 @@ SourceRef tessera::runtime::cuda::limited_for_source(ir::Dtype count, std::optio
 }
 
 SourceRef tessera::runtime::cuda::for_source(ir::Dtype count, std::span<const CarriedBytes> carried) {
-  return source_of(
-      "turn",
-      cat("const ", integer_type(count), "* at, long long* turns, unsigned int is_first",
-          carried_parameters(carried)),
-      cat(count_turns, read_count, set_condition_by_first, computed_mark, copies(carried), note_turn));
+  return source_of("turn",
+                   cat("const ", integer_type(count), "* at, long long* turns, unsigned int is_first",
+                       carried_parameters(carried)),
+                   cat(count_turns, read_count, computed_mark, copies(carried), note_turn, set_condition));
 }
 
 namespace {

@@ -24,6 +24,10 @@ std::uint32_t threads_for(const PlanNode& node) {
   return node.source->walks && all <= most_turn_threads ? static_cast<std::uint32_t>(all) : 0;
 }
 
+/// The next turn writes to the block's memory what this one read there. Kernels do not share it, but a body
+/// that runs again is the same kernel for tools that look for races.
+constexpr std::string_view last_barrier = "  __syncthreads();\n";
+
 /// A kernel of the two, with what it is given.
 struct Part {
   KernelSignature signature;
@@ -109,7 +113,7 @@ SourceRef joined_source(const PlanNode& computing, const PlanNode& turn, std::ui
                  join(first->parameters, ", "), ") {\n", memory, "  end_of_turn::", turn.source->entry, "(",
                  called_with({*second, turn.arguments}, "turn_", next, in_block), ", [=] {\n    ",
                  computing.source->entry, "(", called_with({*first, computing.arguments}, "", next, in_block),
-                 ");\n    __syncthreads();\n  });\n}\n");
+                 ");\n    __syncthreads();\n  });\n", last_barrier, "}\n");
   return std::make_shared<const Source>(std::move(out));
 }
 
