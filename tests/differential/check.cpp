@@ -115,8 +115,9 @@ class Check {
   Verdict failing(const Error& error) {
     if (is_reference()) return {};
     const auto compiled = compiler::run_passes(program_.function, {});
-    if (!compiled || run_reference(*compiled->function, program_, program_.first_parameters)) return {};
+    if (!compiled) return {};
     Verdict out{.ran = true};
+    if (run_reference(*compiled->function, program_, program_.first_parameters)) return out;
     const auto got = run_planned(program_, plan_options(), *target_.device, target_.device->target(),
                                  program_.first_parameters);
     if (got) out.failure = cat("planned: gives results, not the error: ", error.to_text());
