@@ -362,8 +362,11 @@ TEST_P(InfiniteWeights, multiply_padding_as_the_reference_does) {
     const auto a = expected[0].values<float>(), b = got[0].values<float>();
     for (std::size_t i = 0; i < a.size(); ++i) {
       ASSERT_EQ(std::isfinite(a[i]), std::isfinite(b[i])) << "weight " << weight << ", element " << i;
-      if (std::isfinite(a[i])) ASSERT_NEAR(a[i], b[i], 2e-5 * std::max(1.0f, std::abs(a[i])));
-      if (!std::isfinite(a[i])) ASSERT_TRUE(a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i])));
+      if (!std::isfinite(a[i])) {
+        ASSERT_TRUE(a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i])));
+      } else {
+        ASSERT_NEAR(a[i], b[i], 2e-5 * std::max(1.0f, std::abs(a[i])));
+      }
     }
   }
 }
