@@ -29,6 +29,7 @@ class Scratch {
     }
     return memory_.get();
   }
+  [[nodiscard]] std::size_t size() const { return size_; }
 
  private:
   MemoryBlock memory_;

@@ -138,8 +138,10 @@ std::vector<plan::StepSpan> CpuExecutable::spans_for(const plan::Binding& bindin
 /// What runs often gets better code, which takes its place between two launches.
 void CpuExecutable::follow_improvements() {
   CodeImprover* const improver = device_->improver();
+  const bool becomes_hot = launches_ < launches_until_hot && ++launches_ == launches_until_hot;
+  if (becomes_hot) even_out_scratch();
   if (improver == nullptr) return;
-  if (launches_ < launches_until_hot && ++launches_ == launches_until_hot)
+  if (becomes_hot)
     for (const auto& kernel : kernels_)
       if (kernel != nullptr) improver->ask_for(kernel);
   const std::uint64_t now = improver->improvements();
@@ -149,6 +151,13 @@ void CpuExecutable::follow_improvements() {
     if (const auto& kernel = kernels_[works()[i].step]; kernel != nullptr)
       runs_[i].job.code = kernel->best(runs_[i].job.code);
   plain_.assign(works().size(), {});
+}
+
+/// A thread that had no part in the first launches must not take memory in a later one.
+void CpuExecutable::even_out_scratch() {
+  std::size_t most = 0;
+  for (const kernel::Scratch& scratch : scratch_) most = std::max(most, scratch.size());
+  for (kernel::Scratch& scratch : scratch_) scratch.reserve(most);
 }
 
 Result<void> CpuExecutable::run_works() {

@@ -72,6 +72,7 @@ class CpuExecutable final : public HostExecutable {
   };
 
   void follow_improvements();
+  void even_out_scratch();
   [[nodiscard]] Result<void> run_in_turn();
   [[nodiscard]] Result<void> run_in_turn(std::size_t begin, std::size_t end);
   [[nodiscard]] Result<void> run_band(BandRun& run);
