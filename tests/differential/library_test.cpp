@@ -140,6 +140,24 @@ const LibraryCase cases[] = {
      "func f(q: f32[3, 5, 8], t: f32[3, 8, 7], v: f32[3, 7, 6]) { a: f32[3, 5, 7] = matmul(q, t) "
      "p: f32[3, 5, 7] = softmax(a) {axis = 1} y: f32[3, 5, 6] = matmul(p, v) return y }",
      "matmul kernel matmul"},
+    {"weights_less_their_gradient",
+     "func f(x: f32[6, 5], g: f32[6, 7], w: f32[5, 7]) { t: f32[5, 6] = transpose(x) {permutation = [1, 0]} "
+     "a: f32[5, 7] = matmul(t, g) b: f32[5, 7] = mul(a, 0.125) c: f32[5, 7] = sub(w, b) return c }",
+     "matmul+mul+sub"},
+    {"weights_less_their_gradient_times_a_number",
+     "func f(x: f32[5, 6], g: f32[6, 7], w: f32[5, 7]) { a: f32[5, 7] = matmul(x, g) "
+     "b: f32[5, 7] = mul(a, $0:f32) c: f32[5, 7] = sub(w, b) d: f32[5, 7] = relu(c) return d }",
+     "matmul+mul+sub+relu"},
+    {"less_a_product",
+     "func f(x: f32[5, 6], g: f32[6, 7], w: f32[5, 7]) { a: f32[5, 7] = matmul(x, g) c: f32[5, 7] = sub(w, "
+     "a) "
+     "return c }",
+     "matmul+sub"},
+    {"a_product_less_another_array",
+     "func f(x: f32[5, 6], g: f32[6, 7], w: f32[5, 7]) { a: f32[5, 7] = matmul(x, g) c: f32[5, 7] = sub(a, "
+     "w) "
+     "return c }",
+     "matmul kernel"},
     {"slope_below_zero",
      "func f(x: f32[5, 7], w: f32[7, 9], b: f32[9]) { a: f32[5, 9] = matmul(x, w) c: f32[5, 9] = add(a, b) "
      "d: f32[5, 9] = leaky_relu(c, 0.125) return d }",

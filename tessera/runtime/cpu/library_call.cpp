@@ -8,7 +8,7 @@ using namespace tessera::runtime::cpu;
 float runtime::cpu::scale_of(const LibraryForm& form, const LibraryLaunch& launch) {
   if (form.scale_slot == no_input) return form.scale;
   const auto number = static_cast<float>(launch.numbers[form.scale_slot]);
-  return form.divides ? 1.0f / number : number;
+  return form.scale * (form.divides ? 1.0f / number : number);
 }
 
 Result<void> runtime::cpu::run_items(LibraryCall& call, ThreadPool& threads,

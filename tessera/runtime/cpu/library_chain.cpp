@@ -204,6 +204,7 @@ class ChainGrower {
     if (!has_type(other, ir::Dtype::f32)) return false;
     if (name(next) == "add") return add_bias(other) || add_residual(other);
     if (name(next) == "mul") return add_scale(other, false);
+    if (name(next) == "sub") return !is_first && take_from(other);
     return name(next) == "div" && is_first && add_scale(other, true);
   }
 
@@ -213,6 +214,17 @@ class ChainGrower {
     epilogue.has_scale = true;
     chain_.scale = other;
     chain_.divides = divides;
+    return true;
+  }
+
+  /// r - s p is r + (-s) p: weights less their scaled gradient.
+  bool take_from(ValueId other) {
+    Epilogue& epilogue = chain_.epilogue;
+    if (chain_.op != LibraryOp::matmul || epilogue.has_bias || epilogue.activation != Activation::none ||
+        !add_residual(other))
+      return false;
+    epilogue.has_scale = true;
+    chain_.negates = true;
     return true;
   }
 

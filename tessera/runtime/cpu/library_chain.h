@@ -35,6 +35,7 @@ struct LibraryChain {
   pattern::ValueId residual = pattern::none;
   pattern::ValueId scale = pattern::none;
   bool divides = false;  ///< by the scale
+  bool negates = false;  ///< the scale, which is 1 if there is none
   /// The operand of the product, and what it is before it is scaled, if the scale is not behind the product.
   std::uint32_t scaled_operand = pattern::none;
   pattern::ValueId unscaled = pattern::none;

@@ -54,6 +54,9 @@ class FormReader {
   }
 
   void set_scale() {
+    const float sign = chain_.negates ? -1.0f : 1.0f;
+    out_.scale = sign;
+    if (chain_.scale == pattern::none) return;
     const pattern::External& scale = graph_.external(chain_.scale);
     if (const auto* parameter = ir::as<ir::Param>(*scale.expr)) {
       out_.scale_slot = parameter->slot;
@@ -61,7 +64,7 @@ class FormReader {
       return;
     }
     const auto number = static_cast<float>(std::get<double>(*scale.constant));
-    out_.scale = chain_.divides ? 1.0f / number : number;
+    out_.scale = sign * (chain_.divides ? 1.0f / number : number);
   }
 
   const ir::Function& ops_;

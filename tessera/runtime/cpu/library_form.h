@@ -18,7 +18,7 @@ struct LibraryForm {
   Epilogue epilogue;
   // Which inputs of the step its operands are.
   std::uint32_t left = 0, right = no_input, bias = no_input, residual = no_input;
-  float scale = 1;                      ///< of an epilogue that has one
+  float scale = 1;                      ///< of an epilogue that has one; the sign of a parameter
   std::uint32_t scale_slot = no_input;  ///< of a scale that is a parameter
   bool divides = false;                 ///< by that parameter
   std::int32_t right_zero = 0;          ///< of integers: what is taken from the right operand
