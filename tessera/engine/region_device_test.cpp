@@ -315,6 +315,10 @@ TEST_P(RegionsOnDevice, ASmallTurnThatFindsOutWhetherThereIsAnotherIsOneKernel) 
   Loaded here(*device_, plan_of(text));
   ASSERT_TRUE(here.run({above(10), floats({8}, 1), order}, {}));
   EXPECT_EQ(nodes_in_bodies(here.on_gpu().program()), 1u) << to_text(here.on_gpu().program());
+  const auto endless = here.run({above(-1), floats({8}, 1), order}, {});
+  ASSERT_FALSE(endless) << "a block that goes on by itself counts its turns, too";
+  EXPECT_NE(endless.error().message().find("limit of 50"), std::string::npos) << endless.error().message();
+  ASSERT_TRUE(here.run({above(10), floats({8}, 1), order}, {}));
 }
 
 /// What was compiled of the body relies on the range of its symbol.

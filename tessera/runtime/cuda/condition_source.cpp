@@ -95,7 +95,6 @@ constexpr std::string_view note_turn = "  if (!decides) return;\n  *turns = over
 constexpr std::string_view while_end = R"(  const bool again = is_true && over != limit;
   if (is_true && !again) status[1] = 1;
 )";
-constexpr std::string_view set_condition = "  cudaGraphSetConditional(condition, again ? 1 : 0);\n";
 
 }  // namespace
 
@@ -118,7 +117,7 @@ SourceRef tessera::runtime::cuda::while_source(ir::Dtype flag, std::span<const C
           "* at, long long* turns, unsigned int is_first, long long limit, unsigned long long* status",
           carried_parameters(carried)),
       cat(count_turns, computed_mark, read_flag(deciding_number(flag)), copies(carried), note_turn, while_end,
-          set_condition));
+          decided_mark));
 }
 
 SourceRef tessera::runtime::cuda::limited_for_source(ir::Dtype count, std::optional<ir::Dtype> index) {
@@ -140,14 +139,14 @@ SourceRef tessera::runtime::cuda::limited_for_source(ir::Dtype count, std::optio
     status[2] = (unsigned long long)count;
   }
 )",
-          note, set_condition));
+          note, decided_mark));
 }
 
 SourceRef tessera::runtime::cuda::for_source(ir::Dtype count, std::span<const CarriedBytes> carried) {
   return source_of("turn",
                    cat("const ", integer_type(count), "* at, long long* turns, unsigned int is_first",
                        carried_parameters(carried)),
-                   cat(count_turns, read_count, computed_mark, copies(carried), note_turn, set_condition));
+                   cat(count_turns, read_count, computed_mark, copies(carried), note_turn, decided_mark));
 }
 
 namespace {
@@ -202,7 +201,7 @@ Result<StepProgram> tessera::runtime::cuda::checking_turn(const ir::Function& co
                    cat("__shared__ unsigned long long parts[32], flag;\nconst bool is_first = false;\n",
                        count_turns, computed_mark, text, copies(carried),
                        "__syncthreads();\nconst unsigned char* const at = (const unsigned char*)&flag;\n",
-                       read_flag("*at"), note_turn, while_end, set_condition),
+                       read_flag("*at"), note_turn, while_end, decided_mark),
                    true, 1024));
   Launch& launch = out.launches.back();
   Source source = *launch.source;

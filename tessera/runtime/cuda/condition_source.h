@@ -21,6 +21,8 @@ struct CarriedBytes {
 
 /// Where a source that ends a turn says what it needs that the turn computes; what stands before it does not.
 inline constexpr std::string_view computed_mark = "  // What the turn computes is there from here on.\n";
+/// How such a source ends: one thread says whether there is another turn.
+inline constexpr std::string_view decided_mark = "  cudaGraphSetConditional(condition, again ? 1 : 0);\n";
 
 // What `at` holds decides as a number: an integer is itself, a float 1 unless it is 0.
 

@@ -82,18 +82,34 @@ std::string computing_text(const KernelSignature& kernel, std::string_view entry
              join(kernel.parameters, ", "), kernel.body);
 }
 
-/// The turn as a function that calls `compute` before it needs what that computes.
+/// The turn as a function that calls `compute` before it needs what that computes, and `decide` at its end.
 std::string turn_text(const KernelSignature& kernel, std::string_view entry) {
-  const std::size_t mark = kernel.body.find(computed_mark);
-  if (mark == std::string_view::npos) return "";
-  return cat(kernel.before, "template <class F>\nstatic __device__ __forceinline__ void ", entry, "(",
-             join(kernel.parameters, ", "), ", const F& compute", kernel.body.substr(0, mark),
-             "  compute();\n", kernel.body.substr(mark + computed_mark.size()));
+  const std::size_t computed = kernel.body.find(computed_mark), decided = kernel.body.find(decided_mark);
+  if (computed == std::string_view::npos || decided == std::string_view::npos) return "";
+  const std::size_t between = computed + computed_mark.size();
+  return cat(kernel.before, "template <class F, class G>\nstatic __device__ __forceinline__ void ", entry,
+             "(", join(kernel.parameters, ", "), ", const F& compute, const G& decide",
+             kernel.body.substr(0, computed), "  compute();\n",
+             kernel.body.substr(between, decided - between), "  decide(again);\n",
+             kernel.body.substr(decided + decided_mark.size()));
+}
+
+/// What surrounds the call of a turn: its last argument, and what stands before and behind it. Within a block
+/// that goes on, the barrier behind `compute` keeps a thread that decides from being ahead of one that reads.
+struct TurnFrame {
+  std::string_view begin, decide, end;
+};
+constexpr TurnFrame frame_of(Turns turns) {
+  if (turns == Turns::one)
+    return {"", "end_of_turn::cudaGraphSetConditional(turn_condition, again ? 1 : 0);", last_barrier};
+  return {"  __shared__ bool goes_on;\n  do {\n", "goes_on = again;",
+          "  __syncthreads();\n  } while (goes_on);\n"
+          "  if (threadIdx.x == 0) end_of_turn::cudaGraphSetConditional(turn_condition, 0);\n"};
 }
 
 /// Both texts say what they use, under the same names: one of them stands in a namespace.
 SourceRef joined_source(const PlanNode& computing, const PlanNode& turn, std::uint32_t threads,
-                        std::span<const NextBytes> next) {
+                        std::span<const NextBytes> next, Turns turns) {
   const auto first = signature_of(*computing.source), second = signature_of(*turn.source);
   if (!first || !second || first->parameters.size() != computing.arguments.size() ||
       second->parameters.size() != turn.arguments.size())
@@ -108,19 +124,21 @@ SourceRef joined_source(const PlanNode& computing, const PlanNode& turn, std::ui
     if (!in_block[i].empty())
       memory += cat("  __shared__ __align__(16) unsigned char ", in_block[i], "[", next[i].bytes, "];\n");
   Source out{.entry = "computed_turn", .waits = computing.source->waits};
-  out.text = cat("namespace end_of_turn {\n", ending, "}\n", computing_text(*first, computing.source->entry),
-                 "extern \"C\" __global__ void __launch_bounds__(", threads, ") ", out.entry, "(", parameters,
-                 join(first->parameters, ", "), ") {\n", memory, "  end_of_turn::", turn.source->entry, "(",
-                 called_with({*second, turn.arguments}, "turn_", next, in_block), ", [=] {\n    ",
-                 computing.source->entry, "(", called_with({*first, computing.arguments}, "", next, in_block),
-                 ");\n    __syncthreads();\n  });\n", last_barrier, "}\n");
+  const TurnFrame frame = frame_of(turns);
+  out.text =
+      cat("namespace end_of_turn {\n", ending, "}\n", computing_text(*first, computing.source->entry),
+          "extern \"C\" __global__ void __launch_bounds__(", threads, ") ", out.entry, "(", parameters,
+          join(first->parameters, ", "), ") {\n", memory, frame.begin, "  end_of_turn::", turn.source->entry,
+          "(", called_with({*second, turn.arguments}, "turn_", next, in_block), ", [=] {\n    ",
+          computing.source->entry, "(", called_with({*first, computing.arguments}, "", next, in_block),
+          ");\n    __syncthreads();\n  }, [=](bool again) { ", frame.decide, " });\n", frame.end, "}\n");
   return std::make_shared<const Source>(std::move(out));
 }
 
 }  // namespace
 
 std::optional<PlanNode> tessera::runtime::cuda::joined_turn(const PlanNode& computing, const PlanNode& turn,
-                                                            std::span<const NextBytes> next) {
+                                                            std::span<const NextBytes> next, Turns turns) {
   const bool is_generated = !computing.is_join && computing.conditional.kind == Conditional::Kind::none &&
                             computing.kind == Launch::Kind::kernel && computing.source->user == nullptr &&
                             computing.condition == 0;
@@ -131,7 +149,7 @@ std::optional<PlanNode> tessera::runtime::cuda::joined_turn(const PlanNode& comp
   // One block that walks may have more threads than it has work: the turn has its own.
   out.block.x = computing.source->walks ? std::max(threads, turn.block.x) : threads;
   out.grid.x = 1;
-  out.source = joined_source(computing, turn, out.block.x, next);
+  out.source = joined_source(computing, turn, out.block.x, next, turns);
   if (out.source == nullptr) return std::nullopt;
   out.condition = turn.condition;
   out.arguments = turn.arguments;

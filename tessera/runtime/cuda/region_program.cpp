@@ -493,7 +493,9 @@ class RegionWriter {
     const PlanNode& turn = out_.nodes.back();
     const auto before = static_cast<std::uint32_t>(out_.nodes.size() - 2);
     if (turn.after != NodeList{before} || out_.nodes[before].graph != turn.graph) return;
-    if (auto joined = joined_turn(out_.nodes[before], turn, next)) {
+    const auto is_of_body = [&](const PlanNode& node) { return node.graph == turn.graph; };
+    const bool is_whole_body = std::count_if(out_.nodes.begin(), out_.nodes.end(), is_of_body) == 2;
+    if (auto joined = joined_turn(out_.nodes[before], turn, next, is_whole_body ? Turns::all : Turns::one)) {
       out_.nodes.pop_back();
       out_.nodes.back() = *std::move(joined);
     }
