@@ -32,7 +32,7 @@ unsigned vector_width() {
 }
 
 /// Changes with how code is compiled and called: what older versions stored is not used.
-constexpr int code_version = 3;
+constexpr int code_version = 4;
 
 /// The processor as it describes itself: code made for one is used on its like alone.
 std::string processor_name() {

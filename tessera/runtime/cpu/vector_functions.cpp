@@ -246,6 +246,7 @@ Result<std::string> VectorCode::function_of_f32(ScalarOpcode opcode, const std::
     case ScalarOpcode::log1p:
       return math::log1p<OnVectors>(Float{x}).name;
     case ScalarOpcode::tanh:
+      if (width_ == 16) return tables::tanh<OnVectors>(Float{x}).name;
       return (is_precise_ ? math::precise_tanh<OnVectors>(Float{x}) : math::tanh<OnVectors>(Float{x})).name;
     case ScalarOpcode::erf:
       return (is_precise_ ? math::precise_erf<OnVectors>(Float{x}) : math::erf<OnVectors>(Float{x})).name;
