@@ -12,6 +12,8 @@ using namespace tessera::kernel;
 
 namespace {
 
+/// Of rows that are kept at once, and of an item whose columns are added up, which has whole lines of them.
+constexpr std::int64_t kept_elements = 65536, item_elements = 16384, columns_step = 64;
 constexpr std::size_t line = 64;
 std::size_t rounded_up(std::size_t bytes) { return (bytes + line - 1) / line * line; }
 
@@ -332,6 +334,16 @@ Interpreter::Interpreter(Kernel kernel)
   if (kernel_.reduces()) along_rows_ = make_program(kernel_, passes_, Lanes::reduced);
 }
 
+/// Neighbouring points of one item. What is kept of many rows at once should fit into a cache; columns that
+/// are added up are shared out in parts that are worth a thread.
+std::int64_t Interpreter::lanes_at_once(const Binding& binding) const {
+  if (!kernel_.reduces()) return block_elements;
+  const std::int64_t rows = std::max<std::int64_t>(binding.reduced_points(), 1);
+  if (!passes_.kept.empty()) return std::clamp<std::int64_t>(kept_elements / rows, 16, block_elements);
+  const std::int64_t columns = item_elements / rows / columns_step * columns_step;
+  return std::clamp<std::int64_t>(columns, columns_step, block_elements);
+}
+
 Result<void> Interpreter::prepare(std::span<const op::Array> inputs, std::span<const op::Array> outputs,
                                   Job& job) const {
   TESSERA_TRY(bind(kernel_, inputs, outputs, job.binding));
@@ -344,11 +356,7 @@ Result<void> Interpreter::prepare(std::span<const op::Array> inputs, std::span<c
   std::int64_t lines = binding.outer_points();
   if (job.lanes == Lanes::outer && !binding.outer.empty()) {
     const std::int64_t size = binding.outer.back().size;
-    job.lane_block = block_elements;
-    // What is kept of many rows at once should fit into a cache.
-    if (!passes_.kept.empty())
-      job.lane_block = std::clamp<std::int64_t>(65536 / std::max<std::int64_t>(binding.reduced_points(), 1),
-                                                16, block_elements);
+    job.lane_block = lanes_at_once(binding);
     job.lane_block = std::min(job.lane_block, size);
     job.blocks_per_line = (size + job.lane_block - 1) / job.lane_block;
     lines /= size;

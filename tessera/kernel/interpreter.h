@@ -66,6 +66,7 @@ class Interpreter {
   void run(const Job& job, std::span<const double> parameters, ItemRange range, Scratch& scratch) const;
 
  private:
+  [[nodiscard]] std::int64_t lanes_at_once(const Binding& binding) const;
   [[nodiscard]] const Program& program(Lanes lanes) const {
     return lanes == Lanes::outer ? over_rows_ : along_rows_;
   }
