@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <mutex>
+#include <new>
+#include <unordered_set>
 #include <utility>
 
 #include "tessera/op/catalogue.h"
@@ -24,6 +26,9 @@ constexpr std::int64_t points_for_threads = 16'384;
 constexpr std::int64_t step_pieces_per_thread = 4;
 /// Memory that may be used at the same time cannot be shared, and finding out which takes the square of it.
 constexpr std::size_t most_scheduled_steps = 4096;
+
+/// Works that are worth waking threads for before a first launch.
+constexpr std::size_t least_made_together = 8;
 
 /// Launches after which better code pays.
 constexpr unsigned launches_until_hot = 8;
@@ -160,7 +165,39 @@ void CpuExecutable::even_out_scratch() {
   for (kernel::Scratch& scratch : scratch_) scratch.reserve(most);
 }
 
+/// Code and library calls that the first launch needs, by all threads: what a kernel serves several steps is
+/// made once. What fails here fails again where it is needed, and is told there.
+void CpuExecutable::make_ready_together() {
+  std::vector<std::size_t> first;  // works that need something of their own
+  std::unordered_set<const CompiledKernel*> seen;
+  for (std::size_t i = 0; i < works().size(); ++i) {
+    if (works()[i].is_copy) continue;
+    const CompiledKernel* const kernel = kernels_[works()[i].step].get();
+    if (kernel != nullptr ? seen.insert(kernel).second : libraries_[works()[i].step].has_value())
+      first.push_back(i);
+  }
+  if (first.size() < least_made_together || device_->threads().size() == 1) return;
+  device_->threads().run(static_cast<std::int64_t>(first.size()), 1,
+                         [&](std::int64_t begin, std::int64_t end, unsigned) {
+                           for (std::int64_t f = begin; f < end; ++f)
+                             try_to_make_ready(first[static_cast<std::size_t>(f)]);
+                         });
+}
+
+void CpuExecutable::try_to_make_ready(std::size_t index) {
+  const HostWork& work = works()[index];
+  try {
+    if (CompiledKernel* kernel = kernels_[work.step].get())
+      (void)make_ready(*kernel, runs_[index], work);
+    else
+      (void)make_ready(*libraries_[work.step], runs_[index], work);
+  } catch (const std::bad_alloc&) {
+    runs_[index].is_ready = false;
+  }
+}
+
 Result<void> CpuExecutable::run_works() {
+  if (launches_ == 0) make_ready_together();
   follow_improvements();
   if (waves_.empty()) return is_timed() ? HostExecutable::run_works() : run_in_turn();
   for (const Wave& wave : waves_) TESSERA_TRY(run_wave(wave));

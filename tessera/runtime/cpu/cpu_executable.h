@@ -94,6 +94,8 @@ class CpuExecutable final : public HostExecutable {
                                         Place place);
   [[nodiscard]] Result<void> begin_library(const LibraryForm& form, StepRun& run, const HostWork& work);
   [[nodiscard]] Result<void> begin_kernel(CompiledKernel& kernel, StepRun& run, const HostWork& work);
+  void make_ready_together();
+  void try_to_make_ready(std::size_t index);
   [[nodiscard]] Result<void> make_ready(const LibraryForm& form, StepRun& run, const HostWork& work);
   [[nodiscard]] Result<void> make_ready(CompiledKernel& kernel, StepRun& run, const HostWork& work);
   [[nodiscard]] Result<void> prepare_kernel(CompiledKernel& kernel, StepRun& run, const HostWork& work);
