@@ -37,6 +37,22 @@ std::int64_t row_offset(const Layout& layout, std::int64_t index) {
 
 std::int64_t inner_stride(const Layout& layout) { return layout.rank() == 0 ? 0 : layout.strides.back(); }
 
+/// Makes one axis of neighbours that all layouts, which have one shape, walk over as one: rows become longer.
+void join_axes(std::span<Layout> layouts) {
+  for (std::size_t a = layouts[0].rank(); a-- > 1;) {
+    const bool are_one = std::all_of(layouts.begin(), layouts.end(), [a](const Layout& layout) {
+      return layout.strides[a - 1] == layout.strides[a] * layout.shape[a];
+    });
+    if (!are_one) continue;
+    for (Layout& layout : layouts) {
+      layout.shape[a - 1] *= layout.shape[a];
+      layout.strides[a - 1] = layout.strides[a];
+      layout.shape.erase(layout.shape.begin() + static_cast<std::ptrdiff_t>(a));
+      layout.strides.erase(layout.strides.begin() + static_cast<std::ptrdiff_t>(a));
+    }
+  }
+}
+
 template <class W>
 void pointwise_rows(const PointwiseBody& body, std::span<const Array> inputs, const Array& result) {
   const std::size_t arity = inputs.size();
@@ -46,13 +62,16 @@ void pointwise_rows(const PointwiseBody& body, std::span<const Array> inputs, co
     layouts.push_back(broadcast_layout(input.layout, result.shape()));
     loaders.push_back(loader<W>(input.dtype));
   }
+  layouts.push_back(result.layout);
+  join_axes(layouts);
+  const Layout& written = layouts.back();
   std::vector<std::array<W, block_elements>> buffers(arity);
   std::vector<const W*> in;
   for (const auto& buffer : buffers) in.push_back(buffer.data());
   std::array<W, block_elements> out;
   std::array<std::uint8_t, block_elements> flags;
   std::array<SignedWide, block_elements> wide_flags;
-  const Rows rows = rows_of(result.shape());
+  const Rows rows = rows_of(written.shape);
   for (std::int64_t row = 0; row < rows.count; ++row) {
     for (std::int64_t begin = 0; begin < rows.length; begin += block_elements) {
       const auto count =
@@ -62,8 +81,8 @@ void pointwise_rows(const PointwiseBody& body, std::span<const Array> inputs, co
         loaders[k](inputs[k].data, row_offset(layouts[k], row) + begin * stride, stride, count,
                    buffers[k].data());
       }
-      const std::int64_t stride = inner_stride(result.layout);
-      const std::int64_t offset = row_offset(result.layout, row) + begin * stride;
+      const std::int64_t stride = inner_stride(written);
+      const std::int64_t offset = row_offset(written, row) + begin * stride;
       if (body.boolean) {
         body.template block<W>()(in.data(), count, flags.data());
         for (std::size_t i = 0; i < count; ++i) wide_flags[i] = flags[i];

@@ -1,6 +1,8 @@
 #include "tessera/plan/size_conditions.h"
 
 #include <algorithm>
+#include <deque>
+#include <unordered_map>
 
 #include "tessera/base/text.h"
 #include "tessera/op/catalogue.h"
@@ -24,6 +26,25 @@ struct TypedCall {
   const op::Card* card = nullptr;
   op::ValueTypes inputs, results;
   op::Attributes attributes;
+
+  bool operator==(const TypedCall& other) const {
+    return card == other.card && inputs == other.inputs && results == other.results &&
+           std::ranges::equal(attributes.entries(), other.attributes.entries());
+  }
+};
+
+/// Layers of a network repeat the same calls on the same types: what holds for one of them holds for all.
+class DistinctCalls {
+ public:
+  /// The call, if none like it was added before; else null.
+  const TypedCall* add(TypedCall call) {
+    auto& alike = by_card_[call.card];
+    if (std::find(alike.begin(), alike.end(), call) != alike.end()) return nullptr;
+    return &alike.emplace_back(std::move(call));
+  }
+
+ private:
+  std::unordered_map<const op::Card*, std::deque<TypedCall>> by_card_;
 };
 
 TypedCall call_of_step(const Plan& plan, const Step& step) {
@@ -47,17 +68,20 @@ Result<TypedCall> call_of_statement(const ir::Assign& statement) {
   return out;
 }
 
-/// Calls `f` with each call of the plan whose types the plan relies on: those in regions are checked where
-/// they run. An error gets the line of the step.
+/// Calls `f` with each call of the plan whose types the plan relies on, with one of those that are alike:
+/// those in regions are checked where they run. An error gets the line of the step.
 template <class F>
 Result<void> for_each_call(const Plan& plan, F&& f) {
+  DistinctCalls seen;
+  const auto visit_call = [&](TypedCall call) -> Result<void> {
+    const TypedCall* const added = call.card == nullptr ? nullptr : seen.add(std::move(call));
+    return added == nullptr ? Result<void>() : f(*added);
+  };
   const auto visit = [&](const Step& step) -> Result<void> {
-    if (step.kind == StepKind::call) return f(call_of_step(plan, step));
+    if (step.kind == StepKind::call) return visit_call(call_of_step(plan, step));
     if (step.kind != StepKind::kernel && step.kind != StepKind::library) return {};
-    for (const auto& statement : step.function->body) {
-      const TypedCall call = TESSERA_TRY(call_of_statement(*statement));
-      if (call.card != nullptr) TESSERA_TRY(f(call));
-    }
+    for (const auto& statement : step.function->body)
+      TESSERA_TRY(visit_call(TESSERA_TRY(call_of_statement(*statement))));
     return {};
   };
   for (const Step& step : plan.steps) {
