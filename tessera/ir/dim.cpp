@@ -105,6 +105,7 @@ bool tessera::ir::provably_at_least(const Dim& a, const Dim& b) {
 }
 bool tessera::ir::provably_different(const Dim& a, const Dim& b) {
   if (a.is_constant() && b.is_constant()) return a.value() != b.value();
+  if (a == b) return false;
   const Range difference = bounds(a - b);
   return difference.lower.value_or(0) > 0 || difference.upper.value_or(0) < 0;
 }
