@@ -358,7 +358,7 @@ namespace {
 /// Whether two sizes are written alike, which most equal ones are. No answer below a depth that few have.
 bool are_written_alike(const Expr& a, const Expr& b, int depth = 16) {
   if (&a == &b) return true;
-  if (const auto *x = as<IntConst>(a), *y = as<IntConst>(b); x != nullptr && y != nullptr)
+  if (const auto* x = as<IntConst>(a), *y = as<IntConst>(b); x != nullptr && y != nullptr)
     return x->dtype == y->dtype && x->value == y->value;
   const auto *x = as<ScalarOp>(a), *y = as<ScalarOp>(b);
   if (x == nullptr || y == nullptr || depth == 0 || x->opcode != y->opcode || x->dtype != y->dtype ||

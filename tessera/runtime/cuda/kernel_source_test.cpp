@@ -505,6 +505,23 @@ TEST(KernelSource, AThousandInstructionsAreOneShortSource) {
   EXPECT_TRUE(taken) << taken.error().to_text();
 }
 
+/// Of so many calls; the value of number `held` is a result, too.
+std::string long_chain(int count, int held, std::string_view dtype = "f32") {
+  const std::string type = cat(dtype, "[37]");
+  std::string text = cat("func f(x: ", type, ", y: ", type, ") {\n  a0: ", type, " = mul(x, y)\n");
+  for (int i = 1; i < count; ++i)
+    text += cat("  m", i, ": ", type, " = add(a", i - 1, ", y)\n  a", i, ": ", type, " = mul(m", i, ", x)\n");
+  return cat(text, "  return a", count - 1, held < 0 ? "" : cat(", a", held), "\n}");
+}
+
+TEST_F(KernelSourceTest, LongChainsAreLoops) {
+  add("chain", *parsed(long_chain(500, -1)), 1e-4);
+  EXPECT_NE(cases_.back().program.launches[0].source->text.find("< 499; ++time"), std::string::npos);
+  add("with a value that is kept", *parsed(long_chain(700, 300)), 1e-4);
+  add("of halves", *parsed(long_chain(400, -1, "bf16")), 0.1);
+  run_all();
+}
+
 TEST(KernelSource, MoreArgumentsThanALaunchTakesAreAnError) {
   std::string params, text;
   for (int i = 0; i < 5000; ++i) {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "tessera/kernel/repeats.h"
 #include "tessera/runtime/cuda/early_start.h"
 
 using namespace tessera;
@@ -29,6 +30,9 @@ static __device__ __forceinline__ bool shuffled(bool x, unsigned by) {
 )";
 
 namespace {
+
+/// Instructions that are worth a loop: so many do not fill a vector of elements anyway (element_source.cpp).
+constexpr std::size_t least_loop = 512;
 
 /// What stands for a division by `d` of numbers below 2^31.
 struct Division {
@@ -286,7 +290,31 @@ Result<void> KernelText::write(ValueId value) {
 }
 
 Result<void> KernelText::write_all(std::span<const ValueId> values) {
+  std::size_t at = 0;
+  for (const kernel::Repeat& repeat : kernel::find_repeats(kernel_, values, least_loop)) {
+    // What is handed on from one time to the next is one variable.
+    const ValueId before = values[repeat.begin - 1], last = values[repeat.begin + repeat.period - 1];
+    if (wide(before) != wide(last)) continue;
+    for (; at < repeat.begin; ++at) TESSERA_TRY(write(values[at]));
+    TESSERA_TRY(write_loop(values.subspan(at, repeat.period), repeat.times, before));
+    at = repeat.end();
+    values_[values[at - 1]] = values_[last];
+  }
+  for (; at < values.size(); ++at) TESSERA_TRY(write(values[at]));
+  return {};
+}
+
+/// Computes the values so many times, each time with the last of them in the place of `before`; the last one
+/// has the text of what came out. Instructions of a long chain do not stay in the cache for code.
+Result<void> KernelText::write_loop(std::span<const ValueId> values, std::size_t times, ValueId before) {
+  const std::string carried = cat("carried", values.back()), held = values_[before];
+  line(wide_type(wide(before)), " ", carried, " = ", held, ";");
+  line("#pragma unroll 16\nfor (int time = 0; time < ", times, "; ++time) {");
+  values_[before] = carried;
   for (const ValueId value : values) TESSERA_TRY(write(value));
+  line(carried, " = ", values_[values.back()], ";\n}");
+  values_[before] = held;
+  values_[values.back()] = carried;
   return {};
 }
 

@@ -116,6 +116,7 @@ class KernelText {
   [[nodiscard]] Dtype wide(ValueId value) const { return kernel::wide_dtype(body_[value].dtype); }
   /// Declares the value; it is in values_ then.
   [[nodiscard]] Result<void> write(ValueId value);
+  /// In order; chains of many that are alike as loops.
   [[nodiscard]] Result<void> write_all(std::span<const ValueId> values);
   [[nodiscard]] Result<std::string> expression(ValueId value);
   /// Declares the reciprocals of what these elements are divided by, where that is the same for many: ahead
@@ -172,6 +173,7 @@ class KernelText {
   std::string text_;
 
  private:
+  [[nodiscard]] Result<void> write_loop(std::span<const ValueId> values, std::size_t times, ValueId before);
   [[nodiscard]] Result<std::string> operation(const Instruction& instruction);
   [[nodiscard]] bool is_by_reciprocal(const Instruction& instruction) const;
   [[nodiscard]] std::string parameter(const Instruction& instruction);
