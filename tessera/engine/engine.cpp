@@ -51,7 +51,8 @@ Engine::Engine(EngineOptions options)
   const bool is_exact = passes.floats == compiler::FloatRules::exact;
   if (is_exact && !passes.takes && !device_->target().sources.empty())
     passes.takes = compiler::stays_whole_unless_costly;
-  idle_memory_.reserve(max_idle_memory);  // destructors give memory back here and must not fail
+  if (options_.deterministic) device_->settle();  // what computes must not depend on when it is there
+  idle_memory_.reserve(max_idle_memory);          // destructors give memory back here and must not fail
   const char* log = std::getenv("TESSERA_LOG");
   log_plans_ = log != nullptr && std::string_view(log) == "plan";
 }

@@ -165,7 +165,10 @@ Result<ReadyProgramRef> CudaDevice::program_of(const op::CallInfo& call, std::sp
   auto key = call_key(call, inputs, results);
   if (key)
     if (ReadyProgramRef known = calls_.find(*key)) return known;
-  const bool has_library = may_be_product(call.card()) && blas() != nullptr;
+  const bool is_product = may_be_product(call.card());
+  if (is_product && awaits_products())
+    return ready(TESSERA_TRY(call_program(call, inputs, results, Products::by_kernels)));
+  const bool has_library = is_product && blas() != nullptr;
   StepProgram program = TESSERA_TRY(
       call_program(call, inputs, results, has_library ? Products::by_library : Products::by_kernels));
   ReadyProgramRef out = TESSERA_TRY(ready(std::move(program)));
@@ -219,7 +222,9 @@ Result<std::unique_ptr<Executable>> CudaDevice::load(plan::PlanRef plan,
       std::make_unique<CudaExecutable>(shared_from_this(), std::move(plan), pool, std::move(capturing)));
 }
 
+/// Graphs of steps are made once and patched: their products are those of the library.
 Result<std::unique_ptr<StepGraph>> CudaDevice::step_graph(StepBlame blame) {
+  settle();
   const Current current = TESSERA_TRY(context_->enter());
   auto capturing = TESSERA_TRY(Stream::create(context_));
   return std::unique_ptr<StepGraph>(
@@ -236,7 +241,21 @@ Blas* CudaDevice::blas() {
   return blas_.get();
 }
 
+namespace {
+
+/// Whatever happens, those who wait need not wait any longer.
+struct EndsWaiting {
+  std::atomic<bool>& awaited;
+  ~EndsWaiting() {
+    awaited.store(false, std::memory_order_release);
+    awaited.notify_all();
+  }
+};
+
+}  // namespace
+
 void CudaDevice::open_products() {
+  const EndsWaiting at_the_end{awaits_products_};
   const auto current = context_->enter();
   Blas* const library = current ? blas() : nullptr;
   if (library == nullptr) return;

@@ -1,6 +1,7 @@
 // A GPU as a device: one stream, its memory, the code that was made for it.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -56,8 +57,14 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   /// What computes matrix products; null if there is no library for it. Opened when it is first asked for,
   /// which takes a while.
   [[nodiscard]] Blas* blas();
+  /// Says that open_products() will be called, by another thread: until it returns, who need not wait for
+  /// the library computes products by kernels.
+  void expect_products() { awaits_products_.store(true, std::memory_order_release); }
   /// Makes the first product, so that others need not wait for what a library does only once.
   void open_products();
+  /// Whether the library of products is still being opened beside the program.
+  [[nodiscard]] bool awaits_products() const { return awaits_products_.load(std::memory_order_acquire); }
+  void settle() override { awaits_products_.wait(true, std::memory_order_acquire); }
 
  private:
   [[nodiscard]] Result<void> run_on_host(const op::CallInfo& call, std::span<const op::Array> inputs,
@@ -79,6 +86,7 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   PlanBody plan_body_;
   OpenBlas open_blas_;  ///< empty: none is wanted
   std::once_flag blas_once_;
+  std::atomic<bool> awaits_products_{false};
   std::unique_ptr<Blas> blas_;
   CodeStore own_store_;
   const CodeStore* store_;

@@ -32,7 +32,8 @@ struct WaitsAtTheEnd {
 /// A library of products takes 0.2 s until its first one: that goes on while the program prepares its data. A
 /// program that ends before waits for it, since libraries must not be opened while a process ends.
 void open_products_beside(const std::shared_ptr<CudaDevice>& device) {
-  static_cast<void>(opening().push([device] { device->open_products(); }));
+  device->expect_products();
+  if (!opening().push([device] { device->open_products(); })) device->open_products();
   thread_local const WaitsAtTheEnd before_the_end;
   static_cast<void>(before_the_end);
 }

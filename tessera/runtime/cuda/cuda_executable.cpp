@@ -72,12 +72,17 @@ void CudaExecutable::take_over(Prepared next) {
   replicas_.reset(std::move(prepared_.launches), plan_->inputs.size(), prepared_.binding.buffers.size());
 }
 
-Products CudaExecutable::products(const plan::Plan& plan) const {
+Products CudaExecutable::products(const plan::Plan& plan) {
   const bool has_products = std::any_of(plan.steps.begin(), plan.steps.end(), [](const plan::Step& step) {
     return step.kind == plan::StepKind::library ||
            (step.kind == plan::StepKind::call && may_be_product(*step.card));
   });
-  if (!has_products || device_->blas() == nullptr) return Products::by_kernels;
+  if (!has_products) return Products::by_kernels;
+  if (device_->awaits_products()) {
+    awaits_products_ = true;
+    return Products::by_kernels;
+  }
+  if (device_->blas() == nullptr) return Products::by_kernels;
   return library_has_ends_ ? Products::by_library_with_ends : Products::by_library;
 }
 
@@ -385,8 +390,18 @@ Result<void> CudaExecutable::run(const runtime::Launch& launch) {
   return prepared_.program.checks.empty() ? Result<void>() : read_statuses();
 }
 
+/// The library that was not there when the program was made may be there now. Without it the program goes on
+/// as it is.
+void CudaExecutable::follow_library() {
+  if (!awaits_products_ || device_->awaits_products()) return;
+  awaits_products_ = false;
+  const std::vector<std::uint8_t> alignments = prepared_.program.alignments;
+  static_cast<void>(rebuild(alignments).ok());
+}
+
 /// The launches of the replica that is current do what is asked.
 Result<void> CudaExecutable::follow(const runtime::Launch& launch) {
+  follow_library();
   if (!replicas_.current().holds({launch.inputs, launch.outputs})) {
     TESSERA_TRY(follow_alignments(launch));
     follow_addresses(launch);

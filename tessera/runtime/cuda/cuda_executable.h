@@ -56,7 +56,7 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
     bool holds_numbers = false;  ///< nodes do
   };
 
-  [[nodiscard]] Products products(const plan::Plan& plan) const;
+  [[nodiscard]] Products products(const plan::Plan& plan);
   [[nodiscard]] Result<void> make_program(Prepared& to, std::span<const std::uint8_t> alignments);
   [[nodiscard]] Result<void> try_program(Prepared& to, std::span<const std::uint8_t> alignments);
   [[nodiscard]] Result<void> check_memory(const Prepared& prepared) const;
@@ -70,6 +70,7 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
   [[nodiscard]] Result<void> follow_alignments(const runtime::Launch& launch);
   void follow_addresses(const runtime::Launch& launch);
   void follow_numbers(const runtime::Launch& launch);
+  void follow_library();
   [[nodiscard]] Result<void> follow_cells(const runtime::Launch& launch);
   [[nodiscard]] Result<void> follow_code();
   [[nodiscard]] Result<FunctionRef> user_function(const PlanNode& node);
@@ -100,6 +101,7 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
   std::shared_ptr<const Stream> capturing_;
   GraphReplicas replicas_;
   BodyPlans bodies_;
+  bool awaits_products_ = false;  ///< the program computes products by kernels until the library is there
   bool library_has_ends_ = true;  ///< as far as is known
   bool has_conditionals_;         ///< the same of the driver
   GraphUpdate last_update_;

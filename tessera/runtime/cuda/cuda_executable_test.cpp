@@ -429,6 +429,20 @@ TEST_P(CudaPlans, Trap_G6_G16_AreChangedWhileTheyAreUnderWay) {
   }
 }
 
+TEST_P(CudaPlans, ComputeProductsThemselvesWhileTheLibraryIsBeingOpened) {
+  if (!is_emulated()) GTEST_SKIP() << "the real library is there by now";
+  device_->expect_products();
+  PlanOnDevice plan(*device_, product_plan());
+  const std::uint64_t before = emulated_blas_state().products;
+  ASSERT_NO_FATAL_FAILURE(plan.run(4, product_inputs(4, 1.0f)));
+  ASSERT_NO_FATAL_FAILURE(plan.run(4, product_inputs(4, 2.0f)));
+  EXPECT_EQ(emulated_blas_state().products, before) << "nobody waits for it";
+  device_->open_products();
+  ASSERT_FALSE(device_->awaits_products());
+  ASSERT_NO_FATAL_FAILURE(plan.run(4, product_inputs(4, 3.0f)));
+  EXPECT_GT(emulated_blas_state().products, before) << "it is taken as soon as it is there";
+}
+
 TEST_P(CudaPlans, KeepWhatIsNoNumberThroughAnActivation) {
   PlanOnDevice plan(*device_, product_plan());
   auto inputs = product_inputs(4, 1.0f);
