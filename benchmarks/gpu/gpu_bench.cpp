@@ -74,8 +74,11 @@ class Suite {
  private:
   using Engines = std::shared_ptr<Engine>;
 
+  /// On a device whose libraries are open.
   [[nodiscard]] Engines engine() const {
-    return engine_on(value_or_throw(engine::find_device(options_.device)));
+    auto device = value_or_throw(engine::find_device(options_.device));
+    device->settle();
+    return engine_on(std::move(device));
   }
   [[nodiscard]] static Engines engine_on(std::shared_ptr<runtime::Device> device) {
     return Engine::create({.plans = {.wait = true}, .device = std::move(device)});
@@ -507,7 +510,7 @@ void Suite::descriptions() {
 /// From a live context, with the cache of code as it is: cold when it is empty.
 void Suite::first_result() {
   row("first result of a transformer block", [&](const std::string& name) {
-    Inputs in(engine());
+    Inputs in(engine_on(value_or_throw(engine::find_device(options_.device))));
     const Tensor x = in({1, 64, 256});
     const auto p = block_parameters(in, 256);
     (x + 1.0).eval();
