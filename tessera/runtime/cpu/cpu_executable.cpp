@@ -134,7 +134,8 @@ Result<plan::Running> CpuExecutable::running_for(std::span<const std::int64_t> s
 }
 
 std::vector<plan::StepSpan> CpuExecutable::spans_for(const plan::Binding& binding) {
-  if (!step_times_.empty()) row_bands_ = find_row_bands(plan(), binding, libraries_, step_times_);
+  if (!step_times_.empty())
+    row_bands_ = find_row_bands(plan(), binding, libraries_, step_times_, device_->threads().size());
   std::vector<plan::StepSpan> out;
   for (const RowBand& band : row_bands_) out.push_back(band.steps);
   return out;

@@ -14,8 +14,9 @@ namespace {
 
 /// Threads that predictions are made for: two have the least to win.
 constexpr double predicted_threads = 2;
-/// Rows that a product computes well at once, if there is much to compute; and at least.
-constexpr std::int64_t good_block_rows = 16, least_block_rows = 4;
+/// Rows that a product computes well at once, if there is much to compute; the most that are better still
+/// where every thread has some; and at least.
+constexpr std::int64_t good_block_rows = 16, best_block_rows = 32, least_block_rows = 4;
 /// What a block takes: less is not worth its share of beginning all steps.
 constexpr double good_block_ns = 50'000;
 /// Every block reads all weights of its chain: they stay in the caches.
@@ -30,8 +31,9 @@ std::array<std::uint32_t, 4> inputs_needed_whole(const LibraryForm& form) {
 class BandFinder {
  public:
   BandFinder(const plan::Plan& plan, const plan::Binding& binding,
-             std::span<const std::optional<LibraryForm>> forms, std::span<const StepTime> times)
-      : plan_(plan), binding_(binding), forms_(forms), times_(times) {}
+             std::span<const std::optional<LibraryForm>> forms, std::span<const StepTime> times,
+             unsigned threads)
+      : plan_(plan), binding_(binding), forms_(forms), times_(times), threads_(threads) {}
 
   std::vector<RowBand> run() {
     for (StepId s = 0; s < plan_.steps.size(); ++s) {
@@ -131,8 +133,15 @@ class BandFinder {
     return out;
   }
 
+  /// Blocks below `good_block_rows` may be computed by other code: those stay as they are, so that results do
+  /// not depend on the number of threads.
   [[nodiscard]] std::int64_t block_rows(double work) const {
-    const std::int64_t most = std::max<std::int64_t>(rows_ / good_block_rows, 2);
+    const std::int64_t usual = rows_at_once(work, good_block_rows);
+    const bool has_many = rows_ / best_block_rows >= static_cast<std::int64_t>(threads_);
+    return usual < good_block_rows || !has_many ? usual : rows_at_once(work, best_block_rows);
+  }
+  [[nodiscard]] std::int64_t rows_at_once(double work, std::int64_t good) const {
+    const std::int64_t most = std::max<std::int64_t>(rows_ / good, 2);
     const std::int64_t blocks = std::clamp<std::int64_t>(std::llround(work / good_block_ns), 2, most);
     return divided_up(rows_, rounded_up(blocks, 2));
   }
@@ -141,6 +150,7 @@ class BandFinder {
   const plan::Binding& binding_;
   std::span<const std::optional<LibraryForm>> forms_;
   std::span<const StepTime> times_;
+  const unsigned threads_;
   std::vector<StepId> open_;
   std::int64_t rows_ = 0;     ///< of the open steps; 0: there is no product among them
   std::int64_t weights_ = 0;  ///< bytes
@@ -156,8 +166,8 @@ kernel::ItemRange RowBand::items_of(kernel::ItemRange blocks, std::int64_t items
 
 std::vector<RowBand> runtime::cpu::find_row_bands(const plan::Plan& plan, const plan::Binding& binding,
                                                   std::span<const std::optional<LibraryForm>> forms,
-                                                  std::span<const StepTime> times) {
-  return BandFinder(plan, binding, forms, times).run();
+                                                  std::span<const StepTime> times, unsigned threads) {
+  return BandFinder(plan, binding, forms, times, threads).run();
 }
 
 // ---- memory

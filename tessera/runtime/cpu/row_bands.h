@@ -30,11 +30,12 @@ struct RowBand {
   bool operator==(const RowBand&) const = default;
 };
 
-/// Where a chain is predicted to end sooner than its steps in turn. The same for any number of threads:
-/// blocks of other sizes may be computed by other code. `forms` and `times` are by step.
+/// Where a chain is predicted to end sooner than its steps in turn. Blocks are at least so many that each of
+/// `threads` has one; a row is computed the same way in blocks of any size from 16 on. `forms` and `times`
+/// are by step.
 [[nodiscard]] std::vector<RowBand> find_row_bands(const plan::Plan& plan, const plan::Binding& binding,
                                                   std::span<const std::optional<LibraryForm>> forms,
-                                                  std::span<const StepTime> times);
+                                                  std::span<const StepTime> times, unsigned threads);
 
 /// The results of a chain.
 class RowMemory {
