@@ -3,6 +3,7 @@
 #include "tessera/op/reference.h"
 #include "tessera/runtime/cpu/cpu_executable.h"
 #include "tessera/runtime/cpu/library_tiles.h"
+#include "tessera/runtime/cpu/memory_error.h"
 #include "tessera/runtime/cpu/single_call.h"
 
 using namespace tessera;
@@ -29,9 +30,11 @@ KernelOptions CpuDevice::kernel_options() const {
 /// Op by op is for what is not hot: nothing is compiled for it.
 Result<void> CpuDevice::run(const op::CallInfo& call, std::span<const op::Array> inputs,
                             std::span<const op::Array> results) {
-  const bool done =
-      TESSERA_TRY(run_single_call(call, inputs, results, {.threads = threads_, .libraries = libraries_}));
-  return done ? Result<void>() : op::run_reference(call, inputs, results);
+  return memory_as_error([&]() -> Result<void> {
+    const bool done =
+        TESSERA_TRY(run_single_call(call, inputs, results, {.threads = threads_, .libraries = libraries_}));
+    return done ? Result<void>() : op::run_reference(call, inputs, results);
+  });
 }
 
 Result<plan::PlanRef> CpuDevice::plan_body(const ir::FunctionRef& body) const {
