@@ -331,11 +331,11 @@ Lanes choose_lanes(const Kernel& kernel, const Binding& binding) {
 
 }  // namespace
 
-Interpreter::Interpreter(Kernel kernel)
+Interpreter::Interpreter(Kernel kernel, Accuracy accuracy)
     : kernel_(std::move(kernel)),
       passes_(find_passes(kernel_)),
-      over_rows_(make_program(kernel_, passes_, Lanes::outer)) {
-  if (kernel_.reduces()) along_rows_ = make_program(kernel_, passes_, Lanes::reduced);
+      over_rows_(make_program(kernel_, passes_, Lanes::outer, accuracy)) {
+  if (kernel_.reduces()) along_rows_ = make_program(kernel_, passes_, Lanes::reduced, accuracy);
 }
 
 Result<void> Interpreter::prepare(std::span<const op::Array> inputs, std::span<const op::Array> outputs,

@@ -53,7 +53,7 @@ struct Job {
 /// Immutable: any number of threads may run it.
 class Interpreter {
  public:
-  explicit Interpreter(Kernel kernel);
+  explicit Interpreter(Kernel kernel, Accuracy accuracy = Accuracy::usual);
 
   [[nodiscard]] const Kernel& kernel() const { return kernel_; }
   [[nodiscard]] const Passes& passes() const { return passes_; }
