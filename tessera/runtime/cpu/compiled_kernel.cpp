@@ -248,7 +248,7 @@ Frame tessera::runtime::cpu::plain_frame(const CompiledJob& job, std::uint8_t& f
 }
 
 CompiledKernel::CompiledKernel(kernel::Kernel kernel, KernelOptions options)
-    : interpreter_(std::move(kernel)),
+    : interpreter_(std::move(kernel), options.accuracy()),
       options_(options),
       is_plain_(interpreter_.passes().kept.empty() && !has_scalars(interpreter_)) {}
 

@@ -17,8 +17,13 @@ namespace tessera::runtime::cpu {
 
 struct KernelOptions {
   bool compiles = true;  ///< false: the interpreter alone
-  /// Products and sums are rounded one by one, as single ops do.
+  /// Products and sums are rounded one by one, as single ops do; functions are exact to two units of the last
+  /// place, if the kernel was built so.
   bool is_precise = false;
+
+  [[nodiscard]] kernel::Accuracy accuracy() const {
+    return is_precise ? kernel::Accuracy::precise : kernel::Accuracy::usual;
+  }
   /// Of the code that is made first; improve() makes the best. What could not be improved safely (see
   /// Llvm::outlives_program) is good at once.
   CodeQuality quality = CodeQuality::good;

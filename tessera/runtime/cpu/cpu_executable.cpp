@@ -59,7 +59,7 @@ CpuExecutable::CpuExecutable(std::shared_ptr<CpuDevice> device, plan::PlanRef pl
       depth_(depth),
       scratch_(device_->threads().size()) {
   for (const plan::Step& step : this->plan().steps) {
-    kernels_.push_back(step.kernel == nullptr ? nullptr : device_->compiled(*step.kernel));
+    kernels_.push_back(step.kernel == nullptr ? nullptr : device_->compiled(step));
     libraries_.push_back(library_form(step));
   }
 }
