@@ -38,10 +38,43 @@ std::shared_ptr<runtime::Device> find_registered(std::string_view name) {
   return nullptr;
 }
 
+/// What the name of the CPU says.
+struct CpuName {
+  bool is_precise = false;
+  unsigned threads = 0;  ///< 0: TESSERA_THREADS, or as many as the machine has
+
+  auto operator<=>(const CpuName&) const = default;
+  [[nodiscard]] std::string text() const {
+    return cat("cpu", is_precise ? ":precise" : "", threads == 0 ? "" : cat(":threads=", threads));
+  }
+};
+
+/// "cpu", "cpu:precise", "cpu:threads=4", in any order; nothing if it is no name of a CPU.
+Result<std::optional<CpuName>> cpu_name(std::string_view name) {
+  constexpr std::string_view prefix = "cpu", threads = "threads=";
+  if (!name.starts_with(prefix)) return std::optional<CpuName>();
+  name.remove_prefix(prefix.size());
+  CpuName out;
+  while (!name.empty()) {
+    if (name[0] != ':') return std::optional<CpuName>();
+    const std::string_view word = name.substr(1, name.find(':', 1) - 1);
+    name.remove_prefix(1 + word.size());
+    if (word == "precise")
+      out.is_precise = true;
+    else if (word.starts_with(threads))
+      out.threads = TESSERA_TRY(runtime::cpu::parse_thread_count(word.substr(threads.size())));
+    else
+      return Error(ErrorCode::not_found,
+                   cat("the CPU has no option '", printable(word), "', only precise and threads=N"));
+  }
+  return std::optional(out);
+}
+
 /// Fused kernels, with what was measured on this machine.
-std::shared_ptr<runtime::Device> make_cpu() {
-  runtime::cpu::CpuOptions options;
-  const auto costs = runtime::cpu::CostStore().load(runtime::cpu::thread_count());
+std::shared_ptr<runtime::Device> make_cpu(const CpuName& name) {
+  runtime::cpu::CpuOptions options{.name = name.text(), .threads = name.threads};
+  options.kernels.is_precise = name.is_precise;
+  const auto costs = runtime::cpu::CostStore().load(runtime::cpu::thread_count(name.threads));
   if (!costs)
     std::fprintf(stderr, "tessera: %s; usual costs are used\n", costs.error().message().c_str());
   else if (*costs)
@@ -49,6 +82,18 @@ std::shared_ptr<runtime::Device> make_cpu() {
   options.target.sources = {compiler::fused_regions(options.costs.steps())};
   options.plan_body = &plan_body;
   return std::make_shared<runtime::cpu::CpuDevice>(std::move(options));
+}
+
+std::shared_ptr<runtime::Device> find_cpu(const CpuName& name) {
+  struct Made {
+    std::mutex mutex;
+    std::map<CpuName, std::shared_ptr<runtime::Device>> devices;
+  };
+  static auto* made = new Made;  // never destroyed: tensors in static storage may outlive everything else
+  const std::lock_guard lock(made->mutex);
+  auto& device = made->devices[name];
+  if (device == nullptr) device = make_cpu(name);
+  return device;
 }
 
 /// What the name of a GPU says.
@@ -126,10 +171,7 @@ Result<std::shared_ptr<runtime::Device>> tessera::engine::find_device(std::strin
   static const auto* reference =
       new std::shared_ptr<runtime::Device>(std::make_shared<runtime::ReferenceDevice>());
   if (name == "reference") return *reference;
-  if (name == "cpu") {
-    static const auto* cpu = new std::shared_ptr<runtime::Device>(make_cpu());
-    return *cpu;
-  }
+  if (const auto cpu = TESSERA_TRY(cpu_name(name))) return find_cpu(*cpu);
   if (auto device = find_registered(name)) return device;
   if (const auto gpu = gpu_name(name)) return find_gpu(*gpu);
   return Error(ErrorCode::not_found,

@@ -13,9 +13,11 @@ namespace tessera::engine {
 /// "reference", "cpu", "cuda:0" and so on if the driver has GPUs, and those that were registered.
 [[nodiscard]] std::vector<std::string> device_names();
 
-/// One device per name for the whole process, so that kernels and threads are shared; "cuda" is "cuda:0", and
-/// "cuda:0:tf32" is the same GPU with f32 products whose factors are rounded. An error lists the names there
-/// are, or says why there is no GPU.
+/// One device per name for the whole process, so that kernels and threads are shared. What a device may be
+/// told stands behind its name: "cpu:precise" has functions of f32 within two units of the last place,
+/// "cpu:threads=4" has so many threads, "cpu:precise:threads=4" both; "cuda" is "cuda:0", and "cuda:0:tf32"
+/// is the same GPU with f32 products whose factors are rounded. An error lists the names there are, or says
+/// what is wrong with it.
 [[nodiscard]] Result<std::shared_ptr<runtime::Device>> find_device(std::string_view name);
 
 /// Whether it is a name that a GPU can have, be it there or not.

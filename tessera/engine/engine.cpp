@@ -163,6 +163,7 @@ std::string Engine::explain() const {
   }
   if (const std::string_view remark = device_->remark(); !remark.empty())
     out += cat("  ", device_->name(), ": ", remark, "\n");
+  for (const std::string& lack : device_->lacks()) out += cat("  ", device_->name(), ": ", lack, "\n");
   return out;
 }
 
@@ -174,6 +175,15 @@ void Engine::log_report() {
     if (component.tier == Tier::streamed)
       if (const std::string difference = difference_to_nearest(component); !difference.empty())
         line += cat("; ", difference);
+  log_line(line);
+  auto lacks = device_->lacks();
+  for (const std::string& lack : lacks)
+    if (std::find(logged_lacks_.begin(), logged_lacks_.end(), lack) == logged_lacks_.end())
+      log_line(cat(device_->name(), ": ", lack));
+  logged_lacks_ = std::move(lacks);
+}
+
+void Engine::log_line(const std::string& line) const {
   if (options_.log)
     log(LogLevel::info, line);
   else

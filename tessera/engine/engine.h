@@ -155,6 +155,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   [[nodiscard]] bool drop_idle_instances();
   [[nodiscard]] std::string difference_to_nearest(const ComponentReport& component) const;
   void log_report();
+  void log_line(const std::string& line) const;
 
   static constexpr std::size_t max_idle_memory = 8;
 
@@ -175,7 +176,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   EvaluationReport report_;
   Profiler profiler_;
   std::vector<std::unique_ptr<EvaluationMemory>> idle_memory_;
-  bool log_plans_ = false;  ///< one line per evaluation
+  bool log_plans_ = false;                 ///< one line per evaluation
+  std::vector<std::string> logged_lacks_;  ///< of the device
 
   mutable std::mutex log_mutex_;
   JobQueue queue_;  ///< last: its thread uses all of the above

@@ -65,7 +65,14 @@ struct Extra {
   bool plan_at_once = false;            ///< of such a call: its plan is made when it is first evaluated
   std::shared_ptr<const CustomGradient> custom;
   Node* gradient = nullptr;  ///< what backward() found so far; counted
+
+  static void* operator new(std::size_t bytes) { return Memory::allocate(bytes); }
+  static void operator delete(void* memory, std::size_t bytes) noexcept { Memory::free(memory, bytes); }
+
+ private:
+  using Memory = SlotMemory<64, 8>;
 };
+static_assert(sizeof(Extra) <= 512);
 
 struct Node {
   static constexpr std::size_t inline_inputs = 3;

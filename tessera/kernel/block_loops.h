@@ -47,6 +47,10 @@ struct LoopTable {
   Operation operation[ir::scalar_opcode_count][wide_count][3];
   /// By the wide type of what is cast, and the dtype it is cast to (held in its wide type).
   Operation cast[wide_count][dtype_count];
+  /// 0.5 * x * (1 + erf(x * sqrt(1/2))) of f32, right also where nothing would be left of the sum.
+  Operation gelu;
+  /// Of f32, computed in f64: functions that are less exact above.
+  Operation precise_tanh, precise_erf, precise_erfc, precise_gelu;
   /// Between a float and the i64 that holds its 32 bits as an i32, as a u32; and 64 bits as they are.
   Operation f32_to_i32, f32_to_u32, bits_to_f32, copy_bits;
   Load load[dtype_count];

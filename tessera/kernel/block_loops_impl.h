@@ -176,6 +176,12 @@ struct OnFloat {
 #endif
   }
   static float scaled(float p, float n) { return math::scaled_in_steps<OnFloat>(p, n); }
+  static float by_power_of_two(float p, float n) { return math::by_power_in_steps<OnFloat>(p, n); }
+  /// Of a positive number and a small rest.
+  static float reciprocal(float x, float rest) {
+    const float whole = 1.0f / x;
+    return mul_add(whole * rest, -whole, whole);
+  }
   static float without_quarter_turns(float x, float n) {
 #ifdef __FMA__
     return math::reduced_angle<OnFloat>(x, n);
@@ -222,6 +228,9 @@ TESSERA_MATH(Log1p, log1p)
 TESSERA_MATH(Tanh, tanh)
 TESSERA_MATH(Erf, erf)
 TESSERA_MATH(Erfc, erfc)
+#ifdef __FMA__  // what a square loses cannot be had without
+TESSERA_MATH(Gelu, gelu)
+#endif
 #undef TESSERA_MATH
 
 // ---- loops
@@ -638,6 +647,9 @@ struct Filler {
     f32_one<Tanh>(tanh);
     f32_one<Erf>(erf);
     f32_one<Erfc>(erfc);
+#ifdef __FMA__
+    table.gelu = &one<Gelu, float>;
+#endif
     row(sin, f32)[0] = &sine<0>;
     row(cos, f32)[0] = &sine<1>;
   }

@@ -14,7 +14,7 @@ namespace {
 
 class Reader {
  public:
-  explicit Reader(const ir::Function& function) : function_(function) {}
+  Reader(const ir::Function& function, Accuracy accuracy) : function_(function), builder_(accuracy) {}
 
   Result<Kernel> read() {
     for (const auto& param : function_.params) {
@@ -70,7 +70,9 @@ class Reader {
 
 }  // namespace
 
-Result<Kernel> tessera::kernel::build(const ir::Function& function) { return Reader(function).read(); }
+Result<Kernel> tessera::kernel::build(const ir::Function& function, Accuracy accuracy) {
+  return Reader(function, accuracy).read();
+}
 
 bool tessera::kernel::can_fuse(const op::Card& card, std::span<const op::ValueType> inputs,
                                const op::Attributes& attributes) {

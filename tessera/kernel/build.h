@@ -13,7 +13,8 @@ namespace tessera::kernel {
 /// its outputs the results, in their order. Fails with code `unsupported`, naming the op and its line, if it
 /// cannot be one kernel: an op without an element formula (and without a decomposition into ops that have
 /// one), reductions over different axes, results over different axes, a computed value seen in two ways.
-[[nodiscard]] Result<Kernel> build(const ir::Function& function);
+/// A precise one computes an op that is several operations on a function (a sigmoid) in f64.
+[[nodiscard]] Result<Kernel> build(const ir::Function& function, Accuracy accuracy = Accuracy::usual);
 
 /// Whether a call can be part of a region at all: asked of the card, not of a list of ops. `attributes` are
 /// complete. Whether several calls can be one kernel is what build() says.

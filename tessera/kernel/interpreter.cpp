@@ -17,10 +17,16 @@ constexpr std::int64_t kept_elements = 65536, item_elements = 16384, columns_ste
 constexpr std::size_t line = 64;
 std::size_t rounded_up(std::size_t bytes) { return (bytes + line - 1) / line * line; }
 
-/// A number as a register of `dtype` holds it.
-std::uint64_t held(double value, Dtype dtype) {
+/// A parameter as a register of `dtype` holds it.
+std::uint64_t held(std::uint64_t bits, Dtype dtype) {
   std::byte memory[8];
-  op::storer<double>(dtype)(memory, 0, 1, 1, &value);
+  if (ir::is_float(dtype)) {
+    const auto value = std::bit_cast<double>(bits);
+    op::storer<double>(dtype)(memory, 0, 1, 1, &value);
+  } else {
+    const op::SignedWide value = static_cast<std::int64_t>(bits);
+    op::storer<op::SignedWide>(dtype)(memory, 0, 1, 1, &value);
+  }
   std::uint64_t out = 0;
   block_loops().load[static_cast<std::size_t>(dtype)](memory, 1, &out, 1);
   return out;
@@ -61,7 +67,7 @@ class Runner {
     return bytes;
   }
 
-  void run(std::span<const ValueId> uniforms, std::span<const double> parameters, ItemRange range) {
+  void run(std::span<const ValueId> uniforms, std::span<const std::uint64_t> parameters, ItemRange range) {
     hold_scalars(kernel_, uniforms, bind_, parameters, scalars_);
     count_ = 1;
     execute(program_.uniforms, 1);
@@ -327,11 +333,11 @@ Lanes choose_lanes(const Kernel& kernel, const Binding& binding) {
 
 }  // namespace
 
-Interpreter::Interpreter(Kernel kernel)
+Interpreter::Interpreter(Kernel kernel, Accuracy accuracy)
     : kernel_(std::move(kernel)),
       passes_(find_passes(kernel_)),
-      over_rows_(make_program(kernel_, passes_, Lanes::outer)) {
-  if (kernel_.reduces()) along_rows_ = make_program(kernel_, passes_, Lanes::reduced);
+      over_rows_(make_program(kernel_, passes_, Lanes::outer, accuracy)) {
+  if (kernel_.reduces()) along_rows_ = make_program(kernel_, passes_, Lanes::reduced, accuracy);
 }
 
 /// Neighbouring points of one item. What is kept of many rows at once should fit into a cache; columns that
@@ -369,7 +375,7 @@ Result<void> Interpreter::prepare(std::span<const op::Array> inputs, std::span<c
   return {};
 }
 
-void Interpreter::run(const Job& job, std::span<const double> parameters, ItemRange range,
+void Interpreter::run(const Job& job, std::span<const std::uint64_t> parameters, ItemRange range,
                       Scratch& scratch) const {
   if (range.begin >= range.end) return;
   const Program& code = program(job.lanes);
@@ -378,7 +384,7 @@ void Interpreter::run(const Job& job, std::span<const double> parameters, ItemRa
 }
 
 void tessera::kernel::hold_scalars(const Kernel& kernel, std::span<const ValueId> uniforms,
-                                   const Binding& binding, std::span<const double> parameters,
+                                   const Binding& binding, std::span<const std::uint64_t> parameters,
                                    std::uint64_t* out) {
   for (const ValueId i : uniforms) {
     const Instruction& instruction = kernel.body[i];
@@ -391,8 +397,8 @@ void tessera::kernel::hold_scalars(const Kernel& kernel, std::span<const ValueId
 }
 
 Result<void> tessera::kernel::run(const Interpreter& interpreter, std::span<const op::Array> inputs,
-                                  std::span<const op::Array> outputs, std::span<const double> parameters,
-                                  Scratch& scratch) {
+                                  std::span<const op::Array> outputs,
+                                  std::span<const std::uint64_t> parameters, Scratch& scratch) {
   const Kernel& kernel = interpreter.kernel();
   if (parameters.size() != kernel.parameters.size())
     return Error(ErrorCode::invalid_argument, cat("the kernel has ", kernel.parameters.size(),

@@ -53,7 +53,7 @@ struct Job {
 /// Immutable: any number of threads may run it.
 class Interpreter {
  public:
-  explicit Interpreter(Kernel kernel);
+  explicit Interpreter(Kernel kernel, Accuracy accuracy = Accuracy::usual);
 
   [[nodiscard]] const Kernel& kernel() const { return kernel_; }
   [[nodiscard]] const Passes& passes() const { return passes_; }
@@ -61,9 +61,10 @@ class Interpreter {
   /// Checks the arrays and lays out the run. Reuses the memory of `job`.
   [[nodiscard]] Result<void> prepare(std::span<const op::Array> inputs, std::span<const op::Array> outputs,
                                      Job& job) const;
-  /// Computes some of the items. `parameters` has the kernel's scalar parameters in its order. Allocates only
-  /// if `scratch` has to grow.
-  void run(const Job& job, std::span<const double> parameters, ItemRange range, Scratch& scratch) const;
+  /// Computes some of the items. `parameters` has the kernel's scalar parameters in its order: bits of a
+  /// double for floats, of an i64 for the others. Allocates only if `scratch` has to grow.
+  void run(const Job& job, std::span<const std::uint64_t> parameters, ItemRange range,
+           Scratch& scratch) const;
 
  private:
   [[nodiscard]] std::int64_t lanes_at_once(const Binding& binding) const;
@@ -80,11 +81,11 @@ class Interpreter {
 /// Writes constants, parameters and extents, as registers hold them, to `out`, which has an entry for every
 /// value of the body. REQUIRES a parameter for each of the kernel's; `uniforms` are those of its passes.
 void hold_scalars(const Kernel& kernel, std::span<const ValueId> uniforms, const Binding& binding,
-                  std::span<const double> parameters, std::uint64_t* out);
+                  std::span<const std::uint64_t> parameters, std::uint64_t* out);
 
 /// Binds and runs all items. Fails if arrays or the number of parameters do not fit.
 [[nodiscard]] Result<void> run(const Interpreter& interpreter, std::span<const op::Array> inputs,
-                               std::span<const op::Array> outputs, std::span<const double> parameters,
+                               std::span<const op::Array> outputs, std::span<const std::uint64_t> parameters,
                                Scratch& scratch);
 
 }  // namespace tessera::kernel

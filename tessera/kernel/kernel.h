@@ -31,6 +31,12 @@ using ir::ScalarOpcode;
   return ir::is_integer(dtype) && dtype != Dtype::u64 ? Dtype::i64 : dtype;
 }
 
+/// How near functions of f32 come to what they should be (docs/kernel.md).
+enum class Accuracy : std::uint8_t {
+  usual,
+  precise,  ///< within two units of the last place
+};
+
 /// The number of an instruction in the body.
 using ValueId = std::uint32_t;
 inline constexpr ValueId no_value = ~ValueId{0};

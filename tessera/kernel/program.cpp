@@ -6,6 +6,7 @@
 
 #include "tessera/base/check.h"
 #include "tessera/base/text.h"
+#include "tessera/kernel/gelu.h"
 
 using namespace tessera;
 using namespace tessera::kernel;
@@ -53,10 +54,15 @@ std::uint64_t neutral(ScalarOpcode opcode, Dtype dtype) {
 
 class Compiler {
  public:
-  Compiler(const Kernel& kernel, const Passes& passes, Lanes lanes)
-      : kernel_(kernel), body_(kernel.body), passes_(passes), loops_(block_loops()) {
+  Compiler(const Kernel& kernel, const Passes& passes, Lanes lanes, Accuracy accuracy)
+      : kernel_(kernel),
+        body_(kernel.body),
+        passes_(passes),
+        loops_(block_loops()),
+        is_precise_(accuracy == Accuracy::precise) {
     out_.lanes = lanes;
     next_register_ = static_cast<Register>(body_.size());
+    find_needed();
   }
 
   Program compile() {
@@ -74,6 +80,22 @@ class Compiler {
   }
 
  private:
+  /// What a gelu is written with is not computed for it.
+  void find_needed() {
+    needed_.assign(body_.size(), false);
+    for (const Store& store : kernel_.stores) needed_[store.value] = true;
+    for (ValueId value = static_cast<ValueId>(body_.size()); value-- > 0;) {
+      const Instruction& instruction = body_[value];
+      if (instruction.kind == InstructionKind::reduction) needed_[value] = true;
+      if (!needed_[value]) continue;
+      if (const auto x = gelu_operand(kernel_, instruction)) {
+        needed_[*x] = true;
+        continue;
+      }
+      for (std::size_t k = 0; k < operand_count(instruction); ++k) needed_[instruction.operands[k]] = true;
+    }
+  }
+
   /// Whether a value is one number where elements are blocks.
   [[nodiscard]] bool is_scalar(ValueId value) const {
     const Level level = passes_.levels[value];
@@ -154,6 +176,7 @@ class Compiler {
 
   /// `fills` is where a block is filled that the step needs: ahead of the pass.
   void append(ValueId value, std::vector<Step>& to, std::vector<Step>& fills) {
+    if (!needed_[value]) return;
     const Instruction& instruction = body_[value];
     Step step;
     step.out = value;
@@ -184,10 +207,15 @@ class Compiler {
     const auto& operands = instruction.operands;
     const std::size_t count = operand_count(instruction);
     Step step;
+    step.out = value;
+    if (const auto x = gelu_operand(kernel_, instruction)) {
+      step.a = *x;
+      step.loop = is_precise_ ? loops_.precise_gelu : loops_.gelu;
+      return step;
+    }
     step.a = operands[0];
     step.b = count > 1 ? operands[1] : 0;
     step.c = count > 2 ? operands[2] : 0;
-    step.out = value;
     const std::size_t first = instruction.opcode == ScalarOpcode::select ? 1 : 0;
     const std::size_t wide = wide_index(wide_dtype(body_[operands[first]].dtype));
     if (instruction.opcode == ScalarOpcode::cast) {
@@ -207,7 +235,24 @@ class Compiler {
     }
     step.loop =
         loops_.operation[static_cast<std::size_t>(instruction.opcode)][wide][static_cast<std::size_t>(form)];
+    if (const auto precise = precise_loop(instruction.opcode); precise != nullptr && wide == 0)
+      step.loop = precise;
     return step;
+  }
+
+  /// Of a function of f32 whose usual loop is not exact enough; null if it is.
+  [[nodiscard]] LoopTable::Operation precise_loop(ScalarOpcode opcode) const {
+    if (!is_precise_) return nullptr;
+    switch (opcode) {
+      case ScalarOpcode::tanh:
+        return loops_.precise_tanh;
+      case ScalarOpcode::erf:
+        return loops_.precise_erf;
+      case ScalarOpcode::erfc:
+        return loops_.precise_erfc;
+      default:
+        return nullptr;
+    }
   }
 
   [[nodiscard]] LoopTable::Operation bitcast(Dtype from, Dtype to) const {
@@ -265,6 +310,8 @@ class Compiler {
   const std::vector<Instruction>& body_;
   const Passes& passes_;
   const LoopTable& loops_;
+  const bool is_precise_;
+  std::vector<bool> needed_;  ///< by value
   Program out_;
   Register next_register_ = 0;
   std::vector<std::size_t> shared_;
@@ -275,6 +322,7 @@ class Compiler {
 
 std::size_t tessera::kernel::register_size(Dtype dtype) { return ir::size_of(wide_dtype(dtype)); }
 
-Program tessera::kernel::make_program(const Kernel& kernel, const Passes& passes, Lanes lanes) {
-  return Compiler(kernel, passes, lanes).compile();
+Program tessera::kernel::make_program(const Kernel& kernel, const Passes& passes, Lanes lanes,
+                                      Accuracy accuracy) {
+  return Compiler(kernel, passes, lanes, accuracy).compile();
 }

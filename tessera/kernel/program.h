@@ -74,7 +74,8 @@ struct Program {
   std::vector<std::size_t> kept_sizes;  ///< bytes of an element
 };
 
-[[nodiscard]] Program make_program(const Kernel& kernel, const Passes& passes, Lanes lanes);
+[[nodiscard]] Program make_program(const Kernel& kernel, const Passes& passes, Lanes lanes,
+                                   Accuracy accuracy = Accuracy::usual);
 
 /// Bytes of a value in a register.
 [[nodiscard]] std::size_t register_size(Dtype dtype);

@@ -4,6 +4,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/ir/dim.h"
+#include "tessera/ir/walk.h"
 
 using namespace tessera;
 using namespace tessera::kernel;
@@ -44,6 +45,35 @@ std::optional<ScalarOpcode> combining_opcode(const op::ReductionBody& body, Dtyp
 Dtype accumulator_dtype(ScalarOpcode opcode, Dtype wide) {
   const bool adds = opcode == ScalarOpcode::add || opcode == ScalarOpcode::mul;
   return adds && wide == Dtype::f32 ? Dtype::f64 : wide;
+}
+
+/// Functions that can be computed in f64 as fast as anything there (runtime/cpu/double_math.h).
+bool is_wide_function(ScalarOpcode opcode) {
+  switch (opcode) {
+    case ScalarOpcode::exp:
+    case ScalarOpcode::exp2:
+    case ScalarOpcode::expm1:
+    case ScalarOpcode::log:
+    case ScalarOpcode::log2:
+    case ScalarOpcode::log1p:
+    case ScalarOpcode::tanh:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Whether a formula is more than one operation and one of them is such a function: what is rounded on the
+/// way adds up, and may pass the range of f32.
+bool adds_up_roundings(const ir::Expr& formula) {
+  std::size_t operations = 0;
+  bool has_function = false;
+  for (const ir::Node* node : ir::post_order(formula))
+    if (const auto* op = ir::as<ir::ScalarOp>(*node)) {
+      ++operations;
+      has_function = has_function || is_wide_function(op->opcode);
+    }
+  return has_function && operations > 1;
 }
 
 }  // namespace
@@ -205,16 +235,29 @@ Result<Values> RegionBuilder::decomposed(const CallInfo& call, std::span<const V
   return out;
 }
 
+bool RegionBuilder::is_widened(const Card& card, std::span<const Value> inputs, const ValueType& type) const {
+  if (accuracy_ != Accuracy::precise || type.dtype != Dtype::f32) return false;
+  std::vector<ir::Scalar> operands;
+  for (Value input : inputs) {
+    if (input.dtype() != Dtype::f32) return false;
+    operands.emplace_back(ir::ExprRef(ir::variable("v", ir::scalar_type(Dtype::f32))));
+  }
+  return adds_up_roundings(*card.pointwise->scalar(operands).expr(Dtype::f32));
+}
+
 Result<RegionBuilder::Entry> RegionBuilder::pointwise(const Card& card, std::span<const Value> inputs,
                                                       const ValueType& type) {
   Entry out;
   out.axes = SmallVector<AxisId, 4>(type.rank(), no_axis);
+  const bool widens = is_widened(card, inputs, type);
   std::vector<ir::Scalar> operands;
   for (Value input : inputs) {
-    operands.push_back(stand_in(TESSERA_TRY(element(input))));
+    const ValueId given = TESSERA_TRY(element(input));
+    operands.push_back(stand_in(widens ? body_.cast(given, Dtype::f64) : given));
     TESSERA_TRY(join_axes(entries_[input.id].axes, out.axes));
   }
-  const ValueId value = TESSERA_TRY(formula(card.pointwise->scalar(operands), type.dtype));
+  const ValueId value =
+      TESSERA_TRY(formula(card.pointwise->scalar(operands), widens ? Dtype::f64 : type.dtype));
   out.value = stored(value, type.dtype, inputs);
   return out;
 }

@@ -23,6 +23,8 @@ class RegionBuilder final : public op::Builder {
   using AxisId = std::uint32_t;
   static constexpr AxisId no_axis = ~AxisId{0};
 
+  explicit RegionBuilder(Accuracy accuracy = Accuracy::usual) : accuracy_(accuracy) {}
+
   op::Value input(op::ValueType type);
   /// A scalar expression as an operand: a constant, a parameter, arithmetic of them and of sizes.
   op::Value scalar(const ir::Expr& expr, op::Dtype dtype);
@@ -67,6 +69,9 @@ class RegionBuilder final : public op::Builder {
   [[nodiscard]] Result<void> join_axes(std::span<const AxisId> from, SmallVector<AxisId, 4>& to);
   ValueId extent_of(const op::Dim& size);
   [[nodiscard]] Result<ValueId> formula(const ir::Scalar& scalar, op::Dtype result);
+  /// Whether an op is computed in f64 and rounded once.
+  [[nodiscard]] bool is_widened(const op::Card& card, std::span<const op::Value> inputs,
+                                const op::ValueType& type) const;
   /// A value as its tensor stores it. Inside of a decomposition floats are not rounded to 16 bits.
   ValueId stored(ValueId value, op::Dtype dtype, std::span<const op::Value> inputs);
   Result<op::Values> decomposed(const op::CallInfo& call, std::span<const op::Value> inputs);
@@ -80,6 +85,7 @@ class RegionBuilder final : public op::Builder {
   /// A variable that stands for an instruction in a formula.
   ir::Scalar stand_in(ValueId value);
 
+  const Accuracy accuracy_;
   BodyDraft body_;
   std::vector<Entry> entries_;  ///< by the id of the value
   std::vector<Axis> axes_;

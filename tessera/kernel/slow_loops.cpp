@@ -1,6 +1,7 @@
 #include "tessera/kernel/slow_loops.h"
 
 #include <bit>
+#include <cmath>
 
 #include "tessera/ir/half.h"
 #include "tessera/op/formula.h"
@@ -104,6 +105,8 @@ void count_bits(const void* a, const void*, const void*, void* out, std::size_t 
         static_cast<T>(std::popcount(static_cast<std::uint64_t>(static_cast<const T*>(a)[i])));
 }
 
+constexpr auto gelu_of = [](double x) { return 0.5 * x * std::erfc(x * -0.70710678118654752440); };
+
 constexpr auto divided = [](auto a, auto b) { return a / b; };
 constexpr auto floor_divided = [](auto a, auto b) { return f::floor_div(a, b); };
 constexpr auto floor_remainder = [](auto a, auto b) { return f::floor_mod(a, b); };
@@ -145,6 +148,11 @@ void tessera::kernel::add_slow_loops(LoopTable& table) {
   filler.numbers_two<power>(pow);
   filler.set_two<angle, float>(atan2, f32);
   filler.set_two<angle, double>(atan2, f64);
+  table.precise_tanh = &one<[](double x) { return f::tanh(x); }, float>;
+  table.precise_erf = &one<[](double x) { return f::erf(x); }, float>;
+  table.precise_erfc = &one<[](double x) { return f::erfc(x); }, float>;
+  table.precise_gelu = &one<gelu_of, float>;
+  if (table.gelu == nullptr) table.gelu = table.precise_gelu;
   add_half_casts<double>(table, f64);
   add_half_casts<std::int64_t>(table, i64);
   add_half_casts<std::uint64_t>(table, u64);

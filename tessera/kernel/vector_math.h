@@ -249,6 +249,14 @@ F precise_gelu(const F& x) {
   return M::select(x > M::number(0.0), x * (M::number(1.0) - part), below);
 }
 
+/// The same for erfc.
+template <class M, class F>
+F precise_erfc(const F& x) {
+  const Tail<F> tail = normal_tail<M>(M::abs(x) * M::number(1.41421356237309505), 37.0);
+  const F part = tail.power * tail.ratio, beyond = part + part;
+  return M::select(x < M::number(0.0), M::number(2.0) - beyond, beyond);
+}
+
 template <class M, class F>
 F precise_erf(const F& x) {
   const F size = M::abs(x), t = x * x;

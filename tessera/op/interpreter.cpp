@@ -191,6 +191,8 @@ class Run {
 
   std::optional<ScalarValue> scalar(const ir::Expr& leaf) {
     if (const auto* param = ir::as<ir::Param>(leaf)) {
+      if (!ir::is_float(param->dtype) && param->slot < options_.integers.size())
+        return ScalarValue{param->dtype, 0, options_.integers[param->slot]};
       const double value =
           param->slot < options_.parameters.size() ? options_.parameters[param->slot] : param->value;
       return ir::is_float(param->dtype) ? ScalarValue{param->dtype, value, 0}

@@ -38,7 +38,8 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 /// Whether nobody else can have written it.
 bool is_own(const std::string& path) {
   struct stat info {};
-  return stat(path.c_str(), &info) == 0 && info.st_uid == geteuid() && (info.st_mode & S_IWOTH) == 0;
+  return stat(path.c_str(), &info) == 0 && info.st_uid == geteuid() &&
+         (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
 /// Makes a folder and those above it, for the user alone.
@@ -92,5 +93,5 @@ Result<void> CodeStore::save(std::string_view key, std::span<const std::byte> co
     return Error(ErrorCode::io, cat("the folder ", printable(folder_), " is not the user's own"));
   const Header header{magic, key.size(), code.size(), check_of(bytes_of(key), code)};
   const std::span<const std::byte> parts[] = {std::as_bytes(std::span(&header, 1)), bytes_of(key), code};
-  return write_file(path_of(key), parts);
+  return write_file(path_of(key), parts, FileUsers::user_alone);
 }

@@ -3,7 +3,9 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "tessera/base/text.h"
 #include "tessera/op/call_info.h"
@@ -25,6 +27,11 @@ class Device {
 
   /// What those who compare results should know; empty: nothing.
   [[nodiscard]] virtual std::string_view remark() const { return {}; }
+
+  /// What it computes with: threads, libraries and their versions, in words. May open libraries.
+  [[nodiscard]] virtual std::string found() const { return {}; }
+  /// What it does without, and why, as far as it is known by now; empty: nothing.
+  [[nodiscard]] virtual std::vector<std::string> lacks() const { return {}; }
 
   /// Where the arrays of calls and launches must lie; null: in host memory.
   [[nodiscard]] virtual std::shared_ptr<MemorySpace> memory_space() { return nullptr; }

@@ -7,6 +7,7 @@
 #include "tessera/op/interpreter.h"
 #include "tessera/runtime/executable.h"
 #include "tessera/runtime/memory_pool.h"
+#include "tessera/runtime/number_cell.h"
 
 namespace tessera::runtime {
 
@@ -81,7 +82,7 @@ class HostExecutable : public Executable {
   /// The buffer that an input of a work lies in; null if it is none, or not known.
   [[nodiscard]] const Buffer* buffer_of(const HostWork& work, std::size_t input) const;
   /// The parameters of the launch, by slot.
-  [[nodiscard]] std::span<const double> numbers() const { return numbers_; }
+  [[nodiscard]] Numbers numbers() const { return {reals_, integers_}; }
 
  private:
   void add_work(plan::StepId step);
@@ -97,7 +98,8 @@ class HostExecutable : public Executable {
   bool has_moved_ = true;              ///< some work has
   std::vector<std::byte*> addresses_;  ///< of the launch that the works' arrays are of: inputs, then outputs
   std::vector<std::uint64_t> cells_;
-  std::vector<double> numbers_;
+  std::vector<double> reals_;               ///< the numbers of the launch
+  std::vector<std::int64_t> integers_;      ///< the same
   std::span<const Buffer* const> buffers_;  ///< of the launch
   std::vector<TimedStep> times_;            ///< by work, of a launch that asks for them
   Ref<Buffer> scratch_;

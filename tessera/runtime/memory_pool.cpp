@@ -12,6 +12,11 @@ Error shares_nothing() {
   return Error(ErrorCode::unsupported, "the memory of the device is not shared with other libraries");
 }
 
+/// Of which a block of large memory consists.
+std::size_t whole_pages(std::size_t bytes) {
+  return (bytes + large_page_bytes - 1) / large_page_bytes * large_page_bytes;
+}
+
 std::uint64_t next_version() {
   static std::atomic<std::uint64_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -83,6 +88,7 @@ Result<Ref<Buffer>> MemoryPool::allocate(std::size_t bytes) {
     return Error(ErrorCode::memory, cat("a buffer of ", bytes, " bytes would pass the memory limit: ", before,
                                         " of ", limit, " bytes are in use"));
   }
+  if (before + bytes + kept_bytes_.load(std::memory_order_relaxed) > limit) drop_kept();
   auto raw = raw_memory(bytes == 0 ? 1 : bytes);
   if (!raw) {
     used_.fetch_sub(bytes);
@@ -106,15 +112,23 @@ Result<Ref<Buffer>> MemoryPool::allocate(std::size_t bytes) {
 
 Result<std::byte*> MemoryPool::raw_memory(std::size_t bytes) {
   if (space_ != nullptr) return space_->allocate(bytes);
-  std::byte* memory = nullptr;
-  try {
-    memory = callbacks_.allocate ? static_cast<std::byte*>(callbacks_.allocate(bytes))
-                                 : allocate_block(bytes).release();
-  } catch (...) {  // functions of the embedding program may throw anything: they have no memory
-    memory = nullptr;
+  std::byte* memory = take_kept(bytes);
+  if (memory == nullptr) memory = fresh_memory(bytes);
+  if (memory == nullptr && kept_bytes_.load() > 0) {
+    drop_kept();
+    memory = fresh_memory(bytes);
   }
   if (memory == nullptr) return Error(ErrorCode::memory, cat("no memory for a buffer of ", bytes, " bytes"));
   return memory;
+}
+
+std::byte* MemoryPool::fresh_memory(std::size_t bytes) noexcept {
+  try {
+    return callbacks_.allocate ? static_cast<std::byte*>(callbacks_.allocate(bytes))
+                               : allocate_block(bytes).release();
+  } catch (...) {  // functions of the embedding program may throw anything: they have no memory
+    return nullptr;
+  }
 }
 
 void MemoryPool::give_back(std::byte* memory, std::size_t bytes) noexcept {
@@ -122,11 +136,52 @@ void MemoryPool::give_back(std::byte* memory, std::size_t bytes) noexcept {
     space_->free(memory, bytes == 0 ? 1 : bytes);
   else if (callbacks_.free)
     callbacks_.free(memory, bytes == 0 ? 1 : bytes);
-  else
+  else if (!keep(memory, bytes))
     FreeMemory()(memory);
   used_.fetch_sub(bytes);
 }
 
+// ---- what is kept
+
+bool MemoryPool::keeps(std::size_t bytes) const {
+  return bytes >= large_page_bytes && space_ == nullptr && !callbacks_.allocate && !callbacks_.free;
+}
+
+std::byte* MemoryPool::take_kept(std::size_t bytes) noexcept {
+  if (!keeps(bytes) || kept_bytes_.load(std::memory_order_relaxed) == 0) return nullptr;
+  const std::lock_guard lock(kept_mutex_);
+  for (KeptBlock& block : kept_)
+    if (block.memory != nullptr && block.bytes == whole_pages(bytes)) {
+      kept_bytes_.fetch_sub(block.bytes);
+      return block.memory.release();
+    }
+  return nullptr;
+}
+
+bool MemoryPool::keep(std::byte* memory, std::size_t bytes) noexcept {
+  if (!keeps(bytes)) return false;
+  const std::lock_guard lock(kept_mutex_);
+  const std::uint64_t others = used_.load() - bytes;
+  if (others + kept_bytes_.load() + bytes > peak_.load()) return false;
+  for (KeptBlock& block : kept_)
+    if (block.memory == nullptr) {
+      block = {MemoryBlock(memory), whole_pages(bytes)};
+      kept_bytes_.fetch_add(block.bytes);
+      return true;
+    }
+  return false;
+}
+
+void MemoryPool::drop_kept() noexcept {
+  const std::lock_guard lock(kept_mutex_);
+  for (KeptBlock& block : kept_) block.memory.reset();
+  kept_bytes_.store(0);
+}
+
 MemoryFigures MemoryPool::figures() const {
-  return {used_.load(), peak_.load(), limit_.load(), allocations_.load()};
+  return {.used = used_.load(),
+          .kept = kept_bytes_.load(),
+          .peak = peak_.load(),
+          .limit = limit_.load(),
+          .allocations = allocations_.load()};
 }

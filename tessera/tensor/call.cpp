@@ -64,10 +64,15 @@ std::vector<Tensor> tessera::detail::call_all(const op::Card& card, const CallOp
   return out;
 }
 
-Tensor tessera::detail::call(const op::Card& card, const CallOperands& operands, op::Attributes attributes,
-                             const std::shared_ptr<engine::Engine>& engine, std::optional<Dtype> dtype) {
-  const auto nodes = value_or_throw(
-      engine::record(card, operands.operands(), std::move(attributes), operands.caller(), engine, dtype));
+Tensor tessera::detail::call(const op::Card& card, const CallOperands& operands,
+                             const op::Attributes& attributes, const std::shared_ptr<engine::Engine>& engine,
+                             std::optional<Dtype> dtype) {
+  if (!dtype)
+    if (engine::Node* node =
+            engine::record_known(card, operands.operands(), attributes.entries(), operands.caller()))
+      return Tensor::adopt(node);
+  const auto nodes =
+      value_or_throw(engine::record(card, operands.operands(), attributes, operands.caller(), engine, dtype));
   for (std::size_t i = 1; i < nodes.size(); ++i) (void)Tensor::adopt(nodes[i]);
   return Tensor::adopt(nodes[0]);
 }

@@ -46,10 +46,29 @@ engine::Node& node_of(const Tensor& tensor, std::string_view use, Here here);
 /// Fails unless a tensor can be saved under this name: it is not empty, and the name is UTF-8.
 void check_name(std::string_view function, const std::string& name, const Tensor& tensor, Here here);
 
+/// The attributes of a call, in the memory that those of the last call have left.
+class KeptAttributes {
+ public:
+  template <class T>
+  void set(std::string_view name, const T& value) {
+    for (auto& [known, kept] : attributes_.mutable_entries()) {
+      if (known != name) continue;
+      T* const same = std::get_if<T>(&kept);
+      same != nullptr ? void(*same = value) : void(kept = value);
+      return;
+    }
+    attributes_.set(std::string(name), value);
+  }
+  [[nodiscard]] const op::Attributes& get() const { return attributes_; }
+
+ private:
+  op::Attributes attributes_;
+};
+
 /// Records; throws Exception. `dtype` is that of the numbers where no tensor says it.
 std::vector<Tensor> call_all(const op::Card& card, const CallOperands& operands, op::Attributes attributes,
                              const std::shared_ptr<engine::Engine>& engine = nullptr);
-Tensor call(const op::Card& card, const CallOperands& operands, op::Attributes attributes = {},
+Tensor call(const op::Card& card, const CallOperands& operands, const op::Attributes& attributes = {},
             const std::shared_ptr<engine::Engine>& engine = nullptr, std::optional<Dtype> dtype = {});
 Tensor unary(const op::Card& card, const Operand& x);
 Tensor binary(const op::Card& card, const Operand& a, const Operand& b);

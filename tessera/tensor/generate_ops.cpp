@@ -205,9 +205,14 @@ std::string source() {
     }
     out += "  detail::CallOperands given;\n";
     for (const Input& input : card->inputs) out += cat("  given.add(", identifier(input.name), ");\n");
-    out += "  op::Attributes attributes;\n";
+    // Attributes that may be left out would stay from the call before.
+    const bool keeps =
+        has_options(*card) && std::none_of(card->attributes.begin(), card->attributes.end(),
+                                           [](const auto& spec) { return spec.may_be_absent; });
+    out += keeps ? "  thread_local detail::KeptAttributes attributes;\n" : "  op::Attributes attributes;\n";
     write_attributes(out, *card);
-    const char* arguments = "(card, given, std::move(attributes))";
+    const char* arguments =
+        keeps ? "(card, given, attributes.get())" : "(card, given, std::move(attributes))";
     if (card->results.empty()) {
       out += cat("  return detail::call", arguments, ";\n}\n\n");
     } else if (card->results.size() == 1) {

@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <new>
 
+#include "tessera/compile/tiling.h"
 #include "tessera/engine/devices.h"
 #include "tessera/engine/engine.h"
+#include "tessera/runtime/cpu/cpu_device.h"
 #include "tessera/tensor/create.h"
 #include "tessera/tensor/gradient.h"
 #include "tessera/tensor/ops.h"
@@ -27,8 +30,16 @@ std::atomic<std::int64_t> until_failure = never;
 std::atomic<bool> stays_refused = false;  ///< also those after it
 std::atomic<std::int64_t> allocations = 0;
 
+/// Which allocations count: all, those of blocks of memory (base/large_pages.h), or those of other threads
+/// than the one that evaluates.
+enum class Counted : std::uint8_t { all, blocks, beside };
+std::atomic<Counted> counted = Counted::all;
+thread_local bool evaluates = false;
+
 /// Whether this is the allocation that fails.
-bool is_refused() {
+bool is_refused(bool is_block = false) {
+  if (counted == Counted::blocks && !is_block) return false;
+  if (counted == Counted::beside && evaluates) return false;
   allocations.fetch_add(1, std::memory_order_relaxed);
   if (until_failure.load(std::memory_order_relaxed) == never) return false;
   const std::int64_t left = until_failure.fetch_sub(1, std::memory_order_relaxed);
@@ -39,9 +50,16 @@ bool is_refused() {
 
 bool is_own_code(const void* address) { return address >= &__executable_start && address < &etext; }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+/// A sanitizer has an allocator of its own, which must stay whole: blocks are not counted.
+void* unrefused(std::size_t alignment, std::size_t size) { return std::aligned_alloc(alignment, size); }
+#else
+extern "C" void* __libc_memalign(std::size_t alignment, std::size_t size);
+void* unrefused(std::size_t alignment, std::size_t size) { return __libc_memalign(alignment, size); }
+#endif
+
 void* aligned(std::size_t size, std::size_t alignment) {
-  return std::aligned_alloc(alignment,
-                            (std::max<std::size_t>(size, 1) + alignment - 1) / alignment * alignment);
+  return unrefused(alignment, (std::max<std::size_t>(size, 1) + alignment - 1) / alignment * alignment);
 }
 
 void* allocate(std::size_t size, std::size_t alignment, const void* caller) {
@@ -51,6 +69,14 @@ void* allocate(std::size_t size, std::size_t alignment, const void* caller) {
 }
 
 }  // namespace
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/// What blocks come from.
+extern "C" void* aligned_alloc(std::size_t alignment, std::size_t size) {
+  if (is_own_code(__builtin_return_address(0)) && is_refused(true)) return nullptr;
+  return unrefused(alignment, size);
+}
+#endif
 
 void* operator new(std::size_t size) {
   return allocate(size, __STDCPP_DEFAULT_NEW_ALIGNMENT__, __builtin_return_address(0));
@@ -68,6 +94,8 @@ void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 namespace {
+
+// ---- a small training step
 
 /// Elements of tensors come from here and fail like everything else.
 ts::runtime::AllocatorCallbacks failing_memory() {
@@ -152,3 +180,105 @@ TEST(AllocationFailure, OfAllAllocationsLosesNothing) {
 }
 TEST(AllocationFailure, OnTheCpuLosesNothing) { refuse_each("cpu", is_sanitized ? 13 : 2, false); }
 TEST(AllocationFailure, OfAllOnTheCpuLosesNothing) { refuse_each("cpu", is_sanitized ? 37 : 3, true); }
+
+// ---- what threads share
+
+namespace {
+
+/// Code and threads of its own, so that everything is made again; nothing is kept in files.
+std::shared_ptr<ts::engine::Engine> engine_on_a_new_cpu() {
+  static const ts::runtime::CodeStore nowhere("/dev/null/kernels");
+  ts::runtime::cpu::CpuOptions options{.threads = 3};
+  options.kernels.store = &nowhere;
+  options.target.sources = {ts::compiler::fused_regions()};
+  options.plan_body = &ts::engine::plan_body;
+  ts::engine::EngineOptions of_engine{.plans = {.threshold = 2, .wait = true}};
+  of_engine.device = std::make_shared<ts::runtime::cpu::CpuDevice>(std::move(options));
+  return ts::engine::Engine::create(std::move(of_engine));
+}
+
+/// Calls that are large enough for threads, streamed at first, then as plans: products with an epilogue,
+/// rows, convolutions, pooling, attention.
+class Shared {
+ public:
+  explicit Shared(const std::shared_ptr<ts::engine::Engine>& engine) {
+    const ts::CreateOptions here{.engine = engine};
+    std::vector<float> numbers(256 * 256);
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      numbers[i] = static_cast<float>(i * 7919 % 65536) / 65536;
+    x_ = ts::from_vector<float>(numbers, {256, 256}, here);
+    w_ = ts::transpose(x_) * 0.01F;
+    filters_ = ts::ones({8, 16, 3, 3}, here) * 0.1F;
+    ts::eval({x_, w_, filters_});
+  }
+
+  std::vector<float> operator()() const {
+    std::vector<float> out;
+    for (int round = 0; round < 4; ++round) {
+      const ts::Tensor image = ts::reshape(x_, {.shape = {1, 16, 64, 64}});
+      const ts::Tensor heads = ts::reshape(x_, {.shape = {4, 128, 128}});
+      const std::vector<ts::Tensor> all = {
+          ts::sum(ts::softmax(ts::gelu(ts::matmul(x_, w_)) + x_) * x_),
+          ts::sum(ts::layer_norm(ts::tanh(x_)) * 0.5F * x_),
+          ts::sum(ts::max_pool(ts::relu(ts::conv(image, filters_)), {.kernel = {2, 2}}).values),
+          ts::sum(ts::matmul(ts::softmax(ts::matmul(heads, heads)), heads))};
+      ts::eval(all);
+      out.clear();
+      for (const ts::Tensor& one : all) out.push_back(one.item<float>());
+    }
+    return out;
+  }
+
+ private:
+  ts::Tensor x_, w_, filters_;
+};
+
+void expect_close(const std::vector<float>& a, const std::vector<float>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-3 * (1 + std::abs(b[i])));
+}
+
+/// At most `tries` of the allocations that count are refused, one in each run on a device of its own.
+void refuse_shared(Counted which, std::int64_t tries) {
+  evaluates = true;
+  stays_refused = false;
+  const std::vector<float> expected = Shared(engine_on_a_new_cpu())();
+  const auto engine = engine_on_a_new_cpu();
+  const Shared program(engine);
+  counted = which;
+  const std::int64_t before = allocations;
+  expect_close(program(), expected);
+  const std::int64_t count = allocations - before;
+  counted = Counted::all;
+  ASSERT_GT(count, 0);
+  const std::int64_t stride = std::max<std::int64_t>(1, count / tries);
+  for (std::int64_t i = 0; i < count; i += stride) {
+    SCOPED_TRACE(ts::cat("allocation ", i, " of ", count, " is refused"));
+    const auto fresh = engine_on_a_new_cpu();
+    const Shared again(fresh);
+    counted = which;
+    until_failure = i;
+    try {
+      expect_close(again(), expected);
+    } catch (const std::bad_alloc&) {
+    } catch (const ts::Exception& exception) {
+      EXPECT_EQ(exception.error().code(), ts::ErrorCode::memory) << exception.error().to_text();
+    }
+    until_failure = never;
+    counted = Counted::all;
+    expect_close(again(), expected);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+}  // namespace
+
+TEST(AllocationFailure, OfBlocksInSharedWorkLosesNothing) {
+  if (is_sanitized) GTEST_SKIP() << "blocks are the sanitizer's";
+  refuse_shared(Counted::blocks, 40);
+}
+TEST(AllocationFailure, OnOtherThreadsLosesNothing) {
+  if (is_sanitized) GTEST_SKIP() << "blocks are the sanitizer's";
+  refuse_shared(Counted::beside, 40);
+}
+TEST(AllocationFailure, InSharedWorkLosesNothing) { refuse_shared(Counted::all, is_sanitized ? 5 : 40); }

@@ -148,5 +148,20 @@ TEST(SteadyState, weights_that_change_allocate_nothing) {
   EXPECT_EQ(count, 0);
 }
 
+// Options are the program's own: those with lists are made before the loop.
+TEST(SteadyState, calls_with_attributes_allocate_nothing) {
+  const auto engine = cpu_engine();
+  const Tensor x = ones({64, 48}, {.engine = engine}).eval();
+  const SumOptions over_rows{.axes = {1}};
+  const auto scaled = [&](int i) { return x * (1.0F / static_cast<float>(i + 1)); };
+  EXPECT_EQ(settled_allocations([&](int i) { softmax(scaled(i), {.axis = -1}).eval(); }), 0) << "softmax";
+  EXPECT_EQ(settled_allocations([&](int i) { sum(scaled(i), over_rows).eval(); }), 0) << "sum";
+  EXPECT_EQ(settled_allocations([&](int i) { (transpose(x) * (1.0F / static_cast<float>(i + 1))).eval(); }),
+            0)
+      << "transpose";
+  EXPECT_EQ(settled_allocations([&](int i) { layer_norm(scaled(i)).eval(); }), 0) << "layer_norm";
+  EXPECT_EQ(settled_allocations([&](int i) { log_softmax(tanh(scaled(i))).eval(); }), 0) << "log_softmax";
+}
+
 }  // namespace
 }  // namespace tessera

@@ -65,7 +65,14 @@ struct Selu {
   }
 };
 struct Gelu {
-  static auto value(const auto& x) { return 0.5 * x * (1.0 + erf(x * inverse_sqrt2)); }
+  /// On numbers so that something is left of it far below 0; runtimes that compute it otherwise know its
+  /// formula.
+  static auto value(const auto& x) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(x)>, double>)
+      return 0.5 * x * erfc(x * -inverse_sqrt2);
+    else
+      return 0.5 * x * (1.0 + erf(x * inverse_sqrt2));
+  }
   static Values gradient(GradientCall& g) {
     const Value cdf = 0.5 * (1.0 + unary("erf", g.x() * inverse_sqrt2));
     const Value density = unary("exp", g.x() * g.x() * -0.5) * inverse_sqrt_two_pi;

@@ -1,7 +1,6 @@
 #include "tessera/runtime/cpu/body_runs.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "tessera/plan/size_conditions.h"
@@ -16,14 +15,10 @@ namespace {
 /// What is smaller is copied to and from one place, so that no address changes from run to run.
 constexpr std::size_t most_copied = 16'384;
 
-std::vector<std::uint64_t> parameter_bits(const plan::Plan& plan, std::span<const double> numbers) {
+std::vector<std::uint64_t> parameter_bits(const plan::Plan& plan, const Numbers& numbers) {
   std::vector<std::uint64_t> out;
-  for (std::size_t slot = 0; slot < plan.parameters.size(); ++slot) {
-    const double number = slot < numbers.size() ? numbers[slot] : 0;
-    out.push_back(ir::is_float(plan.parameters[slot])
-                      ? std::bit_cast<std::uint64_t>(number)
-                      : static_cast<std::uint64_t>(static_cast<std::int64_t>(number)));
-  }
+  for (std::size_t slot = 0; slot < plan.parameters.size(); ++slot)
+    out.push_back(slot < numbers.size() ? numbers.bits(slot, plan.parameters[slot]) : 0);
   return out;
 }
 
@@ -49,7 +44,7 @@ class BodyRuns::Body {
     for (const plan::ValueId output : plan_->outputs) updated_.push_back(updated_input(*plan_, output));
   }
 
-  Result<Tensors> run(Tensors& inputs, std::span<const std::int64_t> sizes, std::span<const double> numbers) {
+  Result<Tensors> run(Tensors& inputs, std::span<const std::int64_t> sizes, const Numbers& numbers) {
     TESSERA_TRY(prepare(inputs, sizes));
     TESSERA_TRY(take_inputs(inputs));
     Tensors results = TESSERA_TRY(place_results(inputs));
@@ -154,7 +149,7 @@ class BodyRuns::Body {
 
 Result<std::optional<BodyRuns::Tensors>> BodyRuns::run(const ir::FunctionRef& function, Tensors& inputs,
                                                        std::span<const std::int64_t> sizes,
-                                                       std::span<const double> numbers) {
+                                                       const Numbers& numbers) {
   const auto [at, is_new] = bodies_.try_emplace(function.get());
   if (is_new) {
     const auto plan = device_->plan_body(function);

@@ -24,7 +24,7 @@ class BodyRuns {
   /// `numbers` are the parameters by slot.
   [[nodiscard]] Result<std::optional<Tensors>> run(const ir::FunctionRef& function, Tensors& inputs,
                                                    std::span<const std::int64_t> sizes,
-                                                   std::span<const double> numbers);
+                                                   const Numbers& numbers);
 
  private:
   class Body;

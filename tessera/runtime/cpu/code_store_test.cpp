@@ -59,6 +59,16 @@ TEST_F(CodeStoreTest, TheWholeKeyDecides) {
   EXPECT_FALSE(store.load("b"));
 }
 
+/// Whether `f` gave true in a process of its own: what it sets for the process does not last.
+template <class F>
+bool in_child(F&& f) {
+  const pid_t child = fork();
+  if (child == 0) _exit(f() ? 0 : 1);
+  int status = 1;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 TEST_F(CodeStoreTest, BelievesNoFileThatWasChangedOrCut) {
   const CodeStore store(folder());
   ASSERT_TRUE(store.save("key", code(1)));
@@ -82,6 +92,18 @@ TEST_F(CodeStoreTest, BelievesNoFileThatWasChangedOrCut) {
   EXPECT_TRUE(store.load("key"));
   chmod(path.c_str(), 0666);
   EXPECT_FALSE(store.load("key")) << "everybody may have written it";
+  chmod(path.c_str(), 0620);
+  EXPECT_FALSE(store.load("key")) << "the group may have written it";
+}
+
+TEST_F(CodeStoreTest, FilesAreForTheUserAlone) {
+  EXPECT_TRUE(in_child([&] {
+    umask(0);
+    const CodeStore store(folder());
+    struct stat info {};
+    return store.save("key", code(1)).ok() && stat(store.path_of("key").c_str(), &info) == 0 &&
+           (info.st_mode & 0777) == 0600 && store.load("key") == code(1);
+  }));
 }
 
 TEST_F(CodeStoreTest, AFolderThatCannotBeWrittenIsAnError) {
@@ -94,16 +116,6 @@ TEST_F(CodeStoreTest, AFolderThatCannotBeWrittenIsAnError) {
   EXPECT_FALSE(CodeStore("").load("key"));
   const auto full = CodeStore("/dev/full/kernels").save("key", code(1));
   EXPECT_FALSE(full);
-}
-
-/// Whether `f` gave true in a process of its own: what it sets for the process does not last.
-template <class F>
-bool in_child(F&& f) {
-  const pid_t child = fork();
-  if (child == 0) _exit(f() ? 0 : 1);
-  int status = 1;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 TEST_F(CodeStoreTest, ADiskThatIsFullHalfwayLeavesWhatWasThere) {

@@ -17,8 +17,13 @@ namespace tessera::runtime::cpu {
 
 struct KernelOptions {
   bool compiles = true;  ///< false: the interpreter alone
-  /// Products and sums are rounded one by one, as single ops do.
+  /// Products and sums are rounded one by one, as single ops do; functions are exact to two units of the last
+  /// place, if the kernel was built so.
   bool is_precise = false;
+
+  [[nodiscard]] kernel::Accuracy accuracy() const {
+    return is_precise ? kernel::Accuracy::precise : kernel::Accuracy::usual;
+  }
   /// Of the code that is made first; improve() makes the best. What could not be improved safely (see
   /// Llvm::outlives_program) is good at once.
   CodeQuality quality = CodeQuality::good;
@@ -50,7 +55,7 @@ class CompiledKernel {
   [[nodiscard]] Result<void> prepare(std::span<const op::Array> inputs, std::span<const op::Array> outputs,
                                      CompiledJob& job);
   /// Computes some of the items; any number of threads at once, each with its own scratch.
-  void run(const CompiledJob& job, std::span<const double> parameters, kernel::ItemRange range,
+  void run(const CompiledJob& job, std::span<const std::uint64_t> parameters, kernel::ItemRange range,
            kernel::Scratch& scratch) const;
 
   /// Whether improve() has something to do.
@@ -101,7 +106,7 @@ class CompiledKernel {
 
 /// Prepares and runs all items on this thread.
 [[nodiscard]] Result<void> run(CompiledKernel& kernel, std::span<const op::Array> inputs,
-                               std::span<const op::Array> outputs, std::span<const double> parameters,
+                               std::span<const op::Array> outputs, std::span<const std::uint64_t> parameters,
                                kernel::Scratch& scratch);
 
 }  // namespace tessera::runtime::cpu

@@ -240,6 +240,7 @@ ConvolutionRequest Convolution::request(const Item& item) const {
   out.padding_high = {item.padding_high, spec_.padding_high[1]};
   out.method = spec_.method;
   out.epilogue = spec_.epilogue;
+  if (finishes_own()) out.epilogue.activation = Activation::none;
   return out;
 }
 
@@ -288,5 +289,12 @@ Result<void> Convolution::run_onednn(const ConvolutionOperands& operands, const 
   given.destination = operands.destination + place;
   if (spec_.epilogue.has_bias) given.bias = operands.bias + item.filter;
   if (spec_.epilogue.residual == Residual::separate) given.residual = operands.residual + place;
-  return variants_[blocks_[block].variant].primitive->run(given, scratch);
+  TESSERA_TRY(variants_[blocks_[block].variant].primitive->run(given, scratch));
+  if (!finishes_own()) return {};
+  const auto count = static_cast<std::size_t>(item.rows * output_[1]);
+  for (std::int64_t image = 0; image < item.images; ++image)
+    for (std::int64_t filter = 0; filter < item.filters; ++filter)
+      finish_in_place(spec_.epilogue, given.destination + (image * spec_.filters + filter) * result, nullptr,
+                      count);
+  return {};
 }

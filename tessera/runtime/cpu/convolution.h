@@ -107,6 +107,12 @@ class Convolution {
   void run_blocked(const ConvolutionOperands& operands, const Item& item, float* scratch) const;
   void multiply_windows(const ConvolutionOperands& operands, const Item& item, std::int64_t group,
                         std::int64_t position, std::int64_t count, float* scratch) const;
+  /// The activation is not oneDNN's (is_own_activation).
+  [[nodiscard]] bool finishes_own() const {
+    const Epilogue& epilogue = spec_.epilogue;
+    return is_own_activation(epilogue.activation) &&
+           (epilogue.residual == Residual::none || epilogue.place == ResidualPlace::before_activation);
+  }
   [[nodiscard]] std::int64_t depth() const {
     return spec_.channels / spec_.groups * spec_.window[0] * spec_.window[1];
   }

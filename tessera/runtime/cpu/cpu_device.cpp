@@ -1,8 +1,12 @@
 #include "tessera/runtime/cpu/cpu_device.h"
 
+#include "tessera/kernel/build.h"
 #include "tessera/op/reference.h"
 #include "tessera/runtime/cpu/cpu_executable.h"
 #include "tessera/runtime/cpu/library_tiles.h"
+#include "tessera/runtime/cpu/llvm.h"
+#include "tessera/runtime/cpu/memory_error.h"
+#include "tessera/runtime/cpu/onednn.h"
 #include "tessera/runtime/cpu/single_call.h"
 
 using namespace tessera;
@@ -15,7 +19,8 @@ CpuDevice::CpuDevice(CpuOptions options)
       store_(CodeStore::default_folder()),
       kernels_(kernel_options()),
       libraries_(options_.kernels.is_precise) {
-  options_.target.sources.push_back(std::make_shared<LibraryTiles>(options_.costs.steps()));
+  options_.target.sources.push_back(
+      std::make_shared<LibraryTiles>(options_.costs.steps(), options_.kernels.accuracy()));
   options_.target.reads_narrow_factors = true;
 }
 
@@ -29,9 +34,42 @@ KernelOptions CpuDevice::kernel_options() const {
 /// Op by op is for what is not hot: nothing is compiled for it.
 Result<void> CpuDevice::run(const op::CallInfo& call, std::span<const op::Array> inputs,
                             std::span<const op::Array> results) {
-  const bool done =
-      TESSERA_TRY(run_single_call(call, inputs, results, {.threads = threads_, .libraries = libraries_}));
-  return done ? Result<void>() : op::run_reference(call, inputs, results);
+  return memory_as_error([&]() -> Result<void> {
+    const bool done =
+        TESSERA_TRY(run_single_call(call, inputs, results, {.threads = threads_, .libraries = libraries_}));
+    return done ? Result<void>() : op::run_reference(call, inputs, results);
+  });
+}
+
+std::string CpuDevice::found() const {
+  const auto llvm = Llvm::open();
+  const auto onednn = OneDnn::open();
+  const bool compiles = llvm && options_.kernels.compiles;
+  return cat(threads_.size(), threads_.size() == 1 ? " thread" : " threads", ", kernels ",
+             compiles ? cat("by LLVM ", (*llvm)->version()) : "interpreted", ", products ",
+             onednn ? cat("by oneDNN ", (*onednn)->version()) : "our own",
+             options_.kernels.is_precise ? ", precise" : "");
+}
+
+std::vector<std::string> CpuDevice::lacks() const {
+  std::vector<std::string> out;
+  const auto add = [&](std::string_view what, const std::string& why) {
+    if (!why.empty()) out.push_back(cat(what, ": ", why));
+  };
+  const auto kernels = kernels_.troubles();
+  add("kernels without code are interpreted", kernels.why_interpreted);
+  add("generated code is not kept", kernels.why_not_stored);
+  if (const auto onednn = OneDnn::open(); !onednn) add("products are our own", onednn.error().message());
+  return out;
+}
+
+/// A plan has kernels for all devices. What is precise has others, of the same operands.
+std::shared_ptr<CompiledKernel> CpuDevice::compiled(const plan::Step& step) {
+  if (options_.kernels.is_precise)
+    if (const auto precise = kernel::build(*step.function, kernel::Accuracy::precise);
+        precise && precise->slots == step.kernel->slots)
+      return kernels_.get(*precise);
+  return kernels_.get(*step.kernel);
 }
 
 Result<plan::PlanRef> CpuDevice::plan_body(const ir::FunctionRef& body) const {

@@ -14,6 +14,7 @@
 namespace tessera::runtime::cpu {
 
 struct CpuOptions {
+  std::string name = "cpu";
   unsigned threads = 0;  ///< 0: TESSERA_THREADS, or as many as the machine has
   /// Without a store of their own, kernels use that of the user's cache (code_store.h).
   KernelOptions kernels = {};
@@ -33,7 +34,9 @@ class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDe
  public:
   explicit CpuDevice(CpuOptions options = {});
 
-  [[nodiscard]] std::string_view name() const override { return "cpu"; }
+  [[nodiscard]] std::string_view name() const override { return options_.name; }
+  [[nodiscard]] std::string found() const override;
+  [[nodiscard]] std::vector<std::string> lacks() const override;
   [[nodiscard]] Result<void> run(const op::CallInfo& call, std::span<const op::Array> inputs,
                                  std::span<const op::Array> results) override;
   void settle() override { improver_.wait(); }
@@ -44,10 +47,8 @@ class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDe
   /// A plan for what is inside of a region; an error if there can be none.
   [[nodiscard]] Result<plan::PlanRef> plan_body(const ir::FunctionRef& body) const;
   [[nodiscard]] ThreadPool& threads() { return threads_; }
-  /// The kernel in a form that runs; one for all plans that need it.
-  [[nodiscard]] std::shared_ptr<CompiledKernel> compiled(const kernel::Kernel& kernel) {
-    return kernels_.get(kernel);
-  }
+  /// The kernel of a step in a form that runs; one for all plans that need it. REQUIRES that it has one.
+  [[nodiscard]] std::shared_ptr<CompiledKernel> compiled(const plan::Step& step);
   /// Null if code is as good as it gets from the beginning.
   [[nodiscard]] CodeImprover* improver() { return options_.improves_code ? &improver_ : nullptr; }
   [[nodiscard]] Libraries& libraries() { return libraries_; }

@@ -10,6 +10,7 @@
 #include "tessera/op/reference.h"
 #include "tessera/plan/work.h"
 #include "tessera/runtime/cpu/body_runs.h"
+#include "tessera/runtime/cpu/memory_error.h"
 #include "tessera/runtime/cpu/shared_copy.h"
 #include "tessera/runtime/cpu/single_call.h"
 
@@ -63,7 +64,7 @@ CpuExecutable::CpuExecutable(std::shared_ptr<CpuDevice> device, plan::PlanRef pl
       depth_(depth),
       scratch_(device_->threads().size()) {
   for (const plan::Step& step : this->plan().steps) {
-    kernels_.push_back(step.kernel == nullptr ? nullptr : device_->compiled(*step.kernel));
+    kernels_.push_back(step.kernel == nullptr ? nullptr : device_->compiled(step));
     libraries_.push_back(library_form(step));
   }
 }
@@ -198,11 +199,13 @@ void CpuExecutable::try_to_make_ready(std::size_t index) {
 }
 
 Result<void> CpuExecutable::run_works() {
-  if (launches_ == 0) make_ready_together();
-  follow_improvements();
-  if (waves_.empty()) return is_timed() ? HostExecutable::run_works() : run_in_turn();
-  for (const Wave& wave : waves_) TESSERA_TRY(run_wave(wave));
-  return {};
+  return memory_as_error([&]() -> Result<void> {
+    if (launches_ == 0) make_ready_together();
+    follow_improvements();
+    if (waves_.empty()) return is_timed() ? HostExecutable::run_works() : run_in_turn();
+    for (const Wave& wave : waves_) TESSERA_TRY(run_wave(wave));
+    return {};
+  });
 }
 
 Result<void> CpuExecutable::run_in_turn() {
@@ -390,7 +393,8 @@ Result<void> CpuExecutable::make_ready(const LibraryForm& form, StepRun& run, co
 
 Result<void> CpuExecutable::begin_library(const LibraryForm& form, StepRun& run, const HostWork& work) {
   TESSERA_TRY(make_ready(form, run, work));
-  LibraryLaunch launch{.inputs = work.inputs, .results = work.results, .numbers = numbers(), .weights = {}};
+  LibraryLaunch launch{
+      .inputs = work.inputs, .results = work.results, .numbers = numbers().reals, .weights = {}};
   if (form.right != no_input) {
     const plan::ValueId weights = step_of(work).inputs[form.right];
     launch.weights.is_constant = binding().places[weights].where == plan::Where::constant;
@@ -414,12 +418,14 @@ Result<void> CpuExecutable::prepare_kernel(CompiledKernel& kernel, StepRun& run,
     const bool is_contiguous = std::all_of(work.inputs.begin(), work.inputs.end(),
                                            [](const op::Array& a) { return a.layout.is_contiguous(); });
     if (done || is_contiguous) return done;
+    std::vector<op::HostTensor> copies;
     for (const op::Array& input : work.inputs) {
       const bool is_copied = !input.layout.is_contiguous();
-      run.copies.push_back(is_copied ? TESSERA_TRY(op::HostTensor::allocate(input.dtype, input.shape()))
-                                     : op::HostTensor());
+      copies.push_back(is_copied ? TESSERA_TRY(op::HostTensor::allocate(input.dtype, input.shape()))
+                                 : op::HostTensor());
     }
     run.inputs = work.inputs;
+    run.copies = std::move(copies);
   }
   for (std::size_t i = 0; i < run.inputs.size(); ++i)
     run.inputs[i] = work.inputs[i].layout.is_contiguous() ? work.inputs[i] : run.copies[i].array();
@@ -439,8 +445,9 @@ Result<void> CpuExecutable::begin_kernel(CompiledKernel& kernel, StepRun& run, c
   for (std::size_t i = 0; i < run.copies.size(); ++i)
     if (!work.inputs[i].layout.is_contiguous()) op::copy_elements(work.inputs[i], run.copies[i].array());
   // Which parameters of the plan these are is the step's affair: one kernel serves several.
+  const kernel::Kernel& of = *step_of(work).kernel;
   for (std::size_t i = 0; i < run.parameters.size(); ++i)
-    set_if_other(run.parameters[i], numbers()[step_of(work).kernel->slots[i]]);
+    set_if_other(run.parameters[i], numbers().bits(of.slots[i], of.parameters[i]));
   return {};
 }
 

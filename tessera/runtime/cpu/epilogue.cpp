@@ -20,6 +20,7 @@ class Loops {
   void unary(ScalarOpcode opcode, const float* a, float* out) const {
     of(opcode, LoopForm::vectors)(a, nullptr, nullptr, out, count_);
   }
+  void gelu(float* x) const { tessera::kernel::block_loops().gelu(x, nullptr, nullptr, x, count_); }
   void with(ScalarOpcode opcode, const float* a, const float* b, float* out) const {
     of(opcode, LoopForm::vectors)(a, b, nullptr, out, count_);
   }
@@ -39,27 +40,16 @@ class Loops {
   std::size_t count_;
 };
 
-/// x * (1 + inner) / 2, where `inner` is in the workspace.
-void finish_gelu(const Loops& loops, float* x, float* inner) {
-  loops.with(ScalarOpcode::add, inner, 1.0f, inner);
-  loops.with(ScalarOpcode::mul, x, 0.5f, x);
-  loops.with(ScalarOpcode::mul, x, inner, x);
-}
-
-void gelu_erf(const Loops& loops, float* x, float* workspace) {
-  loops.with(ScalarOpcode::mul, x, 0.70710678118654752f, workspace);
-  loops.unary(ScalarOpcode::erf, workspace, workspace);
-  finish_gelu(loops, x, workspace);
-}
-
+/// x / (1 + exp(-2 u)) is 0.5 x (1 + tanh(u)), where u is nearly x: nothing cancels if tanh(u) is nearly -1.
 void gelu_tanh(const Loops& loops, float* x, float* workspace) {
   loops.with(ScalarOpcode::mul, x, x, workspace);
   loops.with(ScalarOpcode::mul, workspace, 0.044715f, workspace);
   loops.with(ScalarOpcode::add, workspace, 1.0f, workspace);
   loops.with(ScalarOpcode::mul, workspace, x, workspace);
-  loops.with(ScalarOpcode::mul, workspace, 0.79788456080286536f, workspace);
-  loops.unary(ScalarOpcode::tanh, workspace, workspace);
-  finish_gelu(loops, x, workspace);
+  loops.with(ScalarOpcode::mul, workspace, -2.0f * 0.79788456080286536f, workspace);
+  loops.unary(ScalarOpcode::exp, workspace, workspace);
+  loops.with(ScalarOpcode::add, workspace, 1.0f, workspace);
+  loops.with(ScalarOpcode::div, x, workspace, x);
 }
 
 void sigmoid(const Loops& loops, float* x) {
@@ -108,7 +98,7 @@ void activate(const Epilogue& epilogue, const Loops& loops, float* x, float* wor
     case Activation::sigmoid:
       return sigmoid(loops, x);
     case Activation::gelu_erf:
-      return gelu_erf(loops, x, workspace);
+      return loops.gelu(x);
     case Activation::gelu_tanh:
       return gelu_tanh(loops, x, workspace);
     case Activation::silu:
@@ -142,4 +132,15 @@ void tessera::runtime::cpu::finish_row(const Epilogue& epilogue, const EpilogueR
     loops.with(ScalarOpcode::add, at, row.residual, destination);
   else if (at != destination)
     std::memcpy(destination, at, count * sizeof(float));
+}
+
+void tessera::runtime::cpu::finish_in_place(const Epilogue& epilogue, float* x, const float* residual,
+                                            std::size_t count) {
+  constexpr std::size_t most = 512;
+  float workspace[most];
+  for (std::size_t begin = 0; begin < count; begin += most) {
+    const Loops loops(std::min(count - begin, most));
+    activate(epilogue, loops, x + begin, workspace);
+    if (residual != nullptr) loops.with(ScalarOpcode::add, x + begin, residual + begin, x + begin);
+  }
 }

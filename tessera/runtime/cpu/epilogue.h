@@ -21,6 +21,19 @@ enum class Activation : std::uint8_t {
   clip
 };
 
+/// Whether it is computed by a function (exp, tanh, erf), with what that loses.
+[[nodiscard]] constexpr bool is_function(Activation activation) {
+  return activation == Activation::tanh || activation == Activation::sigmoid ||
+         activation == Activation::gelu_erf || activation == Activation::gelu_tanh ||
+         activation == Activation::silu;
+}
+
+/// Whether it is computed here also behind a product of oneDNN's: by its formula nothing would be left of a
+/// number far below 0.
+[[nodiscard]] constexpr bool is_own_activation(Activation activation) {
+  return activation == Activation::gelu_erf || activation == Activation::gelu_tanh;
+}
+
 /// What is added to the result: an array that does not overlap it, or what it held before.
 enum class Residual : std::uint8_t { none, separate, in_destination };
 
@@ -54,6 +67,9 @@ struct EpilogueRow {
   bool bias_of_row = false;
   const float* residual = nullptr;  ///< `count` numbers; may be the destination
 };
+
+/// Applies the activation to `count` numbers, then adds `residual` to them if it is not null.
+void finish_in_place(const Epilogue& epilogue, float* x, const float* residual, std::size_t count);
 
 /// Finishes `count` numbers of a product. `workspace` has room for `count` more.
 void finish_row(const Epilogue& epilogue, const EpilogueRow& row, float* product, float* destination,

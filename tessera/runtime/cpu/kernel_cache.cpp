@@ -1,5 +1,7 @@
 #include "tessera/runtime/cpu/kernel_cache.h"
 
+#include <algorithm>
+
 using namespace tessera;
 using namespace tessera::runtime::cpu;
 
@@ -18,6 +20,17 @@ std::shared_ptr<CompiledKernel> KernelCache::get(const kernel::Kernel& kernel) {
 std::size_t KernelCache::size() const {
   const std::lock_guard lock(mutex_);
   return count_;
+}
+
+KernelCache::Troubles KernelCache::troubles() const {
+  Troubles out;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, list] : kernels_)
+    for (const auto& kernel : list) {
+      out.why_interpreted = std::max(out.why_interpreted, kernel->why_interpreted());
+      out.why_not_stored = std::max(out.why_not_stored, kernel->why_not_stored());
+    }
+  return out;
 }
 
 void KernelCache::drop_unused() {

@@ -26,6 +26,12 @@ class KernelCache {
 
   [[nodiscard]] std::size_t size() const;
 
+  /// Why a kernel has no code, and why code could not be kept; empty if all have, and could.
+  struct Troubles {
+    std::string why_interpreted, why_not_stored;
+  };
+  [[nodiscard]] Troubles troubles() const;
+
  private:
   void drop_unused();
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tessera/base/text.h"
+#include "tessera/kernel/gelu.h"
 
 using namespace tessera;
 using namespace tessera::kernel;
@@ -212,37 +213,8 @@ void KernelCode::repeat_operands_of(ValueId value) {
     repeat(instruction.operands[k]);
 }
 
-const Instruction* KernelCode::operation_at(ValueId value, ScalarOpcode opcode) const {
-  const Instruction& instruction = kernel_.body[value];
-  const bool is_it = instruction.kind == InstructionKind::operation && instruction.opcode == opcode;
-  return is_it && wide_dtype(instruction.dtype) == Dtype::f32 ? &instruction : nullptr;
-}
-bool KernelCode::is_number(ValueId value, float number) const {
-  const Instruction& instruction = kernel_.body[value];
-  return instruction.kind == InstructionKind::constant &&
-         static_cast<float>(std::bit_cast<double>(instruction.bits)) == number;
-}
-
-/// The x of 0.5 * x * (1 + erf(x * sqrt(1/2))). Computed as it stands, nothing is left of a large negative
-/// x: 1 + erf is a difference of nearly equal numbers.
-std::optional<ValueId> KernelCode::gelu_operand(const Instruction& instruction) const {
-  if (instruction.opcode != ScalarOpcode::mul || wide_dtype(instruction.dtype) != Dtype::f32)
-    return std::nullopt;
-  const Instruction* half = operation_at(instruction.operands[0], ScalarOpcode::mul);
-  const Instruction* sum = operation_at(instruction.operands[1], ScalarOpcode::add);
-  if (half == nullptr || sum == nullptr || !is_number(half->operands[0], 0.5f) ||
-      !is_number(sum->operands[0], 1.0f))
-    return std::nullopt;
-  const Instruction* erf = operation_at(sum->operands[1], ScalarOpcode::erf);
-  const Instruction* scaled = erf == nullptr ? nullptr : operation_at(erf->operands[0], ScalarOpcode::mul);
-  const ValueId x = half->operands[1];
-  const bool matches =
-      scaled != nullptr && scaled->operands[0] == x && is_number(scaled->operands[1], 0.707106781186547524f);
-  return matches ? std::optional(x) : std::nullopt;
-}
-
 Result<std::string> KernelCode::operation(const Instruction& instruction) {
-  if (const auto x = gelu_operand(instruction)) return code_.gelu(use(*x));
+  if (const auto x = kernel::gelu_operand(kernel_, instruction)) return code_.gelu(use(*x));
   if (is_by_reciprocal(instruction) && code_.width() > 1)
     return code_.value(cat("fmul ", code_.vector_of("float"), " ", use(instruction.operands[0]), ", ",
                            reciprocals_[instruction.operands[1]]));

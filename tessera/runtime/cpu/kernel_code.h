@@ -87,9 +87,6 @@ class KernelCode {
   std::string place(std::uint32_t axis, const Point& point);
   [[nodiscard]] bool is_by_reciprocal(const Instruction& instruction) const;
   void write_reciprocal(ValueId value);
-  [[nodiscard]] const Instruction* operation_at(ValueId value, ScalarOpcode opcode) const;
-  [[nodiscard]] bool is_number(ValueId value, float number) const;
-  [[nodiscard]] std::optional<ValueId> gelu_operand(const Instruction& instruction) const;
   Result<std::string> operation(const Instruction& instruction);
   [[nodiscard]] std::string all_lanes() const { return code_.constant("i1", "true"); }
   std::string lane_offsets(std::size_t operand, const Point& point);

@@ -32,6 +32,8 @@ Result<LibraryCallRef> runtime::cpu::make_library_call(const LibraryForm& form,
   switch (form.op) {
     case LibraryOp::matmul:
       return make_matmul_call(form, inputs, results, libraries, row_block);
+    case LibraryOp::half_matmul:
+      return make_half_matmul_call(form, inputs, results, libraries);
     case LibraryOp::integer_matmul:
       return make_integer_matmul_call(form, inputs, results, libraries);
     case LibraryOp::convolution:

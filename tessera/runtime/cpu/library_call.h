@@ -108,6 +108,10 @@ using LibraryCallRef = std::unique_ptr<LibraryCall>;
                                                       std::span<const op::Array> inputs,
                                                       std::span<const op::Array> results,
                                                       Libraries& libraries, std::int64_t row_block);
+[[nodiscard]] Result<LibraryCallRef> make_half_matmul_call(const LibraryForm& form,
+                                                           std::span<const op::Array> inputs,
+                                                           std::span<const op::Array> results,
+                                                           Libraries& libraries);
 [[nodiscard]] Result<LibraryCallRef> make_integer_matmul_call(const LibraryForm& form,
                                                               std::span<const op::Array> inputs,
                                                               std::span<const op::Array> results,

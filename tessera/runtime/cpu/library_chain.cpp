@@ -36,7 +36,10 @@ constexpr NamedActivation activations[] = {{"relu", Activation::relu},
 
 class ChainGrower {
  public:
-  ChainGrower(const Graph& graph, NodeId node) : graph_(graph) { chain_.nodes.push_back(node); }
+  ChainGrower(const Graph& graph, NodeId node, kernel::Accuracy accuracy)
+      : graph_(graph), accuracy_(accuracy) {
+    chain_.nodes.push_back(node);
+  }
 
   std::optional<LibraryChain> run() {
     if (!begin()) return std::nullopt;
@@ -67,21 +70,20 @@ class ChainGrower {
     const auto* found = std::find_if(std::begin(named_ops), std::end(named_ops),
                                      [&](const NamedOp& op) { return op.name == name(node); });
     if (found == std::end(named_ops)) return false;
-    chain_.op = found->op;
-    const auto of_integers = integer_op(found->op);
-    const bool is_integer = of_integers && has_type(graph_.result(node), ir::Dtype::i32);
-    if (is_integer) chain_.op = *of_integers;
-    const ir::Dtype dtype = is_integer ? ir::Dtype::i32 : ir::Dtype::f32;
-    if (!has_type(graph_.result(node), dtype)) return false;
+    const auto dtype = graph_.type(graph_.result(node)).dtype;
+    const auto op = dtype ? op_of(found->op, *dtype) : std::nullopt;
+    if (!op || !has_type(graph_.result(node), *dtype)) return false;
+    chain_.op = *op;
     for (const ValueId input : graph_.inputs(node))
-      if (!has_type(input, dtype)) return false;
+      if (!has_type(input, *dtype)) return false;
     return fits(node);
   }
 
   /// Whether the library has the op on these types.
   [[nodiscard]] bool fits(NodeId node) {
     const auto inputs = graph_.inputs(node);
-    if (chain_.op == LibraryOp::matmul || chain_.op == LibraryOp::integer_matmul)
+    if (chain_.op == LibraryOp::matmul || chain_.op == LibraryOp::integer_matmul ||
+        chain_.op == LibraryOp::half_matmul)
       return shape(inputs[0]).size() >= 2 && shape(inputs[1]).size() >= 2;
     const bool is_integer = chain_.op == LibraryOp::integer_convolution;
     if (is_integer || chain_.op == LibraryOp::convolution) {
@@ -167,10 +169,14 @@ class ChainGrower {
                                      [&](const NamedActivation& a) { return a.name == name(next); });
     Epilogue& epilogue = chain_.epilogue;
     if (found == std::end(activations) || epilogue.activation != Activation::none) return false;
-    if (!read_numbers(next)) return false;
+    if (!is_exact_enough(found->activation) || !read_numbers(next)) return false;
     epilogue.activation = found->activation;
     if (epilogue.residual != Residual::none) epilogue.place = ResidualPlace::before_activation;
     return true;
+  }
+
+  [[nodiscard]] bool is_exact_enough(Activation activation) const {
+    return accuracy_ != kernel::Accuracy::precise || !is_function(activation);
   }
 
   /// The operands of an activation behind the first: numbers that are known now.
@@ -320,6 +326,8 @@ class ChainGrower {
   bool add_residual(ValueId other) {
     Epilogue& epilogue = chain_.epilogue;
     if (epilogue.residual != Residual::none || graph_.type(other) != graph_.type(last())) return false;
+    // A convolution finishes these where its result lies.
+    if (chain_.op == LibraryOp::convolution && is_own_activation(epilogue.activation)) return false;
     epilogue.residual = Residual::separate;
     epilogue.place = ResidualPlace::after_activation;
     chain_.residual = other;
@@ -327,17 +335,23 @@ class ChainGrower {
   }
 
   const Graph& graph_;
+  const kernel::Accuracy accuracy_;
   LibraryChain chain_;
 };
 
 }  // namespace
 
-std::optional<LibraryOp> runtime::cpu::integer_op(LibraryOp op) {
-  if (op == LibraryOp::matmul) return LibraryOp::integer_matmul;
-  if (op == LibraryOp::convolution) return LibraryOp::integer_convolution;
-  return std::nullopt;
+std::optional<LibraryOp> runtime::cpu::op_of(LibraryOp op, ir::Dtype dtype) {
+  if (dtype == ir::Dtype::f32) return op;
+  const bool is_product = op == LibraryOp::matmul,
+             is_half = dtype == ir::Dtype::f16 || dtype == ir::Dtype::bf16;
+  if (is_product && is_half) return LibraryOp::half_matmul;
+  if (dtype != ir::Dtype::i32) return std::nullopt;
+  if (is_product) return LibraryOp::integer_matmul;
+  return op == LibraryOp::convolution ? std::optional(LibraryOp::integer_convolution) : std::nullopt;
 }
 
-std::optional<LibraryChain> runtime::cpu::chain_from(const Graph& graph, NodeId node) {
-  return ChainGrower(graph, node).run();
+std::optional<LibraryChain> runtime::cpu::chain_from(const Graph& graph, NodeId node,
+                                                     kernel::Accuracy accuracy) {
+  return ChainGrower(graph, node, accuracy).run();
 }

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "tessera/base/small_vector.h"
+#include "tessera/kernel/kernel.h"
 #include "tessera/pattern/graph.h"
 #include "tessera/runtime/cpu/epilogue.h"
 
@@ -19,11 +20,12 @@ enum class LibraryOp : std::uint8_t {
   integer_convolution,
   max_pool,
   avg_pool,
-  attention
+  attention,
+  half_matmul,  ///< of 16-bit floats
 };
 
-/// The same on i32, if libraries have it.
-[[nodiscard]] std::optional<LibraryOp> integer_op(LibraryOp op);
+/// The op of f32 on other numbers, if libraries have it: i32, f16 and bf16.
+[[nodiscard]] std::optional<LibraryOp> op_of(LibraryOp op, ir::Dtype dtype);
 
 struct LibraryChain {
   LibraryOp op = LibraryOp::matmul;
@@ -51,6 +53,8 @@ struct LibraryChain {
 
 /// The longest chain that begins at a node; nothing if no library computes the node itself. Its first nodes
 /// are a chain too, however many, but for those that end with the softmax of an attention.
-[[nodiscard]] std::optional<LibraryChain> chain_from(const pattern::Graph& graph, pattern::NodeId node);
+/// A precise one ends before activations that a library computes less exactly.
+[[nodiscard]] std::optional<LibraryChain> chain_from(const pattern::Graph& graph, pattern::NodeId node,
+                                                     kernel::Accuracy accuracy = kernel::Accuracy::usual);
 
 }  // namespace tessera::runtime::cpu

@@ -103,12 +103,10 @@ std::optional<LibraryForm> runtime::cpu::library_form(const op::CallInfo& call) 
   LibraryForm out{.card = &call.card(), .attributes = call.attributes()};
   const std::string_view name = call.card().name;
   if (name != "matmul" && name != "conv") return std::nullopt;
-  out.op = name == "matmul" ? LibraryOp::matmul : LibraryOp::convolution;
-  const op::Dtype dtype = call.input(0).dtype;
-  if (dtype == op::Dtype::i32)
-    out.op = *integer_op(out.op);
-  else if (dtype != op::Dtype::f32)
-    return std::nullopt;
+  const auto found =
+      op_of(name == "matmul" ? LibraryOp::matmul : LibraryOp::convolution, call.input(0).dtype);
+  if (!found) return std::nullopt;
+  out.op = *found;
   out.right = 1;
   const std::size_t rank = call.input(0).rank();
   if (name == "matmul" && (rank < 2 || call.input(1).rank() < 2)) return std::nullopt;

@@ -17,8 +17,8 @@ namespace {
 constexpr double library_part = 0.9;
 
 std::string_view word(LibraryOp op) {
-  constexpr std::string_view words[] = {"matmul",   "integer_matmul", "conv",     "integer_conv",
-                                        "max_pool", "avg_pool",       "attention"};
+  constexpr std::string_view words[] = {"matmul",   "integer_matmul", "conv",      "integer_conv",
+                                        "max_pool", "avg_pool",       "attention", "half_matmul"};
   return words[static_cast<std::size_t>(op)];
 }
 
@@ -28,7 +28,7 @@ std::string_view word(LibraryOp op) {
 Result<void> LibraryTiles::list(const Graph& graph, CandidateList& out) const {
   pattern::StepPrices prices(costs_, graph);
   for (NodeId node = 0; node < graph.node_count(); ++node) {
-    const auto chain = chain_from(graph, node);
+    const auto chain = chain_from(graph, node, accuracy_);
     if (!chain) continue;
     SmallVector<NodeId, 6> nodes;
     for (const NodeId next : chain->nodes) {

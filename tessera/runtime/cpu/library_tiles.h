@@ -1,6 +1,7 @@
 // The chains that libraries compute, as tiles to choose from.
 #pragma once
 
+#include "tessera/kernel/kernel.h"
 #include "tessera/pattern/step_cost.h"
 #include "tessera/pattern/tile_source.h"
 
@@ -8,7 +9,8 @@ namespace tessera::runtime::cpu {
 
 class LibraryTiles final : public pattern::TileSource {
  public:
-  explicit LibraryTiles(pattern::StepCosts costs = {}) : costs_(costs) {}
+  explicit LibraryTiles(pattern::StepCosts costs = {}, kernel::Accuracy accuracy = kernel::Accuracy::usual)
+      : costs_(costs), accuracy_(accuracy) {}
 
   [[nodiscard]] std::string name() const override { return "libraries"; }
   [[nodiscard]] Result<void> list(const pattern::Graph& graph, pattern::CandidateList& out) const override;
@@ -18,6 +20,7 @@ class LibraryTiles final : public pattern::TileSource {
 
  private:
   pattern::StepCosts costs_;
+  kernel::Accuracy accuracy_;
 };
 
 }  // namespace tessera::runtime::cpu

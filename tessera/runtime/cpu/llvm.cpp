@@ -116,7 +116,7 @@ Result<Llvm*> Llvm::try_open() {
     if (loaded && std::atexit(&Llvm::end) == 0) out->outlives_program_ = keep_later_statics(library);
     if (loaded) return out;
     delete out;
-    return std::move(loaded).error().note(cat("opening ", name));
+    tried += cat(tried.empty() ? "" : ", ", name, ", which cannot be used: ", loaded.error().message());
   }
   return Error(ErrorCode::not_found, cat("no LLVM of versions 16 to 19 on this system (tried ", tried, ")"));
 #endif

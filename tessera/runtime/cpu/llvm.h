@@ -19,8 +19,8 @@ enum class CodeQuality : std::uint8_t { fast, good };
 /// Thread-safe.
 class Llvm {
  public:
-  /// The newest library of versions 19 to 16 that the system has. Tried once; the error says what was looked
-  /// for. Nothing is opened before the first call.
+  /// The newest library of versions 19 to 16 that the system has and that can be used. Tried once; the error
+  /// says what was looked for. Nothing is opened before the first call.
   [[nodiscard]] static Result<const Llvm*> open();
 
   /// Position-independent object code of this machine (ELF, x86-64) for a module in text form. An error once

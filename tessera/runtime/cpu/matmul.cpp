@@ -187,7 +187,7 @@ bool Matmul::accepts(const PackedMatrix& packed) const {
 
 MatmulRequest Matmul::request(const Item& item) const {
   const std::int64_t batch = item.batch_count;
-  Epilogue epilogue = spec_.epilogue;
+  Epilogue epilogue = library_epilogue();
   if (copies_residual_) epilogue.residual = Residual::in_destination;
   return {operand_form(spec_.a, batch, item.rows, spec_.depth),
           operand_form(spec_.b, batch, spec_.depth, item.columns),
@@ -199,8 +199,11 @@ MatmulRequest Matmul::request(const Item& item) const {
 
 Result<void> Matmul::use_onednn() {
   const OneDnn& onednn = *TESSERA_TRY(OneDnn::open());
-  const Residual residual = spec_.epilogue.residual;
-  uses_tile_ = !is_dense(spec_.c, split_);
+  finishes_own_ = is_own_activation(spec_.epilogue.activation);
+  const Residual residual = library_epilogue().residual;
+  // What is added behind our own activation may be what the destination holds until then.
+  uses_tile_ = !is_dense(spec_.c, split_) ||
+               (spec_.epilogue.residual == Residual::in_destination && residual == Residual::none);
   copies_residual_ = uses_tile_ ? residual != Residual::none
                                 : residual == Residual::separate && !is_dense(spec_.residual, split_);
   TESSERA_TRY(make_primitives(onednn));
@@ -212,7 +215,34 @@ Result<void> Matmul::use_onednn() {
   return {};
 }
 
+Epilogue Matmul::library_epilogue() const {
+  Epilogue out = spec_.epilogue;
+  if (!finishes_own_) return out;
+  out.activation = Activation::none;
+  if (out.place == ResidualPlace::after_activation) out.residual = Residual::none;
+  return out;
+}
+
+/// While the item is in the cache. `product` has the rows of the item without gaps.
+void Matmul::finish_own(const MatmulOperands& operands, const Item& item, float* product) const {
+  const Epilogue& epilogue = spec_.epilogue;
+  const bool adds = epilogue.residual != Residual::none && epilogue.place == ResidualPlace::after_activation;
+  if (!adds) {
+    finish_in_place(epilogue, product, nullptr,
+                    static_cast<std::size_t>(item.batch_count * item.rows * item.columns));
+    return;
+  }
+  const bool is_separate = epilogue.residual == Residual::separate;
+  const float* const from = is_separate ? operands.residual : operands.c;
+  const MatrixForm& form = is_separate ? spec_.residual : spec_.c;
+  for (std::int64_t batch = item.batch; batch < item.batch + item.batch_count; ++batch)
+    for (std::int64_t row = item.row; row < item.row + item.rows; ++row, product += item.columns)
+      finish_in_place(epilogue, product, from + offset(form, batch, row, item.column),
+                      static_cast<std::size_t>(item.columns));
+}
+
 void Matmul::forget_onednn() {
+  finishes_own_ = false;
   for (auto& primitive : primitives_) primitive = nullptr;
 }
 
@@ -269,10 +299,11 @@ Result<void> Matmul::run_onednn(const MatmulOperands& operands, const Item& item
   if (spec_.epilogue.has_bias)
     given.bias = operands.bias + (spec_.epilogue.bias_of_rows ? item.row : item.column);
   given.scale = &operands.scale;
-  if (spec_.epilogue.residual == Residual::separate)
+  if (library_epilogue().residual == Residual::separate)
     given.residual = operands.residual + offset(spec_.residual, item.batch, item.row, item.column);
   if (copies_residual_) copy_in(operands, item, given.destination);
   TESSERA_TRY(primitives_[variant(item)]->run(given, scratch + tile_bytes_));
+  if (finishes_own_) finish_own(operands, item, given.destination);
   if (uses_tile_) copy_out(operands, item, tile);
   return {};
 }

@@ -125,6 +125,9 @@ class Matmul {
   [[nodiscard]] const PackedWeights& weights_of(const PackedMatrix& packed, const Item& item) const;
   [[nodiscard]] Result<void> pack_onednn(const float* b, PackedMatrix& out) const;
   Result<void> run_onednn(const MatmulOperands& operands, const Item& item, std::byte* scratch) const;
+  /// What oneDNN does behind a product; the rest is done by finish_own.
+  [[nodiscard]] Epilogue library_epilogue() const;
+  void finish_own(const MatmulOperands& operands, const Item& item, float* product) const;
   void copy_in(const MatmulOperands& operands, const Item& item, float* to) const;
   void copy_out(const MatmulOperands& operands, const Item& item, const float* tile) const;
   void run_blocked(const MatmulOperands& operands, const Item& item, float* scratch) const;
@@ -141,6 +144,8 @@ class Matmul {
   std::size_t tile_bytes_ = 0;
   /// What is added is copied to where the result will be: oneDNN is fast only if it lies as the result does.
   bool copies_residual_ = false;
+  /// The activation, and what is added behind it, are not oneDNN's (is_own_activation).
+  bool finishes_own_ = false;
   /// By whether an item is the last of the batch, the last of its rows, the last of its columns: those may be
   /// smaller. None: our own code computes.
   std::unique_ptr<const Primitive> primitives_[8];

@@ -39,9 +39,10 @@ std::span<kernel::Scratch> scratch_for(const ThreadPool& threads) {
 
 Result<bool> run_interpreted(const op::CallInfo& call, std::span<const op::Array> inputs,
                              std::span<const op::Array> results, SingleCallContext context) {
-  auto built = kernel::build(*function_of(call, inputs, results));
+  const auto accuracy = context.libraries.is_precise ? kernel::Accuracy::precise : kernel::Accuracy::usual;
+  auto built = kernel::build(*function_of(call, inputs, results), accuracy);
   if (!built) return false;
-  const kernel::Interpreter interpreter(*std::move(built));
+  const kernel::Interpreter interpreter(*std::move(built), accuracy);
   kernel::Job job;
   // Strides may forbid to see an input in the order that the kernel needs.
   if (!interpreter.prepare(inputs, results, job)) return false;

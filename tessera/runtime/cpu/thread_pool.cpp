@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <system_error>
+#include <utility>
+
+#include "tessera/base/text.h"
 
 using namespace tessera::runtime::cpu;
 
@@ -14,9 +17,8 @@ namespace {
 /// How long a thread looks for work before it sleeps, and how often between two looks at the clock. Waking
 /// one that sleeps takes 5 to 50 microseconds, what lies between two evaluations of a loop mostly less than
 /// this.
-constexpr std::chrono::microseconds longest_look{200};
+constexpr std::chrono::microseconds longest_look{500};
 constexpr int looks_at_once = 64;
-constexpr unsigned most_threads = 256;
 
 void relax() {
 #if defined(__x86_64__)
@@ -48,13 +50,28 @@ std::uint64_t share_of(std::uint32_t job, std::int64_t first, std::int64_t end) 
 
 }  // namespace
 
+tessera::Result<unsigned> tessera::runtime::cpu::parse_thread_count(std::string_view text) {
+  unsigned count = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const bool is_whole = error == std::errc() && stop == text.data() + text.size();
+  if (is_whole && count >= 1 && count <= most_threads) return count;
+  return Error(ErrorCode::invalid_argument,
+               cat("'", printable(text), "' is no number of threads, which is a whole number from 1 to ",
+                   most_threads));
+}
+
 unsigned tessera::runtime::cpu::thread_count(unsigned asked) {
   if (asked != 0) return std::min(asked, most_threads);
-  unsigned from_environment = 0;
-  if (const char* text = std::getenv("TESSERA_THREADS"))
-    std::from_chars(text, text + std::strlen(text), from_environment);
-  if (from_environment == 0) from_environment = std::max(1U, std::thread::hardware_concurrency());
-  return std::min(from_environment, most_threads);
+  const unsigned of_machine = std::clamp(std::thread::hardware_concurrency(), 1U, most_threads);
+  const char* text = std::getenv("TESSERA_THREADS");
+  if (text == nullptr) return of_machine;
+  const auto given = parse_thread_count(text);
+  if (given) return *given;
+  static std::atomic<bool> is_said{false};
+  if (!is_said.exchange(true))
+    std::fprintf(stderr, "tessera: TESSERA_THREADS: %s; there are %u\n", given.error().message().c_str(),
+                 of_machine);
+  return of_machine;
 }
 
 ThreadPool::ThreadPool(unsigned threads) : slots_(thread_count(threads)) {
@@ -86,10 +103,31 @@ void ThreadPool::run_pieces(std::int64_t items, std::int64_t piece, Function fun
   place_.leave_to_caller(workers_);
   publish(items, piece, pieces, function, context);
   take_pieces(0);
-  const auto is_done = [&] {
-    return done_.load(std::memory_order_acquire) == static_cast<std::uint32_t>(pieces);
-  };
-  while (!look_for(is_done)) std::this_thread::yield();
+  wait_until_done(static_cast<std::uint32_t>(pieces));
+  if (has_failed_.load(std::memory_order_relaxed)) throw_failure();
+}
+
+/// Who adds pieces looks whether the caller sleeps after it has added them, the caller whether all are done
+/// after it has said that it sleeps: one of them sees the other.
+void ThreadPool::wait_until_done(std::uint32_t pieces) {
+  if (look_for([&] { return done_.load(std::memory_order_acquire) == pieces; })) return;
+  caller_sleeps_.store(true, std::memory_order_seq_cst);
+  for (std::uint32_t done = 0; (done = done_.load(std::memory_order_seq_cst)) != pieces;) done_.wait(done);
+  caller_sleeps_.store(false, std::memory_order_relaxed);
+}
+
+void ThreadPool::add_done(std::uint32_t pieces) {
+  done_.fetch_add(pieces, std::memory_order_seq_cst);
+  if (caller_sleeps_.load(std::memory_order_seq_cst)) done_.notify_one();
+}
+
+void ThreadPool::fail() noexcept {
+  if (!has_failed_.exchange(true, std::memory_order_relaxed)) failure_ = std::current_exception();
+}
+
+void ThreadPool::throw_failure() {
+  has_failed_.store(false, std::memory_order_relaxed);
+  std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 void ThreadPool::publish(std::int64_t items, std::int64_t piece, std::int64_t pieces, Function function,
@@ -117,7 +155,7 @@ void ThreadPool::take_pieces(unsigned thread) {
   for (unsigned i = 0; i < threads; ++i) {
     std::uint32_t taken = 0;
     while (take_piece((thread + i) % threads, thread)) ++taken;
-    if (taken > 0) done_.fetch_add(taken, std::memory_order_release);
+    if (taken > 0) add_done(taken);
   }
 }
 
@@ -137,7 +175,12 @@ bool ThreadPool::take_piece(unsigned owner, unsigned thread) {
     if (!from.share.compare_exchange_weak(share, rest, std::memory_order_acq_rel, std::memory_order_acquire))
       continue;
     const std::int64_t begin = (is_own ? first : end - 1) * piece;
-    function(context, begin, std::min(begin + piece, items), thread);
+    if (has_failed_.load(std::memory_order_relaxed)) return true;
+    try {
+      function(context, begin, std::min(begin + piece, items), thread);
+    } catch (...) {
+      fail();
+    }
     return true;
   }
 }

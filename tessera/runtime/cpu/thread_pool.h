@@ -1,19 +1,29 @@
 // One pool of threads that live as long as the device. A thread without work looks for some for a short
-// while, then sleeps; nobody waits for a thread that has no work.
+// while, then sleeps, and so does a caller that waits for the others; nobody waits for a thread that has no
+// work.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <type_traits>
 #include <vector>
 
+#include "tessera/base/result.h"
 #include "tessera/runtime/cpu/processor_place.h"
 
 namespace tessera::runtime::cpu {
 
-/// How many threads a pool has: `asked`, or if 0: TESSERA_THREADS, or as many as the machine has.
+inline constexpr unsigned most_threads = 256;
+
+/// A number of threads as people write it: a whole number from 1 to most_threads.
+[[nodiscard]] Result<unsigned> parse_thread_count(std::string_view text);
+
+/// How many threads a pool has: `asked`, or if 0: TESSERA_THREADS, or as many as the machine has. What
+/// TESSERA_THREADS says wrong is said once on standard error.
 [[nodiscard]] unsigned thread_count(unsigned asked = 0);
 
 /// Thread-safe: while one caller's work is running, others do theirs alone.
@@ -31,8 +41,9 @@ class ThreadPool {
   /// Calls `work(begin, end, thread)` for pieces of 0 … items-1 of at most `piece` items (of more if there
   /// were more than 65,535 of them), and returns when all are done. `thread` is below size() and distinct for
   /// pieces of this call that run at the same time. Every thread begins with neighbouring pieces, the same
-  /// in each run of as many, so that it finds its data in its cache; then it helps the others. `work` does
-  /// not throw.
+  /// in each run of as many, so that it finds its data in its cache; then it helps the others. If `work`
+  /// throws, pieces that nobody has begun are left out, and the first exception is thrown here when no thread
+  /// runs any more.
   template <class F>
   void run(std::int64_t items, std::int64_t piece, F&& work) {
     using Work = std::remove_reference_t<F>;
@@ -57,6 +68,11 @@ class ThreadPool {
   /// Runs pieces until none is left.
   void take_pieces(unsigned thread);
   bool take_piece(unsigned owner, unsigned thread);
+  void add_done(std::uint32_t pieces);
+  void wait_until_done(std::uint32_t pieces);
+  /// Takes the exception being handled as that of the job, if it is the first.
+  void fail() noexcept;
+  void throw_failure();
 
   /// What a thread needs to know of the job at hand, in one cache line, which nobody else writes to but who
   /// takes its pieces. The job is written while no piece of it can be taken, and read before one is taken:
@@ -75,7 +91,10 @@ class ThreadPool {
   alignas(64) std::atomic<std::uint32_t> sleeping_{0};
   std::atomic<bool> stopped_{false};
   alignas(64) std::atomic<std::uint32_t> done_{0};  ///< pieces of the job
+  std::atomic<bool> caller_sleeps_{false};          ///< until they are done
   alignas(64) std::vector<Slot> slots_;             ///< by thread
+  std::atomic<bool> has_failed_{false};             ///< the job
+  std::exception_ptr failure_;                      ///< by whom has_failed_ was set
   std::vector<std::thread> workers_;
   ProcessorPlace place_;  ///< guarded by busy_
 };

@@ -3,13 +3,49 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <new>
+
+#include "tessera/base/text.h"
 
 #ifdef __linux__
 #include <pthread.h>
 #include <sched.h>
+#include <ctime>
 #endif
 
 using namespace tessera::runtime::cpu;
+
+TEST(ThreadCount, IsAWholeNumber) {
+  for (const auto& [text, count] : {std::pair{"1", 1U}, {"3", 3U}, {"256", 256U}}) {
+    const auto parsed = parse_thread_count(text);
+    ASSERT_TRUE(parsed) << parsed.error().to_text();
+    EXPECT_EQ(*parsed, count);
+  }
+  for (const char* text : {"", "0", "-1", "1e3", "3.9", "257", "1000", "99999999999", "abc", " 2", "2 "}) {
+    const auto parsed = parse_thread_count(text);
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_EQ(parsed.error().message(),
+              tessera::cat("'", text, "' is no number of threads, which is a whole number from 1 to 256"));
+  }
+}
+
+TEST(ThreadCount, WhatTheEnvironmentSaysWrongIsSaidOnce) {
+  const char* const before = std::getenv("TESSERA_THREADS");
+  const std::string kept = before == nullptr ? "" : before;
+  setenv("TESSERA_THREADS", "3", 1);
+  EXPECT_EQ(thread_count(), 3U);
+  setenv("TESSERA_THREADS", "1e3", 1);
+  testing::internal::CaptureStderr();
+  const unsigned count = thread_count();
+  EXPECT_EQ(thread_count(), count);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(said, tessera::cat("tessera: TESSERA_THREADS: '1e3' is no number of threads, which is a whole "
+                               "number from 1 to 256; there are ",
+                               count, "\n"));
+  EXPECT_EQ(thread_count(2), 2U);
+  before == nullptr ? unsetenv("TESSERA_THREADS") : setenv("TESSERA_THREADS", kept.c_str(), 1);
+}
 
 TEST(ThreadPool, EveryItemIsDoneOnce) {
   ThreadPool pool(4);
@@ -59,7 +95,59 @@ TEST(ThreadPool, ThreadsThatSleptWakeUp) {
   }
 }
 
+// Whoever throws, the caller gets it when nobody works any more, and the pool is as before.
+TEST(ThreadPool, WhatAPieceThrowsIsThrownToTheCaller) {
+  ThreadPool pool(3);
+  for (int job = 0; job < 200; ++job) {
+    std::atomic<int> running = 0;
+    const auto work = [&](std::int64_t begin, std::int64_t, unsigned) {
+      ++running;
+      std::this_thread::sleep_for(std::chrono::microseconds(5));
+      --running;
+      if (begin % 5 == job % 5) throw std::bad_alloc();
+    };
+    EXPECT_THROW(pool.run(30, 1, work), std::bad_alloc);
+    EXPECT_EQ(running, 0);
+    std::atomic<int> count = 0;
+    pool.run(30, 1, [&](std::int64_t, std::int64_t, unsigned) { ++count; });
+    EXPECT_EQ(count, 30);
+  }
+}
+
+TEST(ThreadPool, PiecesBehindAFailureAreLeftOut) {
+  ThreadPool pool(2);
+  std::atomic<int> begun = 0;
+  const auto work = [&](std::int64_t, std::int64_t, unsigned) {
+    ++begun;
+    throw std::bad_alloc();
+  };
+  EXPECT_THROW(pool.run(1000, 1, work), std::bad_alloc);
+  EXPECT_LE(begun, 2);
+}
+
 #ifdef __linux__
+double cpu_milliseconds() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) * 1e3 + static_cast<double>(used.tv_nsec) / 1e6;
+}
+
+// A caller whose part is done leaves its processor to others.
+TEST(ThreadPool, TheCallerSleepsWhileItWaits) {
+  ThreadPool pool(2);
+  std::atomic<bool> has_begun = false;
+  const double before = cpu_milliseconds();
+  pool.run(2, 1, [&](std::int64_t, std::int64_t, unsigned thread) {
+    if (thread == 0) {
+      while (!has_begun) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    } else {
+      has_begun = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  });
+  EXPECT_LT(cpu_milliseconds() - before, 20);
+}
+
 // A worker on the caller's processor would wait for it to end.
 TEST(ThreadPool, WorkersLeaveTheCallersProcessor) {
   cpu_set_t allowed;

@@ -213,6 +213,13 @@ struct OnDoubles {
   }
 };
 
+/// What a function of f64 gives for floats.
+template <class F>
+std::string in_doubles(const std::string& x, F&& function) {
+  const Double wide{OnVectors::converted("fpext", x, "float", "double")};
+  return OnVectors::converted("fptrunc", function(wide).name, "double", "float");
+}
+
 }  // namespace
 
 /// Where a quarter or none is added: cosine or sine. Angles that are too large are remembered.
@@ -251,6 +258,8 @@ Result<std::string> VectorCode::function_of_f32(ScalarOpcode opcode, const std::
     case ScalarOpcode::erf:
       return (is_precise_ ? math::precise_erf<OnVectors>(Float{x}) : math::erf<OnVectors>(Float{x})).name;
     case ScalarOpcode::erfc:
+      if (is_precise_)
+        return in_doubles(x, [](const Double& wide) { return math::precise_erfc<OnDoubles>(wide); });
       return math::erfc<OnVectors>(Float{x}).name;
     case ScalarOpcode::sin:
       return angle(x, 0);
@@ -310,8 +319,7 @@ std::string VectorCode::gelu(const std::string& x) {
   using namespace kernel;
   if (!is_precise_)
     return (width_ == 16 ? tables::gelu<OnVectors>(Float{x}) : math::gelu<OnVectors>(Float{x})).name;
-  const Double wide{OnVectors::converted("fpext", x, "float", "double")};
-  return OnVectors::converted("fptrunc", math::precise_gelu<OnDoubles>(wide).name, "double", "float");
+  return in_doubles(x, [](const Double& wide) { return math::precise_gelu<OnDoubles>(wide); });
 }
 
 std::string VectorCode::rounded_bf16(const std::string& x) {

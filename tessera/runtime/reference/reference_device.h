@@ -8,6 +8,7 @@ namespace tessera::runtime {
 class ReferenceDevice final : public Device {
  public:
   [[nodiscard]] std::string_view name() const override { return "reference"; }
+  [[nodiscard]] std::string found() const override { return "ops as they are defined, on one thread"; }
   [[nodiscard]] Result<void> run(const op::CallInfo& call, std::span<const op::Array> inputs,
                                  std::span<const op::Array> results) override;
   [[nodiscard]] const pattern::Target& target() const override { return target_; }
