@@ -75,6 +75,7 @@ class GraphResident : public engine::fixture::DeviceGraph {
   }
   void TearDown() override {
     emulated_state().refuses_updates = emulated_state().refuses_conditionals = false;
+    emulated_state().instantiation = CUDA_SUCCESS;
     DeviceGraph::TearDown();
   }
 
@@ -358,6 +359,95 @@ TEST_P(GraphResident, Trap_G5_AChangeThatFailsLeavesTheGraph) {
   ASSERT_TRUE(graph->replace_capture("copied", good));
   EXPECT_FALSE(graph->update().error);
   EXPECT_EQ(launched(*graph), 13);
+}
+
+/// A call that queues something else than before, so that the driver refuses to patch its node, and fails
+/// when the graph is made anew and when what was patched before it is to be taken back.
+TEST_P(GraphResident, Trap_G5_AGraphOfWhichNothingIsLeftIsMadeAnew) {
+  Builder b = builder();
+  int calls_left = 100;
+  const auto copies_often = [copy = copies(), &calls_left](const op::StreamCall& call) {
+    if (calls_left-- <= 0) throw std::runtime_error("no such library");
+    for (std::int64_t i = 0; i < call.integer(3); ++i) copy(call);
+  };
+  engine::add_stream_capture(b.kernels(), "often", copies_often);
+  scale(b, "left", "x", "out", 2);
+  for (const auto& [id, to] : {std::pair("one", "a"), std::pair("two", "b")})
+    b.captured(
+        id, "often",
+        {in("from", "x"), out("to", to), integer("bytes", width * sizeof(float)), integer("times", 1)});
+  const auto graph = created(b);
+  EXPECT_EQ(launched(*graph), 2);
+  const DeviceFloats other = filled(3);
+  ASSERT_TRUE(graph->bind("x", other.bytes()));
+  const DriverWork before = DriverWork::until_now();
+  calls_left = 1;
+  EXPECT_TRUE(graph->update().error);
+  expect_work(before, {.captured = 2});
+  EXPECT_EQ(launched(*graph), 2) << "no node was touched";
+  ASSERT_TRUE(graph->set_number("two", "times", std::int64_t{2}));
+  calls_left = 2;
+  EXPECT_TRUE(graph->update().error);
+  EXPECT_FALSE(graph->launch()) << "calls fail still";
+  ASSERT_TRUE(graph->set_number("left", "by", 10.0));
+  const UpdateReport again = graph->update();
+  ASSERT_TRUE(again.error);
+  EXPECT_NE(again.error->message().find("no such library"), std::string::npos) << again.error->to_text();
+  calls_left = 100;
+  ASSERT_TRUE(graph->set_number("left", "by", 11.0));
+  const UpdateReport last = graph->update();
+  ASSERT_FALSE(last.error) << last.error->to_text();
+  EXPECT_EQ(launched(*graph), 33);
+}
+
+/// Only a driver that does not take conditional nodes makes the host drive.
+TEST_P(GraphResident, Trap_G5_AFailedRebuildOfAGraphWithRegionsLeavesIt) {
+  Builder b = builder();
+  b.external("n", Dtype::i32, {1}).for_count_in("loop", "n").within("loop");
+  increase(b, "more", "out");
+  const DeviceFloats n = number(4);
+  const auto graph = created(b, {{"n", n}});
+  EXPECT_EQ(launched(*graph), 4);
+  const auto expect_left = [&](const std::string& words, ErrorCode code) {
+    const UpdateReport report = graph->update();
+    ASSERT_TRUE(report.error);
+    EXPECT_EQ(report.error->code(), code) << report.error->to_text();
+    EXPECT_NE(report.error->to_text().find(words), std::string::npos) << report.error->to_text();
+    EXPECT_EQ(report.driven, "");
+    const DriverWork before = DriverWork::until_now();
+    const float last = content(*graph, "out")[0];
+    EXPECT_EQ(launched(*graph), last + 4);
+    expect_work(before, {.launched = 1});
+  };
+  Builder other = builder();
+  DeviceCode broken;
+  broken.call.name = "broken";
+  broken.call.capture = [](const op::StreamCall&) {
+    throw Exception(Error(ErrorCode::unsupported, "no such library"));
+  };
+  other.kernels().add_device_capture("broken", broken);
+  other.external("n", Dtype::i32, {1}).for_count_in("loop", "n").within("loop");
+  increase(other, "more", "out");
+  other.captured("fails", "copied",
+                 {in("from", "x"), out("to", "a"), integer("bytes", width * sizeof(float))});
+  ASSERT_TRUE(graph->set_description(*other.finish()));
+  ASSERT_TRUE(graph->replace_capture("copied", broken));
+  expect_left("node 'fails': ", ErrorCode::device);
+  expect_left("graph_resident_test.cpp:", ErrorCode::device);
+  DeviceCode good;
+  good.call.name = "copied";
+  good.call.capture = copies();
+  ASSERT_TRUE(graph->replace_capture("copied", good));
+  if (is_emulated()) {
+    emulated_state().instantiation = CUDA_ERROR_OUT_OF_MEMORY;
+    expect_left("cuGraphInstantiate", ErrorCode::memory);
+    emulated_state().instantiation = CUDA_SUCCESS;
+    ASSERT_TRUE(graph->replace_capture("copied", good));
+  }
+  const UpdateReport report = graph->update();
+  ASSERT_FALSE(report.error) << report.error->to_text();
+  static_cast<void>(value_or_throw(graph->launch()));
+  EXPECT_EQ(content(*graph, "a")[0], 1);
 }
 
 TEST_P(GraphResident, Trap_G15_AKernelThatDoesNotCompileLeavesTheGraph) {

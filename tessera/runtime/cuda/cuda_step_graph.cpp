@@ -188,14 +188,7 @@ Result<StepGraphUpdate> CudaStepGraph::lay_out_anew() {
   for (const HeldStep& held : steps_) parts.push_back({&held.step, held.launches});
   StepLayout layout = TESSERA_TRY(lay_out(parts));
   auto done = graph_.set(layout.launches, layout.after, launch_blame(layout));
-  if (!done) {
-    const bool has_regions = std::any_of(parts.begin(), parts.end(), [](const StepParts& part) {
-      return part.step->kind == GraphStep::Kind::region;
-    });
-    // Drivers differ in what they take in the bodies of conditional nodes.
-    if (has_regions) return Error(ErrorCode::unsupported, done.error().message());
-    return std::move(done).error();
-  }
+  if (!done) return std::move(done).error();
   layout_ = std::move(layout);
   twin_.reset();
   list_code();

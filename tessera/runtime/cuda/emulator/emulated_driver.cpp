@@ -596,6 +596,7 @@ void add_executable_functions(Driver& d) {
   d.conditional_handle_create = &create_condition;
   d.add_any_node = &add_conditional;
   d.cuGraphInstantiate = [](CUgraphExec* out, CUgraph graph, unsigned long long) {
+    if (all().state.instantiation != CUDA_SUCCESS) return all().state.instantiation;
     auto* made = new EmulatedExecutable{.from = as<EmulatedGraph>(graph)};
     add_nodes(*made, *made->from);
     ++all().state.instantiated;
