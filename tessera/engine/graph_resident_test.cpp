@@ -599,6 +599,89 @@ TEST_P(GraphResident, Trap_G11_CountersOfRegionsAreResetByTheirRuns) {
   EXPECT_EQ(value_or_throw(graph->count("rows")), 0U);
 }
 
+/// Counters have 64 bits; what is asked for beyond the capacity is lost, and said.
+TEST_P(GraphResident, Trap_G10_ThreeBillionRowsAreCounted) {
+  Builder b = builder();
+  DeviceCode many{.threads = {32, 1, 1}};
+  many.call.name = many.call.entry = "many";
+  many.call.code = op::KernelSource::from_text(
+      R"(extern "C" __global__ void many(float* rows, unsigned long long* count, unsigned long long capacity, unsigned each) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  const unsigned long long at = atomicAdd(count, (unsigned long long)each);
+  if (at < capacity) rows[at] = (float)i;
+})",
+      op::CodeForm::cuda, "many.cu");
+  b.kernels().add_device_kernel("many", many);
+  b.graph("rows", Dtype::f32, {40});
+  b.kernel("many", "many", {append("rows", {.buffer = "rows"}), scalar("each", 93'750'000.0, Dtype::u32)});
+  b.description().nodes.back().grid = {1, 1, 1};
+  const auto graph = created(b);
+  for (int i = 0; i < 2; ++i) {
+    const auto overflows = value_or_throw(graph->launch()).overflows;
+    ASSERT_EQ(overflows.size(), 1U);
+    EXPECT_EQ(overflows[0].asked, 3'000'000'000U) << "32 threads";
+    EXPECT_EQ(overflows[0].capacity, 40U);
+    EXPECT_EQ(value_or_throw(graph->count("rows")), 40U);
+  }
+  ASSERT_TRUE(graph->set_number("many", "each", 1.0));
+  ASSERT_FALSE(graph->update().error);
+  EXPECT_TRUE(value_or_throw(graph->launch()).overflows.empty());
+  EXPECT_EQ(value_or_throw(graph->count("rows")), 32U);
+}
+
+/// Numbers, addresses, sizes and captured calls change with every launch, and nobody waits between them.
+TEST_P(GraphResident, Trap_G6_Trap_G16_ChangesWhileLaunchesAreUnderWay) {
+  constexpr int launches = 24;
+  Builder b = builder();
+  b.external("y", Dtype::f32, {width});
+  scale(b, "left", "x", "a", 1);
+  b.captured("copy", "copied", {in("from", "a"), out("to", "y"), integer("bytes", width * sizeof(float))});
+  std::vector<DeviceFloats> results;
+  for (int i = 0; i < launches; ++i) results.push_back(filled(-1));
+  const auto graph = created(b, {{"y", results[0]}});
+  const auto bytes_of = [](int i) { return i % 3 == 0 ? width * 2 : width * 4; };
+  for (int i = 0; i < launches; ++i) {
+    ASSERT_TRUE(graph->bind("y", results[static_cast<std::size_t>(i)].bytes()));
+    ASSERT_TRUE(graph->set_number("left", "by", static_cast<double>(i)));
+    ASSERT_TRUE(graph->set_number("copy", "bytes", static_cast<std::int64_t>(bytes_of(i))));
+    const std::size_t size = i % 5 == 4 ? width * static_cast<std::size_t>(1 + i % 2) : width;
+    ASSERT_TRUE(graph->resize("a", {static_cast<std::int64_t>(size)}));
+    const UpdateReport report = graph->update();
+    ASSERT_FALSE(report.error) << report.error->to_text();
+    static_cast<void>(value_or_throw(graph->launch()));
+  }
+  for (int i = 0; i < launches; ++i) {
+    const auto y = values_of(results[static_cast<std::size_t>(i)]);
+    for (std::size_t k = 0; k < width; ++k)
+      ASSERT_EQ(y[k], k < bytes_of(i) / sizeof(float) ? static_cast<float>(i) : -1.0F) << i << ", " << k;
+  }
+}
+
+TEST_P(GraphResident, Trap_G18_MoreMemoryThanThereIsLeavesTheGraph) {
+  Builder b = diamond();
+  const auto graph = created(b);
+  EXPECT_EQ(launched(*graph), 5);
+  const std::uint64_t used = emulated_state().used_bytes;
+  for (const std::int64_t size : {std::int64_t{1} << 34, std::int64_t{1} << 42}) {
+    if (!is_emulated() && size < std::int64_t{1} << 40) continue;  // it may have as much
+    ASSERT_TRUE(graph->resize("a", {size}));
+    const UpdateReport refused = graph->update();
+    ASSERT_TRUE(refused.error);
+    EXPECT_EQ(refused.error->code(), ErrorCode::memory) << refused.error->to_text();
+    EXPECT_NE(refused.error->message().find("the description needs "), std::string::npos)
+        << refused.error->to_text();
+    EXPECT_EQ(launched(*graph), 5) << "what there was goes on";
+  }
+  if (is_emulated()) {
+    device_->memory().trim();
+    EXPECT_LE(emulated_state().used_bytes, used);
+  }
+  ASSERT_TRUE(graph->resize("a", {2 * width}));
+  const UpdateReport report = graph->update();
+  ASSERT_FALSE(report.error) << report.error->to_text();
+  EXPECT_EQ(launched(*graph), 5);
+}
+
 TEST_P(GraphResident, WithoutConditionalNodesTheHostDrives) {
   if (!is_emulated()) GTEST_SKIP() << "the driver has them";
   emulated_state().refuses_conditionals = true;
@@ -644,6 +727,8 @@ TEST_P(GraphResident, ProfilesAreOfTheDevice) {
       EXPECT_GT(profile.kernels[node].time.count(), 0) << node;
     }
     EXPECT_TRUE(profile.kernels[1].is_opaque);
+    EXPECT_EQ(profile.kernels[0].region, "");
+    EXPECT_EQ(profile.kernels[2].region, "loop") << "all of its nodes, all of its turns";
     EXPECT_EQ(profile.kernels[3].joined_with, "more");
     EXPECT_EQ(profile.blocks[0].time, profile.kernels[0].time + profile.kernels[1].time);
     EXPECT_GE(profile.total, profile.blocks[0].time);

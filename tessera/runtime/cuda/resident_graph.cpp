@@ -63,8 +63,11 @@ Result<void> ResidentGraph::instantiate(std::span<const BoundLaunch> launches, c
       TESSERA_TRY(write_graph(*context_, *capturing_, graph.handle, launches, after_, blame));
   CUgraphExec executable = nullptr;
   const CUresult instantiated = driver.cuGraphInstantiate(&executable, graph.handle, 0);
-  TESSERA_TRY(written.conditions.empty() ? checked(driver, instantiated, "cuGraphInstantiate")
-                                         : checked_support(driver, instantiated, "cuGraphInstantiate"));
+  auto done = written.conditions.empty() ? checked(driver, instantiated, "cuGraphInstantiate")
+                                         : checked_support(driver, instantiated, "cuGraphInstantiate");
+  // The driver does not say which node it is about.
+  if (!done && launches.size() == 1) return blame(0, std::move(done).error());
+  TESSERA_TRY(std::move(done));
   drop();
   graph_ = std::exchange(graph.handle, nullptr);
   executable_ = executable;
@@ -150,6 +153,7 @@ Result<GraphUpdate> ResidentGraph::patch(std::span<const BoundLaunch> launches,
 }
 
 Result<void> ResidentGraph::launch(const Stream& stream) const {
-  TESSERA_CUDA(context_->driver(), cuGraphLaunch, executable_, stream.handle());
-  return {};
+  auto done = checked(context_->driver(), context_->driver().cuGraphLaunch(executable_, stream.handle()),
+                      "cuGraphLaunch");
+  return done ? std::move(done) : stream.blame(std::move(done).error());
 }

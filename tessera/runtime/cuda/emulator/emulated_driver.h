@@ -34,6 +34,7 @@ struct EmulatedState {
   std::vector<std::intptr_t> waiting_streams;  ///< that were told to wait for an event, in order
   bool refuses_updates = false;
   bool refuses_conditionals = false;
+  CUresult loading = CUDA_SUCCESS;        ///< what the driver answers when it is to load a module
   CUresult instantiation = CUDA_SUCCESS;  ///< what the driver answers when it is to make a graph ready
   std::string failure;                    ///< what a kernel or a copy did wrong; launches fail from then on
 };
