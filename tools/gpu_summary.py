@@ -14,8 +14,8 @@ PEER_OF = {
     "1,000 adds of 1,024 f32, recorded anew": "1,000 adds of 1,024 f32",
     "1,000 adds of 1,024 f32, replay": "1,000 adds of 1,024 f32",
     "mlp 784-512-512-10 b64, training step recorded anew": "mlp 784-512-512-10 b64, training step",
-    "while of 1,000 iterations, an iteration": "while of 1,000 iterations",
-    "for of 1,000 iterations as nodes, an iteration": "while of 1,000 iterations",
+    "for of 1,000 iterations, an iteration": "for of 1,000 iterations",
+    "for of 1,000 iterations of a gather, an iteration": "for of 1,000 iterations",
 }
 
 

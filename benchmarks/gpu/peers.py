@@ -231,7 +231,7 @@ def main():
         rows += torch_rows(Torch(), tessera)
     except Exception as error:
         print(f"PyTorch is left out: {error}")
-    rows.append(("while of 1,000 iterations", jax_loop))
+    rows.append(("for of 1,000 iterations", jax_loop))
     results = {}
     for name, measure in rows:
         if options.filter not in name:

@@ -85,6 +85,7 @@ class Runner {
     for (const Step& step : exe_.program->schedule.sequences[0].steps) {
       if (step.kind != StepKind::region) continue;
       const std::vector<std::uint32_t> nodes = nodes_in(*exe_.program, step.index);
+      if (!nodes.empty()) out_.profile.kernels[nodes[0]].region = d_.regions[step.index].id;
       for (std::size_t i = 1; i < nodes.size(); ++i)
         out_.profile.kernels[nodes[i]].joined_with = d_.nodes[nodes[0]].id;
     }

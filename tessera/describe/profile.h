@@ -22,6 +22,7 @@ struct KernelTime {
   std::uint64_t runs = 0;
   bool is_opaque = false;   ///< a captured node: what happens inside it is one figure
   std::string joined_with;  ///< the node whose time has this one's: both are one program; empty: its own
+  std::string region;       ///< on a device: the time is that of this region, with all its nodes and turns
 };
 
 struct Profile {

@@ -34,6 +34,13 @@ std::uint64_t exact_hash(const PlanKey& key) {
   return out ^ out >> 31;
 }
 
+/// Whether a launch that failed says something about the data alone: the same instance may run others.
+bool can_run_again(const PlanInstance& instance, const PlanKey& key, const Error& error) {
+  const bool is_of_data = error.code() != ErrorCode::memory && error.code() != ErrorCode::device &&
+                          error.code() != ErrorCode::internal;
+  return is_of_data && instance.is_prepared_for(key);
+}
+
 }  // namespace
 
 Evaluation::Evaluation(Engine& engine) : engine_(engine) {
@@ -78,8 +85,10 @@ Result<void> Evaluation::run(std::span<Node* const> asked) {
 Evaluation::ClaimGuard::~ClaimGuard() {
   const std::lock_guard lock(evaluation_.engine_.mutex_);
   evaluation_.unclaim();
-  for (Part* part : evaluation_.parts())
+  for (Part* part : evaluation_.parts()) {
     if (part->way == Part::Way::compiled) evaluation_.engine_.drop_plan(part->entry);
+    if (part->instance != nullptr) evaluation_.give_back(*part);
+  }
   evaluation_.engine_.evaluated_.notify_all();
 }
 
@@ -193,9 +202,22 @@ void Evaluation::choose(Part& part) {
 /// REQUIRES that it is ready.
 void Evaluation::take_plan(Part& part) {
   part.way = Part::Way::planned;
-  if (part.entry->idle.empty()) return;
+  if (part.entry->idle.empty()) {
+    part.report.tier = Tier::cold;
+    part.report.cause = part.entry->runs == 0 ? "first launch of its plan" : "another instance of its plan";
+    return;
+  }
   part.instance = std::move(part.entry->idle.back());
   part.entry->idle.pop_back();
+}
+
+/// REQUIRES the lock. An instance goes back to its plan, if that is still good for others.
+void Evaluation::give_back(Part& part) noexcept {
+  try {
+    if (part.entry->state == PlanEntry::State::ready) part.entry->idle.push_back(std::move(part.instance));
+  } catch (const std::bad_alloc&) {  // the next evaluation makes another
+  }
+  part.instance = nullptr;
 }
 
 void Evaluation::choose_without_plan(Part& part) {
@@ -305,22 +327,26 @@ Result<void> Evaluation::stream(Part& part) {
 }
 
 Result<void> Evaluation::run_plan(Part& part) {
-  if (part.instance == nullptr) {
-    part.instance = std::make_unique<PlanInstance>();
-    part.instance->executable = TESSERA_TRY(engine_.device_->load(part.entry->plan, engine_.pool_));
+  auto instance = std::move(part.instance);
+  if (instance == nullptr) {
+    instance = std::make_unique<PlanInstance>();
+    instance->executable = TESSERA_TRY(engine_.device_->load(part.entry->plan, engine_.pool_));
   }
   PlannedOutcome outcome;
   const bool says_cause = part.report.tier != Tier::cold;
   if (says_cause) outcome.cause = std::move(part.report.cause);
   outcome.cause.clear();
-  TESSERA_TRY(run_planned(*part.entry, *part.instance, memory_->needed, part.steps, part.key, part.symbols,
+  auto done = run_planned(*part.entry, *instance, memory_->needed, part.steps, part.key, part.symbols,
                           *engine_.pool_, memory_->computed, outcome,
-                          {.times = step_times(), .keeps_copies = !engine_.options_.deterministic}));
+                          {.times = step_times(), .keeps_copies = !engine_.options_.deterministic});
+  if (done || can_run_again(*instance, part.key, done.error())) part.instance = std::move(instance);
+  TESSERA_TRY(std::move(done));
   keep_times(part, part.entry->plan.get());
   if (says_cause) {
     part.report.tier = outcome.tier;
     part.report.cause = std::move(outcome.cause);
   }
+  part.report.driven = std::move(outcome.driven);
   part.report.kernels = outcome.figures.kernels;
   part.report.views = outcome.figures.views;
   return {};

@@ -73,6 +73,7 @@ class Evaluation {
   void choose(Part& part);
   void choose_without_plan(Part& part);
   void take_plan(Part& part);
+  void give_back(Part& part) noexcept;
   void begin_plan(Part& part, const std::vector<PlanEntryRef>& siblings);
   void publish();
   void report();

@@ -75,6 +75,7 @@ class GraphResident : public engine::fixture::DeviceGraph {
   }
   void TearDown() override {
     emulated_state().refuses_updates = emulated_state().refuses_conditionals = false;
+    emulated_state().instantiation = CUDA_SUCCESS;
     DeviceGraph::TearDown();
   }
 
@@ -360,6 +361,95 @@ TEST_P(GraphResident, Trap_G5_AChangeThatFailsLeavesTheGraph) {
   EXPECT_EQ(launched(*graph), 13);
 }
 
+/// A call that queues something else than before, so that the driver refuses to patch its node, and fails
+/// when the graph is made anew and when what was patched before it is to be taken back.
+TEST_P(GraphResident, Trap_G5_AGraphOfWhichNothingIsLeftIsMadeAnew) {
+  Builder b = builder();
+  int calls_left = 100;
+  const auto copies_often = [copy = copies(), &calls_left](const op::StreamCall& call) {
+    if (calls_left-- <= 0) throw std::runtime_error("no such library");
+    for (std::int64_t i = 0; i < call.integer(3); ++i) copy(call);
+  };
+  engine::add_stream_capture(b.kernels(), "often", copies_often);
+  scale(b, "left", "x", "out", 2);
+  for (const auto& [id, to] : {std::pair("one", "a"), std::pair("two", "b")})
+    b.captured(
+        id, "often",
+        {in("from", "x"), out("to", to), integer("bytes", width * sizeof(float)), integer("times", 1)});
+  const auto graph = created(b);
+  EXPECT_EQ(launched(*graph), 2);
+  const DeviceFloats other = filled(3);
+  ASSERT_TRUE(graph->bind("x", other.bytes()));
+  const DriverWork before = DriverWork::until_now();
+  calls_left = 1;
+  EXPECT_TRUE(graph->update().error);
+  expect_work(before, {.captured = 2});
+  EXPECT_EQ(launched(*graph), 2) << "no node was touched";
+  ASSERT_TRUE(graph->set_number("two", "times", std::int64_t{2}));
+  calls_left = 2;
+  EXPECT_TRUE(graph->update().error);
+  EXPECT_FALSE(graph->launch()) << "calls fail still";
+  ASSERT_TRUE(graph->set_number("left", "by", 10.0));
+  const UpdateReport again = graph->update();
+  ASSERT_TRUE(again.error);
+  EXPECT_NE(again.error->message().find("no such library"), std::string::npos) << again.error->to_text();
+  calls_left = 100;
+  ASSERT_TRUE(graph->set_number("left", "by", 11.0));
+  const UpdateReport last = graph->update();
+  ASSERT_FALSE(last.error) << last.error->to_text();
+  EXPECT_EQ(launched(*graph), 33);
+}
+
+/// Only a driver that does not take conditional nodes makes the host drive.
+TEST_P(GraphResident, Trap_G5_AFailedRebuildOfAGraphWithRegionsLeavesIt) {
+  Builder b = builder();
+  b.external("n", Dtype::i32, {1}).for_count_in("loop", "n").within("loop");
+  increase(b, "more", "out");
+  const DeviceFloats n = number(4);
+  const auto graph = created(b, {{"n", n}});
+  EXPECT_EQ(launched(*graph), 4);
+  const auto expect_left = [&](const std::string& words, ErrorCode code) {
+    const UpdateReport report = graph->update();
+    ASSERT_TRUE(report.error);
+    EXPECT_EQ(report.error->code(), code) << report.error->to_text();
+    EXPECT_NE(report.error->to_text().find(words), std::string::npos) << report.error->to_text();
+    EXPECT_EQ(report.driven, "");
+    const DriverWork before = DriverWork::until_now();
+    const float last = content(*graph, "out")[0];
+    EXPECT_EQ(launched(*graph), last + 4);
+    expect_work(before, {.launched = 1});
+  };
+  Builder other = builder();
+  DeviceCode broken;
+  broken.call.name = "broken";
+  broken.call.capture = [](const op::StreamCall&) {
+    throw Exception(Error(ErrorCode::unsupported, "no such library"));
+  };
+  other.kernels().add_device_capture("broken", broken);
+  other.external("n", Dtype::i32, {1}).for_count_in("loop", "n").within("loop");
+  increase(other, "more", "out");
+  other.captured("fails", "copied",
+                 {in("from", "x"), out("to", "a"), integer("bytes", width * sizeof(float))});
+  ASSERT_TRUE(graph->set_description(*other.finish()));
+  ASSERT_TRUE(graph->replace_capture("copied", broken));
+  expect_left("node 'fails': ", ErrorCode::device);
+  expect_left("graph_resident_test.cpp:", ErrorCode::device);
+  DeviceCode good;
+  good.call.name = "copied";
+  good.call.capture = copies();
+  ASSERT_TRUE(graph->replace_capture("copied", good));
+  if (is_emulated()) {
+    emulated_state().instantiation = CUDA_ERROR_OUT_OF_MEMORY;
+    expect_left("cuGraphInstantiate", ErrorCode::memory);
+    emulated_state().instantiation = CUDA_SUCCESS;
+    ASSERT_TRUE(graph->replace_capture("copied", good));
+  }
+  const UpdateReport report = graph->update();
+  ASSERT_FALSE(report.error) << report.error->to_text();
+  static_cast<void>(value_or_throw(graph->launch()));
+  EXPECT_EQ(content(*graph, "a")[0], 1);
+}
+
 TEST_P(GraphResident, Trap_G15_AKernelThatDoesNotCompileLeavesTheGraph) {
   Builder b = diamond();
   const auto graph = created(b);
@@ -509,6 +599,89 @@ TEST_P(GraphResident, Trap_G11_CountersOfRegionsAreResetByTheirRuns) {
   EXPECT_EQ(value_or_throw(graph->count("rows")), 0U);
 }
 
+/// Counters have 64 bits; what is asked for beyond the capacity is lost, and said.
+TEST_P(GraphResident, Trap_G10_ThreeBillionRowsAreCounted) {
+  Builder b = builder();
+  DeviceCode many{.threads = {32, 1, 1}};
+  many.call.name = many.call.entry = "many";
+  many.call.code = op::KernelSource::from_text(
+      R"(extern "C" __global__ void many(float* rows, unsigned long long* count, unsigned long long capacity, unsigned each) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  const unsigned long long at = atomicAdd(count, (unsigned long long)each);
+  if (at < capacity) rows[at] = (float)i;
+})",
+      op::CodeForm::cuda, "many.cu");
+  b.kernels().add_device_kernel("many", many);
+  b.graph("rows", Dtype::f32, {40});
+  b.kernel("many", "many", {append("rows", {.buffer = "rows"}), scalar("each", 93'750'000.0, Dtype::u32)});
+  b.description().nodes.back().grid = {1, 1, 1};
+  const auto graph = created(b);
+  for (int i = 0; i < 2; ++i) {
+    const auto overflows = value_or_throw(graph->launch()).overflows;
+    ASSERT_EQ(overflows.size(), 1U);
+    EXPECT_EQ(overflows[0].asked, 3'000'000'000U) << "32 threads";
+    EXPECT_EQ(overflows[0].capacity, 40U);
+    EXPECT_EQ(value_or_throw(graph->count("rows")), 40U);
+  }
+  ASSERT_TRUE(graph->set_number("many", "each", 1.0));
+  ASSERT_FALSE(graph->update().error);
+  EXPECT_TRUE(value_or_throw(graph->launch()).overflows.empty());
+  EXPECT_EQ(value_or_throw(graph->count("rows")), 32U);
+}
+
+/// Numbers, addresses, sizes and captured calls change with every launch, and nobody waits between them.
+TEST_P(GraphResident, Trap_G6_Trap_G16_ChangesWhileLaunchesAreUnderWay) {
+  constexpr int launches = 24;
+  Builder b = builder();
+  b.external("y", Dtype::f32, {width});
+  scale(b, "left", "x", "a", 1);
+  b.captured("copy", "copied", {in("from", "a"), out("to", "y"), integer("bytes", width * sizeof(float))});
+  std::vector<DeviceFloats> results;
+  for (int i = 0; i < launches; ++i) results.push_back(filled(-1));
+  const auto graph = created(b, {{"y", results[0]}});
+  const auto bytes_of = [](int i) { return i % 3 == 0 ? width * 2 : width * 4; };
+  for (int i = 0; i < launches; ++i) {
+    ASSERT_TRUE(graph->bind("y", results[static_cast<std::size_t>(i)].bytes()));
+    ASSERT_TRUE(graph->set_number("left", "by", static_cast<double>(i)));
+    ASSERT_TRUE(graph->set_number("copy", "bytes", static_cast<std::int64_t>(bytes_of(i))));
+    const std::size_t size = i % 5 == 4 ? width * static_cast<std::size_t>(1 + i % 2) : width;
+    ASSERT_TRUE(graph->resize("a", {static_cast<std::int64_t>(size)}));
+    const UpdateReport report = graph->update();
+    ASSERT_FALSE(report.error) << report.error->to_text();
+    static_cast<void>(value_or_throw(graph->launch()));
+  }
+  for (int i = 0; i < launches; ++i) {
+    const auto y = values_of(results[static_cast<std::size_t>(i)]);
+    for (std::size_t k = 0; k < width; ++k)
+      ASSERT_EQ(y[k], k < bytes_of(i) / sizeof(float) ? static_cast<float>(i) : -1.0F) << i << ", " << k;
+  }
+}
+
+TEST_P(GraphResident, Trap_G18_MoreMemoryThanThereIsLeavesTheGraph) {
+  Builder b = diamond();
+  const auto graph = created(b);
+  EXPECT_EQ(launched(*graph), 5);
+  const std::uint64_t used = emulated_state().used_bytes;
+  for (const std::int64_t size : {std::int64_t{1} << 34, std::int64_t{1} << 42}) {
+    if (!is_emulated() && size < std::int64_t{1} << 40) continue;  // it may have as much
+    ASSERT_TRUE(graph->resize("a", {size}));
+    const UpdateReport refused = graph->update();
+    ASSERT_TRUE(refused.error);
+    EXPECT_EQ(refused.error->code(), ErrorCode::memory) << refused.error->to_text();
+    EXPECT_NE(refused.error->message().find("the description needs "), std::string::npos)
+        << refused.error->to_text();
+    EXPECT_EQ(launched(*graph), 5) << "what there was goes on";
+  }
+  if (is_emulated()) {
+    device_->memory().trim();
+    EXPECT_LE(emulated_state().used_bytes, used);
+  }
+  ASSERT_TRUE(graph->resize("a", {2 * width}));
+  const UpdateReport report = graph->update();
+  ASSERT_FALSE(report.error) << report.error->to_text();
+  EXPECT_EQ(launched(*graph), 5);
+}
+
 TEST_P(GraphResident, WithoutConditionalNodesTheHostDrives) {
   if (!is_emulated()) GTEST_SKIP() << "the driver has them";
   emulated_state().refuses_conditionals = true;
@@ -554,6 +727,8 @@ TEST_P(GraphResident, ProfilesAreOfTheDevice) {
       EXPECT_GT(profile.kernels[node].time.count(), 0) << node;
     }
     EXPECT_TRUE(profile.kernels[1].is_opaque);
+    EXPECT_EQ(profile.kernels[0].region, "");
+    EXPECT_EQ(profile.kernels[2].region, "loop") << "all of its nodes, all of its turns";
     EXPECT_EQ(profile.kernels[3].joined_with, "more");
     EXPECT_EQ(profile.blocks[0].time, profile.kernels[0].time + profile.kernels[1].time);
     EXPECT_GE(profile.total, profile.blocks[0].time);

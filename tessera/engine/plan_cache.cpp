@@ -21,6 +21,10 @@ std::string_view tessera::engine::to_string(Tier tier) {
   return names[static_cast<std::size_t>(tier)];
 }
 
+bool PlanInstance::is_prepared_for(const PlanKey& key) const {
+  return is_prepared && std::ranges::equal(sizes, key.sizes);
+}
+
 std::size_t PlanEntry::bytes() const {
   std::size_t out = words.size() * sizeof words[0] + rules.rules().size() * sizeof(SizeRule);
   out += outline.ops.size() * sizeof(OutlineOp);

@@ -43,6 +43,9 @@ struct PlanInstance {
   // Of the executable, for its sizes: a launch must not walk over the steps.
   std::uint64_t kernels = 0, views = 0;             ///< steps that compute, steps that do not
   const runtime::HoldsLaunches* updates = nullptr;  ///< null: it does not say what it had to change
+  std::string driven;                               ///< regions that the host drives, with reasons
+
+  [[nodiscard]] bool is_prepared_for(const PlanKey& key) const;
 };
 
 /// Guarded by the engine's lock, but for what an instance taken out of `idle` holds.

@@ -28,7 +28,7 @@ class PlannedRun {
 
   Result<void> run(std::span<const std::int64_t> symbols, const LaunchOptions& options) {
     const bool is_first = !instance_.is_prepared;
-    TESSERA_TRY(set_sizes(symbols));
+    const bool is_prepared_now = TESSERA_TRY(set_sizes(symbols));
     set_inputs();
     if (!options.keeps_copies) std::fill(instance_.buffers.begin(), instance_.buffers.end(), nullptr);
     set_parameters();
@@ -38,7 +38,7 @@ class PlannedRun {
                                            .outputs = instance_.outputs,
                                            .buffers = instance_.buffers,
                                            .times = options.times}));
-    note_update(is_first);
+    note_update(is_first, is_prepared_now);
     outcome_.figures.kernels += instance_.kernels;
     outcome_.figures.views += instance_.views;
     return {};
@@ -58,9 +58,10 @@ class PlannedRun {
   }
 
  private:
-  Result<void> set_sizes(std::span<const std::int64_t> symbols) {
+  /// Whether the executable had to be prepared for them.
+  Result<bool> set_sizes(std::span<const std::int64_t> symbols) {
     const bool first = !instance_.is_prepared;
-    if (!first && std::ranges::equal(instance_.sizes, key_.sizes)) return {};
+    if (instance_.is_prepared_for(key_)) return false;
     std::vector<op::Layout> layouts;
     for (const KeyInput& input : key_.inputs) {
       layouts.push_back(input.storage->layout);
@@ -72,11 +73,11 @@ class PlannedRun {
     instance_.sizes.assign(key_.sizes.begin(), key_.sizes.end());
     instance_.ring.clear();
     instance_.ring.resize(instance_.executable->binding().buffers.size());
-    if (first) return {};
+    if (first) return true;
     raise(Tier::warm, "sizes");
     for (std::size_t s = 0; s < symbols.size(); ++s)
       outcome_.cause += cat(s == 0 ? " " : ", ", "d", s, "=", symbols[s]);
-    return {};
+    return true;
   }
 
   void set_inputs() {
@@ -130,10 +131,14 @@ class PlannedRun {
     return fresh;
   }
 
-  /// What the device had to do may be more than what changed says: the first launch makes everything.
-  void note_update(bool is_first) {
-    if (instance_.updates == nullptr || is_first) return;
+  /// What the device had to do may be more than what changed says: the first launch makes everything, and is
+  /// cold for whoever knows why there was one.
+  void note_update(bool is_first, bool is_prepared_now) {
+    if (instance_.updates == nullptr) return;
     const runtime::LaunchUpdate update = instance_.updates->launch_update();
+    if (is_prepared_now || update.is_remade) instance_.driven = instance_.updates->driven_by_host();
+    outcome_.driven = instance_.driven;
+    if (is_first) return;
     if (update.recaptured > 0) raise(Tier::recapture, counted(update.recaptured, "capture", "captures"));
     if (update.new_code > 0) raise(Tier::code, counted(update.new_code, "new kernel", "new kernels"));
     if (update.is_remade) raise(Tier::cold, "its graph was made anew");

@@ -12,6 +12,7 @@ namespace tessera::engine {
 struct PlannedOutcome {
   Tier tier = Tier::none;
   std::string cause;
+  std::string driven;  ///< regions that the host drives, with reasons
   RunFigures figures;
 };
 

@@ -113,7 +113,10 @@ class RegionsOnDevice : public cuda::OnTestDevice {
     return {.target = {.name = "cuda", .sources = {compiler::fused_regions()}},
             .plan_body = &engine::plan_body};
   }
-  void TearDown() override { cuda::emulated_state().refuses_conditionals = false; }
+  void TearDown() override {
+    cuda::emulated_state().refuses_conditionals = false;
+    cuda::emulated_state().loading = cuda::emulated_state().instantiation = CUDA_SUCCESS;
+  }
 
   [[nodiscard]] plan::PlanRef plan_of(const std::string& text) const {
     return value_or_throw(
@@ -448,6 +451,64 @@ TEST_P(RegionsOnDevice, TheHostDrivesThemIfTheDriverRefusesTheNodes) {
     for (std::size_t i = 0; i < got->size(); ++i) expect_near((*got)[i], (*wanted)[i]);
   }
   EXPECT_EQ(here.on_gpu().program().driven.size(), 1u);
+  const std::string why = here.on_gpu().driven_by_host();
+  EXPECT_NE(why.find("': cuGraphAddNode: "), std::string::npos) << why;
+}
+
+/// A step that the host drives fails behind one that found an index outside: the next run knows nothing of
+/// it.
+TEST_P(RegionsOnDevice, WhatAFailedRunFoundIsNotOfTheNext) {
+  if (!is_emulated()) GTEST_SKIP() << "the emulated driver refuses when it is told to";
+  cuda::emulated_state().refuses_conditionals = true;
+  Loaded here(*device_, plan_of(R"(func f(e: f32[], x: f32[4, 4], i: i64[2]) {
+  g: f32[2, 4] = gather(x, i) {axis = 0}
+  y: f32[4, 4] = while (x) with (e) limit 5 (s: f32[4, 4], e: f32[]) {
+    a: f32[] = sum(s)
+    more: bool[] = gt(a, e)
+    return more
+  } do (s: f32[4, 4], e: f32[]) {
+    p: f32[4, 4] = matmul(s, s)
+    q: f32[4, 4] = mul(p, 0.125:f32)
+    u: f32[4, 4] = sub(q, 0.25:f32)
+    return u
+  }
+  return g, y
+})"));
+  const auto inputs = [](float until, std::int64_t index) {
+    return std::vector<HostTensor>{HostTensor::of<float>(Dtype::f32, {}, Floats{until}), floats({4, 4}, 1),
+                                   HostTensor::of<std::int64_t>(Dtype::i64, {2}, std::vector{index, index})};
+  };
+  ASSERT_TRUE(here.run(inputs(1e9f, 1), {}));
+  EXPECT_EQ(here.on_gpu().program().driven.size(), 1u);
+  const auto both = here.run(inputs(-1e9f, 7), {});
+  ASSERT_FALSE(both);
+  EXPECT_NE(both.error().message().find("index 7 is outside"), std::string::npos) << both.error().to_text();
+  const auto right = here.run(inputs(1e9f, 2), {});
+  EXPECT_TRUE(right) << right.error().to_text();
+  const auto endless = here.run(inputs(-1e9f, 2), {});
+  ASSERT_FALSE(endless);
+  EXPECT_EQ(endless.error().code(), ErrorCode::limit) << endless.error().to_text();
+}
+
+/// Memory that is missing once, or a module that does not load, says nothing about what the driver can do.
+TEST_P(RegionsOnDevice, AreNodesAgainAfterAnErrorThatPasses) {
+  if (!is_emulated()) GTEST_SKIP() << "the emulated driver fails when it is told to";
+  Loaded here(*device_, plan_of(branches));
+  const std::vector<HostTensor> inputs{truth(true), floats({3, 3}, 1)};
+  cuda::emulated_state().loading = CUDA_ERROR_UNKNOWN;
+  EXPECT_FALSE(here.run(inputs, {}));
+  cuda::emulated_state().loading = CUDA_SUCCESS;
+  for (const CUresult passing : {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_LAUNCH_FAILED}) {
+    cuda::emulated_state().instantiation = passing;
+    const auto failed = here.run(inputs, {});
+    cuda::emulated_state().instantiation = CUDA_SUCCESS;
+    ASSERT_FALSE(failed);
+    EXPECT_NE(failed.error().to_text().find("making ready the plan of "), std::string::npos)
+        << failed.error().to_text();
+  }
+  ASSERT_TRUE(here.run(inputs, {}));
+  EXPECT_GT(here.on_gpu().program().bodies, 0u);
+  EXPECT_EQ(here.on_gpu().driven_by_host(), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, RegionsOnDevice, cuda::all_test_devices(), cuda::test_device_name);

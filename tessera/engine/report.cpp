@@ -25,6 +25,7 @@ std::string tessera::engine::to_line(const EvaluationReport& report) {
         cat(i == 0 ? " " : " | ", component.tier == Tier::streamed ? "" : "plan ", to_string(component.tier),
             " ", component.ops, component.ops == 1 ? " op " : " ops ", microseconds(component.nanoseconds));
     if (!component.cause.empty()) out += cat(" (", component.cause, ")");
+    if (!component.driven.empty()) out += cat(" [the host drives ", component.driven, "]");
   }
   return out;
 }

@@ -14,6 +14,8 @@ struct ComponentReport {
   std::size_t ops = 0;
   Tier tier = Tier::streamed;
   std::string cause;  ///< what changed, or why there is no plan
+  std::string
+      driven;  ///< regions of its plan that the host drives instead of the device, each with the reason
   std::uint64_t nanoseconds = 0;
   std::uint64_t kernels = 0;
   std::uint64_t views = 0;

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 namespace tessera::runtime {
 
@@ -20,6 +21,8 @@ class HoldsLaunches {
   virtual ~HoldsLaunches() = default;
   /// Of the last run.
   [[nodiscard]] virtual LaunchUpdate launch_update() const = 0;
+  /// The regions that the host drives instead of the device, each with the reason; empty: none.
+  [[nodiscard]] virtual std::string driven_by_host() const = 0;
 };
 
 }  // namespace tessera::runtime

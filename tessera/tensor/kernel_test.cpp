@@ -16,6 +16,7 @@
 #include "tessera/tensor/create.h"
 #include "tessera/tensor/custom.h"
 #include "tessera/tensor/ops.h"
+#include "tessera/tensor/region.h"
 #include "tests/support/message.h"
 
 using namespace tessera;
@@ -337,6 +338,35 @@ TEST_P(DeviceOps, FunctionsOfTheHostSeeTheValues) {
     EXPECT_EQ(reversed(x.slice({{.step = 4}})).to_vector<float>(), (std::vector<float>{8, 4, 0}));
   }
   EXPECT_NE(tier(), engine::Tier::streamed);
+}
+
+/// This device has nothing that makes plans of bodies.
+TEST_P(DeviceOps, RegionsThatTheHostDrivesAreSaidWithTheReason) {
+  for (int i = 0; i < 4; ++i) {
+    const Tensor x = counted(16).reshape({4, 4});
+    const Tensor y = for_loop(
+        3, [](const Tensor&, const Tensors& s) { return Tensors{matmul(s[0], s[0]) * 0.01}; }, {x})[0];
+    y.eval();
+    if (tier() == engine::Tier::streamed) continue;
+    EXPECT_NE(engine_->explain().find("[the host drives '"), std::string::npos) << engine_->explain();
+    EXPECT_NE(engine_->explain().find("no compiler for bodies of regions]"), std::string::npos);
+  }
+  EXPECT_NE(tier(), engine::Tier::streamed);
+}
+
+/// A wrong index is the program's: the plan that found it goes on with other ones.
+TEST_P(DeviceOps, APlanGoesOnAfterAnIndexOutside) {
+  const Tensor x = counted(8).eval();
+  const auto pick = [&](std::int64_t index) {
+    const Tensor at = full({1}, static_cast<double>(index), {.dtype = i64, .engine = engine_}).eval();
+    return (gather(x, at, {.axis = 0}) + 1.0).item<float>({0});
+  };
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(pick(i), static_cast<float>(i + 1));
+  const auto instantiated = runtime::cuda::emulated_state().instantiated;
+  EXPECT_NE(message_of([&] { pick(9); }).find("index 9 is outside"), std::string::npos);
+  EXPECT_EQ(pick(5), 6.0F);
+  EXPECT_LT(tier(), engine::Tier::cold) << engine_->explain();
+  EXPECT_EQ(runtime::cuda::emulated_state().instantiated, instantiated);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceOps, runtime::cuda::all_test_devices(), runtime::cuda::test_device_name);

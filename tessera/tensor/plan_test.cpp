@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <future>
 #include <random>
 #include <regex>
 #include <thread>
@@ -10,6 +11,7 @@
 #include "tessera/runtime/reference/reference_device.h"
 #include "tessera/tensor/compiled.h"
 #include "tessera/tensor/create.h"
+#include "tessera/tensor/custom.h"
 #include "tessera/tensor/gradient.h"
 #include "tessera/tensor/ops.h"
 #include "tessera/tensor/region.h"
@@ -246,8 +248,39 @@ TEST(Plans, MadeBesideTheProgram) {
   for (int i = 0; i < 3; ++i) eval(x * 3 - 1);
   engine->wait_for_plans();
   EXPECT_EQ(engine->statistics().plans, 1U);
-  expect_near(x * 3 - 1, [](auto i) { return i * 3 - 1; });
-  EXPECT_EQ(last_tier(*engine), Tier::none);
+  for (const Tier tier : {Tier::cold, Tier::none}) {
+    expect_near(x * 3 - 1, [](auto i) { return i * 3 - 1; });
+    EXPECT_EQ(last_tier(*engine), tier) << engine->explain();
+    if (tier == Tier::cold) EXPECT_NE(engine->explain().find("first launch of its plan"), std::string::npos);
+  }
+}
+
+/// Another thread has the only instance: what this one has to make is said.
+TEST(Plans, AnotherInstanceIsSaid) {
+  const auto engine = waiting({.threshold = 1});
+  const Tensor x = numbers(engine, {4});
+  std::promise<void> inside, leave;
+  std::atomic<bool> stays = false;
+  const Custom waits =
+      custom({.name = "waits_inside", .run = [&](std::span<const Elements> xs, std::span<const Elements> ys) {
+                std::ranges::copy(xs[0].data<const float>(), ys[0].data<float>().begin());
+                if (!stays.exchange(false)) return;
+                inside.set_value();
+                leave.get_future().wait();
+              }});
+  const auto run = [&] { (waits(x * 3) + 1).eval(); };
+  for (int i = 0; i < 3; ++i) run();
+  ASSERT_EQ(last_tier(*engine), Tier::none) << engine->explain();
+  stays = true;
+  std::thread other(run);
+  inside.get_future().wait();
+  run();
+  EXPECT_EQ(last_tier(*engine), Tier::cold);
+  EXPECT_NE(engine->explain().find("another instance of its plan"), std::string::npos) << engine->explain();
+  leave.set_value();
+  other.join();
+  run();
+  EXPECT_EQ(last_tier(*engine), Tier::none) << engine->explain();
 }
 
 TEST(Plans, OffMeansOff) {
@@ -284,6 +317,7 @@ TEST(Plans, ErrorsOfElementsNameTheLine) {
     const Tensor y = gather(x, at, {.axis = 0}) + 1;
     if (index < 4) {
       expect_near(y, [&](auto) { return index + 1; });
+      if (index == 3) EXPECT_LT(last_tier(*engine), Tier::cold) << engine->explain();
       continue;
     }
     try {

@@ -1,7 +1,6 @@
 #include "tessera/runtime/cuda/bound_launch.h"
 
 #include "tessera/base/small_vector.h"
-#include "tessera/runtime/cuda/capture.h"
 #include "tessera/runtime/cuda/gate.h"
 
 using namespace tessera;
@@ -58,13 +57,6 @@ CUDA_MEMCPY3D copy_node(const BoundLaunch& launch) {
 Result<void> queue_product(const BoundLaunch& launch, const Stream& stream) {
   const auto value = [&](std::size_t i) { return i < launch.values.size() ? launch.values[i] : 0; };
   return launch.product->queue({value(0), value(1), value(2), value(3), value(4), value(5)}, stream);
-}
-
-/// What the library, or the program, queues.
-Result<CapturedGraph> captured(const Context& context, const Stream& capturing, const BoundLaunch& launch) {
-  if (launch.kind == BoundLaunch::Kind::captured)
-    return capture_call(context, capturing, *launch.captured, launch.values);
-  return capture(context, capturing, [&] { return queue_product(launch, capturing); });
 }
 
 CUevent event_of(const BoundLaunch& launch) {
@@ -127,49 +119,64 @@ Result<void> tessera::runtime::cuda::queue(const Context& context, const BoundLa
   return {};
 }
 
-Result<CUgraphNode> tessera::runtime::cuda::add_node(const Context& context, const Stream& capturing,
-                                                     CUgraph graph, std::span<const CUgraphNode> after,
-                                                     const BoundLaunch& launch) {
+Result<std::optional<CapturedGraph>> tessera::runtime::cuda::captured_of(const Context& context,
+                                                                         const Stream& capturing,
+                                                                         const BoundLaunch& launch) {
+  std::optional<CapturedGraph> out;
+  if (launch.kind == BoundLaunch::Kind::captured)
+    out.emplace(TESSERA_TRY(capture_call(context, capturing, *launch.captured, launch.values)));
+  if (launch.kind == BoundLaunch::Kind::product)
+    out.emplace(TESSERA_TRY(capture(context, capturing, [&] { return queue_product(launch, capturing); })));
+  return out;
+}
+
+Result<CUgraphNode> tessera::runtime::cuda::add_node(const Context& context, CUgraph graph,
+                                                     std::span<const CUgraphNode> after,
+                                                     const BoundLaunch& launch,
+                                                     const std::optional<CapturedGraph>& captured) {
   const Driver& driver = context.driver();
   CUgraphNode node = nullptr;
+  // Drivers differ in what they take in the bodies of conditional nodes.
+  const auto taken = [&](CUresult result, std::string_view what) -> Result<CUgraphNode> {
+    const bool is_in_body = launch.graph != 0;
+    TESSERA_TRY(is_in_body ? checked_support(driver, result, what) : checked(driver, result, what));
+    return node;
+  };
   switch (launch.kind) {
     case BoundLaunch::Kind::kernel: {
       TESSERA_TRY(allow_shared(launch));
       Pointers values = pointers_to(launch);
       const CUDA_KERNEL_NODE_PARAMS params = kernel_node(launch, values);
-      TESSERA_CUDA(driver, cuGraphAddKernelNode, &node, graph, after.data(), after.size(), &params);
-      break;
+      return taken(driver.cuGraphAddKernelNode(&node, graph, after.data(), after.size(), &params),
+                   "cuGraphAddKernelNode");
     }
     case BoundLaunch::Kind::clear: {
       const CUDA_MEMSET_NODE_PARAMS params = clear_node(launch);
-      TESSERA_CUDA(driver, cuGraphAddMemsetNode, &node, graph, after.data(), after.size(), &params,
-                   context.handle());
-      break;
+      return taken(
+          driver.cuGraphAddMemsetNode(&node, graph, after.data(), after.size(), &params, context.handle()),
+          "cuGraphAddMemsetNode");
     }
     case BoundLaunch::Kind::copy: {
       const CUDA_MEMCPY3D params = copy_node(launch);
-      TESSERA_CUDA(driver, cuGraphAddMemcpyNode, &node, graph, after.data(), after.size(), &params,
-                   context.handle());
-      break;
+      return taken(
+          driver.cuGraphAddMemcpyNode(&node, graph, after.data(), after.size(), &params, context.handle()),
+          "cuGraphAddMemcpyNode");
     }
     case BoundLaunch::Kind::product:
-    case BoundLaunch::Kind::captured: {
-      const auto child = TESSERA_TRY(captured(context, capturing, launch));
-      TESSERA_CUDA(driver, cuGraphAddChildGraphNode, &node, graph, after.data(), after.size(),
-                   child.handle());
-      break;
-    }
+    case BoundLaunch::Kind::captured:
+      return taken(
+          driver.cuGraphAddChildGraphNode(&node, graph, after.data(), after.size(), captured->handle()),
+          "cuGraphAddChildGraphNode");
     case BoundLaunch::Kind::conditional:
       return Error(ErrorCode::internal, "a conditional is added with its bodies");
-    case BoundLaunch::Kind::join:
-      TESSERA_CUDA(driver, cuGraphAddEmptyNode, &node, graph, after.data(), after.size());
-      break;
     case BoundLaunch::Kind::event:
-      TESSERA_CUDA(driver, cuGraphAddEventRecordNode, &node, graph, after.data(), after.size(),
-                   event_of(launch));
+      return taken(
+          driver.cuGraphAddEventRecordNode(&node, graph, after.data(), after.size(), event_of(launch)),
+          "cuGraphAddEventRecordNode");
+    case BoundLaunch::Kind::join:
       break;
   }
-  return node;
+  return taken(driver.cuGraphAddEmptyNode(&node, graph, after.data(), after.size()), "cuGraphAddEmptyNode");
 }
 
 Result<AddedConditional> tessera::runtime::cuda::add_conditional(const Context& context, CUgraph graph,
@@ -184,16 +191,17 @@ Result<AddedConditional> tessera::runtime::cuda::add_conditional(const Context& 
   params.conditional.size = conditional.body_count;
   params.conditional.ctx = context.handle();
   AddedConditional out;
-  TESSERA_CUDA(context.driver(), add_any_node, &out.node, graph, after.data(), nullptr, after.size(),
-               &params);
+  const CUresult added =
+      context.driver().add_any_node(&out.node, graph, after.data(), nullptr, after.size(), &params);
+  TESSERA_TRY(checked_support(context.driver(), added, "cuGraphAddNode"));
   const CUgraph* bodies = params.conditional.phGraph_out;
   out.bodies.assign(bodies, bodies + conditional.body_count);
   return out;
 }
 
-Result<void> tessera::runtime::cuda::set_node(const Context& context, const Stream& capturing,
-                                              CUgraphExec executable, CUgraphNode node,
-                                              const BoundLaunch& launch) {
+Result<void> tessera::runtime::cuda::set_node(const Context& context, CUgraphExec executable,
+                                              CUgraphNode node, const BoundLaunch& launch,
+                                              const std::optional<CapturedGraph>& captured) {
   const Driver& driver = context.driver();
   switch (launch.kind) {
     case BoundLaunch::Kind::kernel: {
@@ -214,11 +222,9 @@ Result<void> tessera::runtime::cuda::set_node(const Context& context, const Stre
       break;
     }
     case BoundLaunch::Kind::product:
-    case BoundLaunch::Kind::captured: {
-      const auto child = TESSERA_TRY(captured(context, capturing, launch));
-      TESSERA_CUDA(driver, cuGraphExecChildGraphNodeSetParams, executable, node, child.handle());
+    case BoundLaunch::Kind::captured:
+      TESSERA_CUDA(driver, cuGraphExecChildGraphNodeSetParams, executable, node, captured->handle());
       break;
-    }
     case BoundLaunch::Kind::conditional:  // its bodies have nodes of their own
     case BoundLaunch::Kind::join:
     case BoundLaunch::Kind::event:

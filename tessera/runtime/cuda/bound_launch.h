@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "tessera/runtime/cuda/blas.h"
+#include "tessera/runtime/cuda/capture.h"
 #include "tessera/runtime/cuda/context.h"
 #include "tessera/runtime/cuda/launch.h"
 #include "tessera/runtime/cuda/module_cache.h"
@@ -46,12 +48,20 @@ struct BoundLaunch {
 /// REQUIRES, as all below, that the context is current.
 [[nodiscard]] Result<void> queue(const Context& context, const BoundLaunch& launch, const Stream& stream);
 
-/// Adds it to a graph, behind others. What libraries do is captured from `capturing`, a stream that nothing
-/// else uses, and becomes a child graph.
-[[nodiscard]] Result<CUgraphNode> add_node(const Context& context, const Stream& capturing, CUgraph graph,
-                                           std::span<const CUgraphNode> after, const BoundLaunch& launch);
+/// What a library or the program queues for it, captured from `capturing`, a stream that nothing else uses.
+/// Nothing of launches that are the driver's own.
+[[nodiscard]] Result<std::optional<CapturedGraph>> captured_of(const Context& context,
+                                                               const Stream& capturing,
+                                                               const BoundLaunch& launch);
 
-/// Adds a conditional node to a graph, which its condition is of, and gives the graphs of its bodies.
+/// Adds it to a graph, behind others; what was captured of it becomes a child graph. Code `unsupported` if
+/// the driver does not take it in the body of a conditional node.
+[[nodiscard]] Result<CUgraphNode> add_node(const Context& context, CUgraph graph,
+                                           std::span<const CUgraphNode> after, const BoundLaunch& launch,
+                                           const std::optional<CapturedGraph>& captured);
+
+/// Adds a conditional node to a graph, which its condition is of, and gives the graphs of its bodies. Code
+/// `unsupported` if the driver does not take it.
 struct AddedConditional {
   CUgraphNode node = nullptr;
   std::vector<CUgraph> bodies;
@@ -63,7 +73,7 @@ struct AddedConditional {
 
 /// Makes a node of the graph that `executable` was made from do this from the next launch on; it is of the
 /// same kind. Launches that are under way are not touched. The driver may refuse: nothing has changed then.
-[[nodiscard]] Result<void> set_node(const Context& context, const Stream& capturing, CUgraphExec executable,
-                                    CUgraphNode node, const BoundLaunch& launch);
+[[nodiscard]] Result<void> set_node(const Context& context, CUgraphExec executable, CUgraphNode node,
+                                    const BoundLaunch& launch, const std::optional<CapturedGraph>& captured);
 
 }  // namespace tessera::runtime::cuda

@@ -46,7 +46,10 @@ Result<CapturedGraph> tessera::runtime::cuda::capture_call(const Context& contex
                                                            std::span<const std::uint64_t> values) {
   auto graph = capture(context, stream, [&] { return queue_call(call, values, stream); });
   if (graph) return graph;
-  return std::move(graph).error().note(cat("capturing '", call.call->name, "'")).at(call.at);
+  Error error = std::move(graph).error();
+  // What a function throws says nothing about what the device can do.
+  if (error.code() == ErrorCode::unsupported) error = Error(ErrorCode::device, error.message(), error.span());
+  return std::move(error).note(cat("capturing '", call.call->name, "'")).at(call.at);
 }
 
 Result<void> tessera::runtime::cuda::queue_captured(const Context& context, const CapturedCall& call,

@@ -1,5 +1,7 @@
 #include "tessera/runtime/cuda/context.h"
 
+#include <algorithm>
+
 #include "tessera/base/text.h"
 #include "tessera/runtime/cuda/gate.h"
 
@@ -69,8 +71,28 @@ Stream::~Stream() {
 }
 
 Result<void> Stream::wait() const {
-  TESSERA_CUDA(context_->driver(), cuStreamSynchronize, handle_);
+  auto done =
+      checked(context_->driver(), context_->driver().cuStreamSynchronize(handle_), "cuStreamSynchronize");
+  if (!done) return blame(std::move(done).error());
+  const std::lock_guard lock(mutex_);
+  queued_count_ = 0;
   return {};
+}
+
+void Stream::note_queued(std::string_view what) const {
+  const std::lock_guard lock(mutex_);
+  queued_[queued_count_++ % queued_.size()].assign(what);
+}
+
+Error Stream::blame(Error error) const {
+  const std::lock_guard lock(mutex_);
+  if (queued_count_ == 0) return error;
+  const std::uint64_t shown = std::min<std::uint64_t>(queued_count_, queued_.size());
+  std::string list;
+  for (std::uint64_t i = queued_count_ - shown; i < queued_count_; ++i)
+    list += cat(list.empty() ? "" : "; ", queued_[i % queued_.size()]);
+  return std::move(error).note(
+      cat("queued since the last wait", shown < queued_count_ ? ", the end of it" : "", ": ", list));
 }
 
 Result<Event> Event::create(ContextRef context, unsigned flags) {

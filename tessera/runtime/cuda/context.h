@@ -1,9 +1,12 @@
 // A GPU: its primary context, which programs that use CUDA's own runtime share, and what it can do.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "tessera/base/result.h"
@@ -74,15 +77,25 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
+  [[nodiscard]] const ContextRef& context() const { return context_; }
   [[nodiscard]] CUstream handle() const { return handle_; }
-  /// Waits until all that was queued is done. The error of a kernel that failed comes out here.
+  /// Waits until all that was queued is done. The error of a kernel that failed comes out here, with what was
+  /// queued last.
   [[nodiscard]] Result<void> wait() const;
+
+  /// What is queued next, in words: drivers do not say which work an error is of. Thread-safe.
+  void note_queued(std::string_view what) const;
+  /// The error with what was queued since the last wait that went through, as far as that is remembered.
+  [[nodiscard]] Error blame(Error error) const;
 
  private:
   Stream(ContextRef context, CUstream handle) : context_(std::move(context)), handle_(handle) {}
 
   ContextRef context_;
   CUstream handle_;
+  mutable std::mutex mutex_;
+  mutable std::array<std::string, 4> queued_;  ///< the last ones, in turns; their memory is used again
+  mutable std::uint64_t queued_count_ = 0;     ///< since the last wait
 };
 
 /// A point in a stream whose time is taken. REQUIRES that its context is current where it is made and used.

@@ -81,7 +81,7 @@ CudaDevice::CudaDevice(ContextRef context, std::shared_ptr<const Stream> stream,
       open_blas_(options.libraries == LibraryUse::none ? OpenBlas() : std::move(open_blas)),
       own_store_(options.store == nullptr ? CodeStore::default_folder() : std::string()),
       store_(options.store == nullptr ? &own_store_ : options.store),
-      modules_(context_, std::move(compiler), store_) {
+      modules_(stream_, std::move(compiler), store_) {
   if (open_blas_ && !target_.sources.empty()) target_.sources.push_back(std::make_shared<ProductTiles>());
 }
 
@@ -101,6 +101,7 @@ Result<void> CudaDevice::run(const op::CallInfo& call, std::span<const op::Array
   const Current current = TESSERA_TRY(context_->enter());
   if (runs_on_host(call.card())) return run_on_host(call, inputs, results);
   const ReadyProgramRef program = TESSERA_TRY(program_of(call, inputs, results));
+  stream_->note_queued(call.card().name);
   auto done = SingleCall(*this, inputs, results).run(*program);
   if (done) return done;
   return std::move(done).error().note(cat("running '", call.card().name, "' on ", name_));

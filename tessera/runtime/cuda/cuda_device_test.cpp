@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/op/catalogue.h"
+#include "tessera/runtime/cuda/capture.h"
 #include "tessera/runtime/cuda/emulator/test_devices.h"
 
 using namespace tessera;
@@ -181,6 +182,26 @@ TEST_P(CudaModules, AreMadeOncePerSource) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, CudaModules, all_test_devices(), test_device_name);
+
+/// A thread may load a kernel anew while another one captures a call: the old one goes then.
+TEST_P(CudaModules, AreDroppedWhileAnotherStreamIsCaptured) {
+  std::shared_ptr<const SourceCompiler> compiler = emulated_compiler();
+  if (!is_emulated()) compiler = value_or_throw(Nvrtc::open());
+  Source source;
+  source.entry = "nothing";
+  source.text = "extern \"C\" __global__ void nothing(int) {}";
+  const ContextRef& context = device_->context();
+  const Current current = value_or_throw(context->enter());
+  const auto code = value_or_throw(compiler->compile(source, context->sm()));
+  const auto running = value_or_throw(Stream::create(context)),
+             capturing = value_or_throw(Stream::create(context));
+  FunctionRef function = value_or_throw(Function::load(running, code, source.entry));
+  const auto captured = capture(*context, *capturing, [&]() -> Result<void> {
+    function = nullptr;
+    return {};
+  });
+  EXPECT_TRUE(captured) << captured.error().to_text();
+}
 
 TEST(Nvrtc, Trap_G15_SaysWhatIsWrongAndWhere) {
   const auto nvrtc = Nvrtc::open();

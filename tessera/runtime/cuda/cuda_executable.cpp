@@ -32,6 +32,16 @@ bool is_user_kernel(const PlanNode& node) {
   return kind_of(node) == BoundLaunch::Kind::kernel && node.source->user != nullptr;
 }
 
+/// "the plan of matmul, add, relu and 5 others"
+std::string words_for(const plan::Plan& plan) {
+  constexpr std::size_t most_named = 8;
+  std::string out = "the plan of ";
+  for (std::size_t s = 0; s < std::min(plan.steps.size(), most_named); ++s)
+    out += cat(s == 0 ? "" : ", ", plan.steps[s].name());
+  if (plan.steps.size() > most_named) out += cat(" and ", plan.steps.size() - most_named, " others");
+  return out;
+}
+
 bool are_equal(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end());
 }
@@ -44,8 +54,10 @@ CudaExecutable::CudaExecutable(std::shared_ptr<CudaDevice> device, plan::PlanRef
       plan_(std::move(plan)),
       pool_(std::move(pool)),
       capturing_(std::move(capturing)),
-      bodies_(device_->plan_body(), device_->target()),
-      has_conditionals_(device_->plan_body() && device_->context()->driver().has_conditionals()) {
+      bodies_(device_->plan_body(), device_->target()) {
+  if (!device_->context()->driver().has_conditionals())
+    without_conditionals_ = "the driver has no conditional nodes of all kinds";
+  if (!device_->plan_body()) without_conditionals_ = "the device has no compiler for bodies of regions";
   // Those who have memory of the host alone give no limits for this one.
   if (pool_ == nullptr || pool_->space() != &device_->memory())
     pool_ = MemoryPool::create({}, device_->memory_space());
@@ -69,6 +81,7 @@ Result<void> CudaExecutable::prepare(std::span<const std::int64_t> sizes,
 
 void CudaExecutable::take_over(Prepared next) {
   prepared_ = std::move(next);
+  if (words_.empty()) words_ = words_for(*plan_);
   replicas_.reset(std::move(prepared_.launches), plan_->inputs.size(), prepared_.binding.buffers.size());
 }
 
@@ -86,25 +99,27 @@ Products CudaExecutable::products(const plan::Plan& plan) {
   return library_has_ends_ ? Products::by_library_with_ends : Products::by_library;
 }
 
-/// The library may have the products, but not with what follows them; the driver may have no nodes for
-/// regions, or not link what they need.
+/// The library may have the products, but not with what follows them; the driver may not link what the nodes
+/// of regions need. Other errors say nothing about the next time.
 Result<void> CudaExecutable::make_program(Prepared& to, std::span<const std::uint8_t> alignments) {
-  auto done = try_program(to, alignments);
-  if (!done && library_has_ends_ && done.error().code() != ErrorCode::memory) {
-    library_has_ends_ = false;
-    done = try_program(to, alignments);
+  for (;;) {
+    to.refused = Refused::nothing;
+    auto done = try_program(to, alignments);
+    if (done || to.refused == Refused::nothing) return done;
+    if (to.refused == Refused::ends_of_products)
+      library_has_ends_ = false;
+    else
+      without_conditionals_ = done.error().message();
   }
-  if (!done && has_conditionals_ && to.program.bodies > 0) {
-    has_conditionals_ = false;
-    done = try_program(to, alignments);
-  }
-  return done;
 }
 
 Result<void> CudaExecutable::try_program(Prepared& to, std::span<const std::uint8_t> alignments) {
   ProgramOptions options{.running = to.running};
   options.products = [this](const plan::Plan& plan) { return products(plan); };
-  if (has_conditionals_) options.bodies = &bodies_;
+  if (has_conditionals())
+    options.bodies = &bodies_;
+  else
+    options.without_bodies = without_conditionals_;
   to.program = TESSERA_TRY(plan_program(*plan_, to.binding, alignments, options));
   TESSERA_TRY(check_memory(to));
   TESSERA_TRY(take_memory(to));
@@ -175,31 +190,56 @@ Result<void> CudaExecutable::upload_constants(const PlanProgram& program) {
 
 // ---- launches
 
+/// By node; null for what is no kernel. Those that decide about regions come last: if they alone do not load,
+/// the driver does not link what they need.
+Result<std::vector<FunctionRef>> CudaExecutable::functions_of(Prepared& to) {
+  const std::vector<PlanNode>& nodes = to.program.nodes;
+  std::vector<FunctionRef> out(nodes.size());
+  for (const bool decides : {false, true}) {
+    std::vector<SourceRef> sources;
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (kind_of(nodes[i]) != BoundLaunch::Kind::kernel || (nodes[i].condition != 0) != decides) continue;
+      if (is_user_kernel(nodes[i])) {
+        out[i] = TESSERA_TRY(user_function(nodes[i]));
+        continue;
+      }
+      sources.push_back(nodes[i].source);
+      places.push_back(i);
+    }
+    auto functions = device_->modules().get(sources);
+    if (!functions && decides && functions.error().code() != ErrorCode::memory)
+      to.refused = Refused::conditional_nodes;
+    if (!functions) return std::move(functions).error();
+    for (std::size_t k = 0; k < places.size(); ++k) out[places[k]] = std::move((*functions)[k]);
+  }
+  return out;
+}
+
+Result<BlasProductRef> CudaExecutable::product_of(Prepared& to, const PlanNode& node) {
+  auto product = device_->blas()->get(*node.product);
+  const bool has_end = node.product->finish != Product::Finish();
+  if (!product && has_end && product.error().code() != ErrorCode::memory)
+    to.refused = Refused::ends_of_products;
+  return product;
+}
+
 Result<void> CudaExecutable::bind_launches(Prepared& to) {
-  std::vector<SourceRef> sources;
-  for (const PlanNode& node : to.program.nodes)
-    if (kind_of(node) == BoundLaunch::Kind::kernel && !is_user_kernel(node)) sources.push_back(node.source);
-  const auto functions = TESSERA_TRY(device_->modules().get(sources));
+  std::vector<FunctionRef> functions = TESSERA_TRY(functions_of(to));
   to.launches.clear();
   to.after.clear();
   to.part_ends.clear();
-  to.user_nodes.clear();
+  to.code.clear();
   to.of_input.assign(plan_->inputs.size(), {});
   to.of_output.assign(to.binding.buffers.size(), {});
   to.of_slot.assign(plan_->parameters.size(), {});
-  std::size_t kernels = 0;
   for (const PlanNode& node : to.program.nodes) {
     BoundLaunch launch{.kind = kind_of(node), .grid = node.grid, .block = node.block};
-    if (is_user_kernel(node)) {
-      to.user_nodes.push_back(static_cast<std::uint32_t>(to.launches.size()));
-      launch.function = TESSERA_TRY(user_function(node));
-    } else if (launch.kind == BoundLaunch::Kind::kernel) {
-      launch.function = functions[kernels++];
-    }
+    if (is_user_kernel(node)) add_use(to.code, node.source, static_cast<std::uint32_t>(to.launches.size()));
+    launch.function = std::move(functions[to.launches.size()]);
     launch.captured = node.captured;
     launch.waits_itself = launch.kind == BoundLaunch::Kind::kernel && node.source->waits;
-    if (launch.kind == BoundLaunch::Kind::product)
-      launch.product = TESSERA_TRY(device_->blas()->get(*node.product));
+    if (launch.kind == BoundLaunch::Kind::product) launch.product = TESSERA_TRY(product_of(to, node));
     launch.shared_bytes = node.shared_bytes;
     launch.bytes = static_cast<std::size_t>(node.bytes);
     launch.conditional = node.conditional;
@@ -357,11 +397,16 @@ Result<FunctionRef> CudaExecutable::user_function(const PlanNode& node) {
 /// The code of the program may be other code than at the last launch.
 Result<void> CudaExecutable::follow_code() {
   GraphReplica& replica = replicas_.current();
-  for (const std::uint32_t node : prepared_.user_nodes) {
-    FunctionRef function = TESSERA_TRY(user_function(prepared_.program.nodes[node]));
-    if (replica.launches[node].function == function) continue;
-    replica.launches[node].function = std::move(function);
-    replica.changed.push_back(node);
+  for (CodeUse& use : prepared_.code) {
+    if (may_have_changed(use)) {
+      use.function = TESSERA_TRY(user_function(prepared_.program.nodes[use.launches[0]]));
+      if (auto code = use.source->user->code->current()) use.seen = *std::move(code);
+    }
+    for (const std::uint32_t node : use.launches) {
+      if (replica.launches[node].function == use.function) continue;
+      replica.launches[node].function = use.function;
+      replica.changed.push_back(node);
+    }
   }
   return {};
 }
@@ -373,21 +418,36 @@ Result<void> CudaExecutable::run(const runtime::Launch& launch) {
   last_update_ = {};
   update_time_ = {};
   TESSERA_TRY(follow(launch));
-  if (launch.times != nullptr) {
-    TESSERA_TRY(run_timed(*launch.times));
-  } else {
-    auto updated = update_graphs();
-    if (!updated && prepared_.program.bodies > 0) {  // the driver does not take the nodes of regions
-      has_conditionals_ = false;
-      const std::vector<std::uint8_t> alignments = prepared_.program.alignments;
-      TESSERA_TRY(rebuild(alignments));
-      TESSERA_TRY(follow(launch));
-      updated = update_graphs();
-    }
-    TESSERA_TRY(std::move(updated));
-    TESSERA_TRY(run_parts());
+  auto updated = update(launch);
+  const bool is_refused = !updated && updated.error().code() == ErrorCode::unsupported;
+  if (is_refused && prepared_.program.bodies > 0) {  // the driver does not take the nodes of regions
+    without_conditionals_ = updated.error().message();
+    const std::vector<std::uint8_t> alignments = prepared_.program.alignments;
+    TESSERA_TRY(rebuild(alignments));
+    TESSERA_TRY(follow(launch));
+    updated = update(launch);
   }
-  return prepared_.program.checks.empty() ? Result<void>() : read_statuses();
+  if (!updated) return std::move(updated).error().note(cat("making ready ", words_));
+  device_->stream().note_queued(words_);
+  auto done = launch.times != nullptr ? run_timed(*launch.times) : run_parts();
+  if (prepared_.program.checks.empty()) return done;
+  // Steps that stand before one that failed have run: what they found wrong is of this run, and came first.
+  auto found = read_statuses();
+  return found ? std::move(done) : std::move(found);
+}
+
+Result<void> CudaExecutable::update(const runtime::Launch& launch) {
+  return launch.times != nullptr ? set_twins() : update_graphs();
+}
+
+std::string CudaExecutable::driven_by_host() const {
+  std::string out;
+  for (const DrivenStep& driven : prepared_.program.driven) {
+    const plan::Step& step = plan_->steps[driven.step];
+    if (step.kind == plan::StepKind::call) continue;  // what the program asks for
+    out += cat(out.empty() ? "" : ", ", "'", step.name(), "': ", driven.why);
+  }
+  return out;
 }
 
 /// The library that was not there when the program was made may be there now. Without it the program goes on
@@ -500,7 +560,7 @@ Result<void> CudaExecutable::run_driven(plan::StepId s) {
 }
 
 /// The twins run what the graphs would, side by side as they do.
-Result<void> CudaExecutable::run_timed(std::vector<TimedStep>& times) {
+Result<void> CudaExecutable::set_twins() {
   GraphReplica& replica = replicas_.current();
   const std::size_t parts = prepared_.part_ends.size();
   while (replica.twins.size() < parts)
@@ -509,6 +569,12 @@ Result<void> CudaExecutable::run_timed(std::vector<TimedStep>& times) {
   // What changed is in the twins alone; the graphs compare all nodes when they run again.
   replica.is_stale = true;
   replica.changed.clear();
+  return {};
+}
+
+Result<void> CudaExecutable::run_timed(std::vector<TimedStep>& times) {
+  GraphReplica& replica = replicas_.current();
+  const std::size_t parts = prepared_.part_ends.size();
   const Stream& stream = device_->stream();
   const EventOrigin origin = TESSERA_TRY(EventOrigin::create(device_->context(), stream));
   std::vector<StepEvents> driven;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/runtime/cuda/cell_table.h"
+#include "tessera/runtime/cuda/code_use.h"
 #include "tessera/runtime/cuda/cuda_device.h"
 #include "tessera/runtime/cuda/graph_replicas.h"
 #include "tessera/runtime/cuda/plan_program.h"
@@ -28,6 +29,7 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
   [[nodiscard]] Result<void> run(const runtime::Launch& launch) override;
 
   [[nodiscard]] LaunchUpdate launch_update() const override;
+  [[nodiscard]] std::string driven_by_host() const override;
   /// What the last run had to change.
   [[nodiscard]] const GraphUpdate& last_update() const { return last_update_; }
   [[nodiscard]] const PlanProgram& program() const { return prepared_.program; }
@@ -39,6 +41,8 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
     std::uint32_t node = 0;
     std::uint32_t argument = 0;
   };
+  /// What a program could not be made with, though everything else could.
+  enum class Refused : std::uint8_t { nothing, ends_of_products, conditional_nodes };
   /// All that depends on sizes.
   struct Prepared {
     plan::Binding binding;
@@ -47,13 +51,14 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
     std::vector<BoundLaunch> launches;              ///< by node; until the replicas have them
     std::vector<std::vector<std::uint32_t>> after;  ///< by node; nodes count from the first of their part
     std::vector<std::uint32_t> part_ends;           ///< nodes before the end of each part, which is a graph
-    std::vector<std::uint32_t> user_nodes;          ///< kernels of the program's own
+    std::vector<CodeUse> code;                      ///< kernels of the program's own, by node
     std::vector<std::vector<Use>> of_input, of_output, of_slot;
     Ref<Buffer> block, scratch, cells;
     std::shared_ptr<const PinnedMemory> statuses;  ///< of the host: kernels write if something is wrong
     std::vector<Ref<Buffer>> body_constants;
     CellTable cell_table;        ///< what `cells` holds
     bool holds_numbers = false;  ///< nodes do
+    Refused refused = Refused::nothing;
   };
 
   [[nodiscard]] Products products(const plan::Plan& plan);
@@ -64,6 +69,8 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
   [[nodiscard]] Result<void> upload_constants(const PlanProgram& program);
   [[nodiscard]] Result<void> rebuild(std::span<const std::uint8_t> alignments);
   [[nodiscard]] Result<void> bind_launches(Prepared& to);
+  [[nodiscard]] Result<std::vector<FunctionRef>> functions_of(Prepared& to);
+  [[nodiscard]] Result<BlasProductRef> product_of(Prepared& to, const PlanNode& node);
   [[nodiscard]] std::uint64_t fixed_value(const Prepared& of, const PlanArgument& argument) const;
   void note_use(Prepared& to, const PlanArgument& argument, Use use) const;
   void take_over(Prepared next);
@@ -75,9 +82,13 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
   [[nodiscard]] Result<void> follow_code();
   [[nodiscard]] Result<FunctionRef> user_function(const PlanNode& node);
   static void set_value(GraphReplica& replica, Use use, std::uint64_t value);
+  [[nodiscard]] bool has_conditionals() const { return without_conditionals_.empty(); }
   [[nodiscard]] bool has_driven() const { return !prepared_.program.driven.empty(); }
   [[nodiscard]] Result<void> follow(const runtime::Launch& launch);
+  /// The graphs, or their twins, do what the launches of the current replica say.
+  [[nodiscard]] Result<void> update(const runtime::Launch& launch);
   [[nodiscard]] Result<void> update_graphs();
+  [[nodiscard]] Result<void> set_twins();
   [[nodiscard]] Result<void> run_parts();
   [[nodiscard]] Result<void> update_graph(GraphReplica& replica, std::size_t part);
   [[nodiscard]] Result<void> run_driven(plan::StepId step);
@@ -102,8 +113,9 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
   GraphReplicas replicas_;
   BodyPlans bodies_;
   bool awaits_products_ = false;  ///< the program computes products by kernels until the library is there
-  bool library_has_ends_ = true;  ///< as far as is known
-  bool has_conditionals_;         ///< the same of the driver
+  bool library_has_ends_ = true;      ///< as far as is known
+  std::string without_conditionals_;  ///< why regions are no nodes; empty: they are, as far as is known
+  std::string words_;                 ///< what it is, for errors of the driver
   GraphUpdate last_update_;
   std::chrono::nanoseconds update_time_{};  ///< of the last run
 };

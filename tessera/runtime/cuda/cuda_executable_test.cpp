@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cmath>
+#include <set>
 
 #include "tessera/kernel/build.h"
 #include "tessera/op/catalogue.h"
@@ -460,6 +461,59 @@ TEST_P(CudaPlans, FinishProductsThemselvesIfTheLibraryDoesNot) {
   emulated_blas_state().has_ends = true;
   ASSERT_TRUE(done) << done.error().to_text();
   ASSERT_NO_FATAL_FAILURE(plan.run(4, product_inputs(4, 3.0f)));
+}
+
+/// What goes wrong once is tried again with everything that there is.
+TEST_P(CudaPlans, LeaveEndsOfProductsToTheLibraryAfterOtherErrors) {
+  if (!is_emulated()) GTEST_SKIP() << "a real driver does not fail on demand";
+  PlanOnDevice plan(*device_, product_plan());
+  emulated_state().loading = CUDA_ERROR_UNKNOWN;
+  const auto failed = plan.try_run(4, product_inputs(4, 1.0f));
+  emulated_state().loading = CUDA_SUCCESS;
+  ASSERT_FALSE(failed);
+  ASSERT_NO_FATAL_FAILURE(plan.run(4, product_inputs(4, 1.0f)));
+  const auto& nodes = plan.executable().program().nodes;
+  EXPECT_TRUE(std::any_of(nodes.begin(), nodes.end(), [](const PlanNode& node) {
+    return node.product != nullptr && node.product->finish != Product::Finish();
+  })) << to_text(plan.executable().program());
+}
+
+TEST_P(CudaPlans, SayWhatWasQueuedWhenADeviceFails) {
+  if (!is_emulated()) GTEST_SKIP() << "a real device does not fail on demand";
+  PlanOnDevice plan(*device_, two_branches());
+  const auto x = numbers({8, 4}, 1.0f);
+  ASSERT_TRUE(plan.try_run(8, {x, x}, {bits(2), bits(3)}));
+  emulated_state().failure = "an address outside";
+  const auto failed = device_->synchronize();
+  emulated_state().failure.clear();
+  ASSERT_FALSE(failed);
+  EXPECT_NE(failed.error().to_text().find(
+                "queued since the last wait: the plan of kernel, kernel, sub, maximum, add"),
+            std::string::npos)
+      << failed.error().to_text();
+  ASSERT_NO_FATAL_FAILURE(plan.run(8, {x, x}, {bits(2), bits(3)}));
+}
+
+/// An op that reads one and writes the other would be taken for one in place.
+TEST(Placeholders, OfManyArraysDoNotOverlap) {
+  const auto place = [](Address::Base base, std::uint32_t index) {
+    return reinterpret_cast<std::uintptr_t>(placeholder({base, index, 0}));
+  };
+  std::set<std::uintptr_t> places;
+  const std::uint32_t indices[] = {0, 1, 16'383, 16'384, 16'385, 65'536, 1'048'575};
+  for (int base = 0; base <= static_cast<int>(Address::Base::status); ++base)
+    for (const std::uint32_t index : indices) places.insert(place(static_cast<Address::Base>(base), index));
+  EXPECT_EQ(places.size(), std::size(indices) * 9);
+  std::uintptr_t last = 0;
+  for (const std::uintptr_t at : places) {
+    EXPECT_GE(at - last, std::uintptr_t{1} << 40);
+    last = at;
+  }
+  plan::Plan plan;
+  plan.inputs.resize((1 << 20) + 1);
+  const auto refused = plan_program(plan, {}, {}, {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message(), "a plan with 1048577 arrays of a kind, at most 1048576 are possible");
 }
 
 TEST_P(CudaPlans, HaveConstantsViewsAndNumbersAsArrays) {

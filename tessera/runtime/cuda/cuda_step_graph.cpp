@@ -30,12 +30,6 @@ StepGraphUpdate update_of(GraphUpdate update) {
           .refusal = std::move(update.refusal)};
 }
 
-bool is_same_code(const SourceRef& a, const SourceRef& b) {
-  if (a == nullptr || b == nullptr) return a == b;
-  return a->entry == b->entry && a->user->code == b->user->code &&
-         a->user->parameter_bytes == b->user->parameter_bytes;
-}
-
 std::uint64_t first_address(const op::Array& array) { return device_address(array.at(array.layout.offset)); }
 
 }  // namespace
@@ -182,21 +176,28 @@ Result<StepGraphUpdate> CudaStepGraph::set(std::vector<GraphStep> steps) {
   return done;
 }
 
+/// "the graph of scale, copied, sum and 3 others"
+std::string CudaStepGraph::words() const {
+  constexpr std::size_t most_named = 8;
+  std::string out = "the graph of ";
+  std::size_t calls = 0;
+  for (const HeldStep& held : steps_) {
+    if (held.step.kind != GraphStep::Kind::call || ++calls > most_named) continue;
+    out += cat(calls == 1 ? "" : ", ", held.step.call->card->name);
+  }
+  if (calls > most_named) out += cat(" and ", calls - most_named, " others");
+  return out;
+}
+
 /// All launches of the steps as they are now. After an error the graph does what it did.
 Result<StepGraphUpdate> CudaStepGraph::lay_out_anew() {
   std::vector<StepParts> parts;
   for (const HeldStep& held : steps_) parts.push_back({&held.step, held.launches});
   StepLayout layout = TESSERA_TRY(lay_out(parts));
   auto done = graph_.set(layout.launches, layout.after, launch_blame(layout));
-  if (!done) {
-    const bool has_regions = std::any_of(parts.begin(), parts.end(), [](const StepParts& part) {
-      return part.step->kind == GraphStep::Kind::region;
-    });
-    // Drivers differ in what they take in the bodies of conditional nodes.
-    if (has_regions) return Error(ErrorCode::unsupported, done.error().message());
-    return std::move(done).error();
-  }
+  if (!done) return std::move(done).error().note(cat("making ready ", words()));
   layout_ = std::move(layout);
+  words_ = words();
   twin_.reset();
   list_code();
   list_checks();
@@ -284,15 +285,9 @@ Result<StepGraphUpdate> CudaStepGraph::set_numbers(std::span<const StepNumber> n
 void CudaStepGraph::list_code() {
   code_.clear();
   for (std::size_t step = 0; step < steps_.size(); ++step)
-    for (std::size_t k = 0; k < steps_[step].user_code.size(); ++k) {
-      const SourceRef& source = steps_[step].user_code[k];
-      if (source == nullptr) continue;
-      auto use = std::find_if(code_.begin(), code_.end(),
-                              [&](const CodeUse& known) { return is_same_code(known.source, source); });
-      if (use == code_.end())
-        use = code_.insert(code_.end(), CodeUse{.source = source, .launches = {}, .seen = nullptr});
-      use->launches.push_back(layout_.places[step][k]);
-    }
+    for (std::size_t k = 0; k < steps_[step].user_code.size(); ++k)
+      if (const SourceRef& source = steps_[step].user_code[k]; source != nullptr)
+        add_use(code_, source, layout_.places[step][k]);
 }
 
 void CudaStepGraph::list_checks() {
@@ -308,6 +303,7 @@ Result<std::optional<StepFailure>> CudaStepGraph::launch(LaunchTiming timing, st
   const Current current = TESSERA_TRY(device_->context()->enter());
   TESSERA_TRY(follow_code());
   if (layout_.launches.empty()) return std::optional<StepFailure>();
+  device_->stream().note_queued(words_);
   if (timing == LaunchTiming::steps)
     TESSERA_TRY(launch_timed(times));
   else
@@ -322,8 +318,7 @@ Result<void> CudaStepGraph::follow_code() {
   std::vector<std::uint32_t> changed;
   std::vector<FunctionRef> before;
   for (CodeUse& use : code_) {
-    // What cannot be read is said with the function.
-    if (const auto code = use.source->user->code->current(); code && *code == use.seen) continue;
+    if (!may_have_changed(use)) continue;
     auto functions = device_->modules().get({&use.source, 1});
     if (!functions) return blame_(layout_.owner[use.launches[0]], std::move(functions).error());
     for (const std::uint32_t launch : use.launches) {

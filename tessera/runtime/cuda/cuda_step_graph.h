@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "tessera/runtime/cuda/code_use.h"
 #include "tessera/runtime/cuda/cuda_device.h"
 #include "tessera/runtime/cuda/graph_twin.h"
 #include "tessera/runtime/cuda/step_layout.h"
@@ -33,13 +34,6 @@ class CudaStepGraph final : public StepGraph {
     std::vector<IndexCheck> checks;
     std::byte* status = nullptr;  ///< one per check
   };
-  /// Launches that run one kernel of the program's own.
-  struct CodeUse {
-    SourceRef source;
-    std::vector<std::uint32_t> launches;
-    op::KernelCodeRef seen;  ///< that the launches run, or cannot
-  };
-
   [[nodiscard]] Result<HeldStep> made(GraphStep step);
   [[nodiscard]] Result<void> make_call(HeldStep& to);
   [[nodiscard]] Result<void> make_region(HeldStep& to);
@@ -48,6 +42,7 @@ class CudaStepGraph final : public StepGraph {
 
   [[nodiscard]] Result<StepGraphUpdate> lay_out_anew();
   [[nodiscard]] Result<StepGraphUpdate> patch(std::span<const std::uint32_t> steps);
+  [[nodiscard]] std::string words() const;
   void list_code();
   void list_checks();
   [[nodiscard]] Result<void> follow_code();
@@ -63,6 +58,7 @@ class CudaStepGraph final : public StepGraph {
   std::vector<CodeUse> code_;
   std::vector<std::uint32_t> checked_;         ///< steps that have checks
   std::shared_ptr<const PinnedMemory> found_;  ///< what their statuses said
+  std::string words_;                          ///< what it is, for errors of the driver
   ResidentGraph graph_;
   std::unique_ptr<GraphTwin> twin_;  ///< of the launches as they are; null: to be made
 };

@@ -23,12 +23,12 @@ Result<void> load_module(const Driver& driver, std::span<const std::byte> code, 
 
 }  // namespace
 
-Result<FunctionRef> Function::load(ContextRef context, std::span<const std::byte> code,
+Result<FunctionRef> Function::load(std::shared_ptr<const Stream> stream, std::span<const std::byte> code,
                                    const std::string& entry) {
-  const Driver& driver = context->driver();
+  const Driver& driver = stream->context()->driver();
   CUmodule module = nullptr;
   TESSERA_TRY(load_module(driver, code, module));
-  const std::shared_ptr<Function> out(new Function(std::move(context), module));
+  const std::shared_ptr<Function> out(new Function(std::move(stream), module));
   out->shared_bytes_ = usual_shared_bytes;
   const CUresult found = driver.cuModuleGetFunction(&out->handle_, module, entry.c_str());
   if (found == CUDA_ERROR_NOT_FOUND)
@@ -39,16 +39,16 @@ Result<FunctionRef> Function::load(ContextRef context, std::span<const std::byte
 }
 
 Function::~Function() {
-  const auto current = context_->enter();
+  const auto current = stream_->context()->enter();
   if (!current) return;
-  context_->driver().cuCtxSynchronize();  // it may be running
-  context_->driver().cuModuleUnload(module_);
+  static_cast<void>(stream_->wait().ok());  // what failed is told to others
+  stream_->context()->driver().cuModuleUnload(module_);
 }
 
 Result<void> Function::allow_shared_bytes(std::uint32_t bytes) const {
   const std::lock_guard lock(mutex_);
   if (bytes <= shared_bytes_) return {};
-  TESSERA_CUDA(context_->driver(), cuFuncSetAttribute, handle_,
+  TESSERA_CUDA(stream_->context()->driver(), cuFuncSetAttribute, handle_,
                CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes));
   shared_bytes_ = bytes;
   return {};

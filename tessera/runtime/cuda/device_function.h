@@ -14,10 +14,12 @@ namespace tessera::runtime::cuda {
 /// A loaded module with its one entry.
 class Function {
  public:
-  /// A cubin, or PTX that ends with a 0. The error has the messages of the driver's compiler.
-  [[nodiscard]] static Result<std::shared_ptr<const Function>> load(ContextRef context,
+  /// A cubin, or PTX that ends with a 0; it is launched on `stream` alone. The error has the messages of the
+  /// driver's compiler.
+  [[nodiscard]] static Result<std::shared_ptr<const Function>> load(std::shared_ptr<const Stream> stream,
                                                                     std::span<const std::byte> code,
                                                                     const std::string& entry);
+  /// Waits for its stream: it may be running. Other streams may be captured meanwhile.
   ~Function();
   Function(const Function&) = delete;
   Function& operator=(const Function&) = delete;
@@ -27,9 +29,10 @@ class Function {
   [[nodiscard]] Result<void> allow_shared_bytes(std::uint32_t bytes) const;
 
  private:
-  Function(ContextRef context, CUmodule module) : context_(std::move(context)), module_(module) {}
+  Function(std::shared_ptr<const Stream> stream, CUmodule module)
+      : stream_(std::move(stream)), module_(module) {}
 
-  ContextRef context_;
+  std::shared_ptr<const Stream> stream_;
   CUmodule module_;
   CUfunction handle_ = nullptr;
   mutable std::mutex mutex_;

@@ -19,6 +19,13 @@ namespace tessera::runtime::cuda {
   return driver_error(driver, result, what);
 }
 
+/// Whether the driver says that it does not take what it was given; other errors say that something else went
+/// wrong, now or before.
+[[nodiscard]] bool is_refusal(CUresult result);
+
+/// The same as checked(), with code `unsupported` if it is a refusal.
+[[nodiscard]] Result<void> checked_support(const Driver& driver, CUresult result, std::string_view what);
+
 }  // namespace tessera::runtime::cuda
 
 /// Calls a function of the driver, or returns its error: TESSERA_CUDA(driver, cuStreamSynchronize, stream).

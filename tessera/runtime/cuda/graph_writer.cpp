@@ -43,8 +43,9 @@ class GraphWriter {
     if (!is_early)
       for (const std::uint32_t node : after_[i]) before.push_back(out_.nodes[node]);
     if (launch.kind == BoundLaunch::Kind::conditional) return add_bodies(launch, graph, before);
+    const auto captured = TESSERA_TRY(captured_of(context_, capturing_, launch));
     const CUgraphNode node =
-        TESSERA_TRY(add_node(context_, capturing_, graph, before, with_handle(launch, out_.conditions)));
+        TESSERA_TRY(add_node(context_, graph, before, with_handle(launch, out_.conditions), captured));
     if (is_early) TESSERA_TRY(add_early_edge(graph, out_.nodes[after_[i][0]], node));
     return node;
   }
@@ -62,7 +63,10 @@ class GraphWriter {
   Result<void> make_condition(std::uint32_t number, CUgraph graph) {
     if (out_.conditions.count(number) != 0) return {};
     CUgraphConditionalHandle handle = 0;
-    TESSERA_CUDA(context_.driver(), conditional_handle_create, &handle, graph, context_.handle(), 0, 0);
+    const Driver& driver = context_.driver();
+    TESSERA_TRY(checked_support(driver,
+                                driver.conditional_handle_create(&handle, graph, context_.handle(), 0, 0),
+                                "cuGraphConditionalHandleCreate"));
     out_.conditions.emplace(number, handle);
     return {};
   }

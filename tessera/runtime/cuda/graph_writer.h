@@ -26,7 +26,8 @@ struct WrittenGraph {
 
 /// Adds the launches to an empty graph, each behind those in `after`, which are of the same graph as it. A
 /// conditional is listed before the launches of its bodies. What libraries do is captured from `capturing`.
-/// The error of one goes through `blame`. REQUIRES that the context is current.
+/// The error of one goes through `blame`; its code is `unsupported` if the driver does not take a conditional
+/// node, or something in the body of one, and then alone. REQUIRES that the context is current.
 [[nodiscard]] Result<WrittenGraph> write_graph(const Context& context, const Stream& capturing, CUgraph graph,
                                                std::span<const BoundLaunch> launches,
                                                std::span<const std::vector<std::uint32_t>> after,

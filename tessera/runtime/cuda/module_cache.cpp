@@ -36,7 +36,8 @@ void for_each_in_threads(std::size_t count, const F& work) {
 }  // namespace
 
 std::string ModuleCache::key_of(const Source& source) const {
-  return cat("cuda sm_", context_->sm(), " ", compiler_->identity(), " ", source.entry, "\n", source.text);
+  return cat("cuda sm_", stream_->context()->sm(), " ", compiler_->identity(), " ", source.entry, "\n",
+             source.text);
 }
 
 FunctionRef ModuleCache::find(const std::string& key) const {
@@ -61,22 +62,22 @@ FunctionRef ModuleCache::keep(std::string key, FunctionRef function) {
 }
 
 Result<FunctionRef> ModuleCache::make(const Source& source, const std::string& key) {
-  const Current current = TESSERA_TRY(context_->enter());
+  const Current current = TESSERA_TRY(stream_->context()->enter());
   if (store_ != nullptr)
     if (const auto code = store_->load(key))
-      if (auto loaded = Function::load(context_, *code, source.entry)) {
+      if (auto loaded = Function::load(stream_, *code, source.entry)) {
         const std::lock_guard lock(mutex_);
         ++figures_.from_files;
         return loaded;
       }
-  const auto code = TESSERA_TRY(compiler_->compile(source, context_->sm()));
+  const auto code = TESSERA_TRY(compiler_->compile(source, stream_->context()->sm()));
   // Without a place for files the next process compiles again.
   if (store_ != nullptr) static_cast<void>(store_->save(key, code).ok());
   {
     const std::lock_guard lock(mutex_);
     ++figures_.compiled;
   }
-  return Function::load(context_, code, source.entry);
+  return Function::load(stream_, code, source.entry);
 }
 
 Result<std::vector<FunctionRef>> ModuleCache::get(std::span<const SourceRef> sources) {
@@ -121,8 +122,8 @@ Result<FunctionRef> ModuleCache::of_user(const Source& source) {
   return users_.get(source, [this](const SourceRef& text) -> Result<FunctionRef> {
     // What it includes is no part of the text: such code is compiled whenever the text has changed.
     if (text->text.find("#include") == std::string::npos) return TESSERA_TRY(get({&text, 1}))[0];
-    const auto code = TESSERA_TRY(compiler_->compile(*text, context_->sm()));
-    return Function::load(context_, code, text->entry);
+    const auto code = TESSERA_TRY(compiler_->compile(*text, stream_->context()->sm()));
+    return Function::load(stream_, code, text->entry);
   });
 }
 

@@ -24,14 +24,14 @@ struct ModuleFigures {
 /// Thread-safe. A function that is handed out lives as long as somebody holds it.
 class ModuleCache {
  public:
-  /// `store` may be null and outlives the cache.
-  ModuleCache(ContextRef context, std::shared_ptr<const SourceCompiler> compiler, const CodeStore* store,
-              std::size_t limit = 4096)
-      : context_(std::move(context)),
+  /// Of functions that are launched on `stream`. `store` may be null and outlives the cache.
+  ModuleCache(std::shared_ptr<const Stream> stream, std::shared_ptr<const SourceCompiler> compiler,
+              const CodeStore* store, std::size_t limit = 4096)
+      : stream_(std::move(stream)),
         compiler_(std::move(compiler)),
         store_(store),
         limit_(limit),
-        users_(context_) {}
+        users_(stream_) {}
 
   /// The functions of the sources, in their order, those of the program as their code is now. Those that are
   /// not known are made, several at a time on threads. If there are more than the limit, those that nobody
@@ -54,7 +54,7 @@ class ModuleCache {
   [[nodiscard]] Result<FunctionRef> of_user(const Source& source);
   void drop_unused();
 
-  ContextRef context_;
+  std::shared_ptr<const Stream> stream_;
   std::shared_ptr<const SourceCompiler> compiler_;
   const CodeStore* store_;
   std::size_t limit_;

@@ -3,6 +3,7 @@
 #include "tessera/base/text.h"
 #include "tessera/runtime/cuda/call_program.h"
 #include "tessera/runtime/cuda/loop_source.h"
+#include "tessera/runtime/cuda/placeholder.h"
 #include "tessera/runtime/cuda/plan_nodes.h"
 #include "tessera/runtime/cuda/region_forms.h"
 #include "tessera/runtime/cuda/region_program.h"
@@ -128,7 +129,8 @@ class Writer {
     for (const StepId wait : waits) before.insert(before.end(), last_of_[wait].begin(), last_of_[wait].end());
     sort_unique(before);
     const plan::Step& step = plan_.steps[s];
-    if (step.kind == plan::StepKind::call && runs_on_host(*step.card)) return drive(s);
+    if (step.kind == plan::StepKind::call && runs_on_host(*step.card))
+      return drive(s, "it is a function of the host");
     if (step.kind == plan::StepKind::function && has_regions(*step.function))
       return add_region(s, std::move(before), scratch);
     StepProgram program;
@@ -137,7 +139,7 @@ class Writer {
       // The host knows the numbers that code of the program is given.
       const bool is_for_host =
           !made && step.kind == plan::StepKind::function && made.error().code() == ErrorCode::unsupported;
-      if (is_for_host) return drive(s);
+      if (is_for_host) return drive(s, made.error().message());
       program = TESSERA_TRY(std::move(made));
     }
     add_program(s, std::move(program), std::move(before), scratch);
@@ -161,10 +163,10 @@ class Writer {
       add_program(s, *std::move(loop), std::move(before), scratch);
       return {};
     }
-    if (options_.bodies == nullptr) return drive(s);
+    if (options_.bodies == nullptr) return drive(s, options_.without_bodies);
     auto made =
         region_program(step, arrays_of(step.inputs), arrays_of(step.results), binding_.sizes, options_);
-    if (!made) return drive(s);
+    if (!made) return drive(s, made.error().message());
     scratch = {static_cast<std::int64_t>(made->scratch_bytes)};
     const ProgramPlace place{.step = s,
                              .inputs = addresses_of(step.inputs),
@@ -175,8 +177,8 @@ class Writer {
   }
 
   /// What follows is queued after all that went before: no edge leads over it.
-  Result<void> drive(StepId s) {
-    out_.driven.push_back({s, static_cast<std::uint32_t>(out_.nodes.size())});
+  Result<void> drive(StepId s, std::string why) {
+    out_.driven.push_back({s, static_cast<std::uint32_t>(out_.nodes.size()), std::move(why)});
     for (const plan::ValueId value : plan_.steps[s].inputs)
       if (binding_.places[value].where == Where::cell) out_.reads_cells = out_.reads_parameters = true;
     for (auto& last : last_of_) last.clear();
@@ -275,13 +277,17 @@ Address tessera::runtime::cuda::address_of(const plan::Plan& plan, const plan::B
 }
 
 std::byte* tessera::runtime::cuda::placeholder(const Address& address) {
-  const std::uint64_t area = (std::uint64_t{static_cast<std::uint8_t>(address.base)} + 1) << 56;
-  return reinterpret_cast<std::byte*>(area + (std::uint64_t{address.index} << 42)) + address.byte;
+  return placeholder_in(static_cast<std::uint8_t>(static_cast<std::uint8_t>(address.base) + 1), address.index,
+                        address.byte);
 }
 
 Result<PlanProgram> tessera::runtime::cuda::plan_program(const plan::Plan& plan, const plan::Binding& binding,
                                                          std::span<const std::uint8_t> alignments,
                                                          const ProgramOptions& options) {
+  for (const std::size_t count : {plan.inputs.size(), plan.outputs.size(), plan.constants.size()})
+    if (count > most_pieces)
+      return Error(ErrorCode::unsupported,
+                   cat("a plan with ", count, " arrays of a kind, at most ", most_pieces, " are possible"));
   return Writer(plan, binding, alignments, options).run();
 }
 

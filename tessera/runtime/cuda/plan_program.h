@@ -95,6 +95,7 @@ struct NumberCell {
 struct DrivenStep {
   plan::StepId step = 0;
   std::uint32_t before = 0;  ///< the first node that comes after it
+  std::string why = {};
 };
 
 struct PlanProgram {
@@ -124,8 +125,9 @@ struct ProgramOptions {
   std::function<Products(const plan::Plan&)> products = [](const plan::Plan&) {
     return Products::by_kernels;
   };
-  /// For regions as nodes; without it the host drives them.
+  /// For regions as nodes; without it the host drives them, for a reason.
   BodyPlans* bodies = nullptr;
+  std::string without_bodies = {};
   unsigned depth = 0;  ///< regions around the plan
 };
 
@@ -138,7 +140,8 @@ struct ProgramOptions {
 /// Where a value of the plan lies.
 [[nodiscard]] Address address_of(const plan::Plan& plan, const plan::Binding& binding, plan::ValueId value);
 
-/// Stands for an address that is not known yet: far from all others, so that nothing overlaps.
+/// Stands for an address that is not known yet: far from all others, so that nothing overlaps
+/// (placeholder.h).
 [[nodiscard]] std::byte* placeholder(const Address& address);
 
 /// One line per node.

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 
+#include "tessera/runtime/cuda/placeholder.h"
+
 using namespace tessera;
 using namespace tessera::runtime::cuda;
 
 namespace {
 
-/// Stands for the address of a scratch memory, far from all that a step is given.
-std::byte* scratch_placeholder(std::size_t index) {
-  return reinterpret_cast<std::byte*>((std::uint64_t{0x70} << 56) + (std::uint64_t{index} << 42));
-}
+std::byte* scratch_placeholder(std::size_t index) { return placeholder_in(step_scratch_area, index, 0); }
 
 }  // namespace
 

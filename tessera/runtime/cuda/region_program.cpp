@@ -73,7 +73,9 @@ class RegionWriter {
   }
 
   Result<PlanProgram> run() {
-    if (options_.depth >= deepest || function_.body.size() != 1 || !step_.in_place.empty())
+    if (options_.depth >= deepest)
+      return Error(ErrorCode::unsupported, cat("regions nest deeper than ", deepest));
+    if (function_.body.size() != 1 || !step_.in_place.empty())
       return Error(ErrorCode::unsupported, cat("'", function_.name, "' is no node of a graph"));
     const ir::Expr& region = *function_.body[0]->value;
     if (const auto* branch = ir::as<ir::IfRegion>(region))
@@ -261,7 +263,11 @@ class RegionWriter {
     options.running = body.running;
     ++options.depth;
     PlanProgram program = TESSERA_TRY(plan_program(*body.plan, body.binding, alignments, options));
-    if (!program.driven.empty()) return Error(ErrorCode::unsupported, "a body that the host drives");
+    if (!program.driven.empty()) {
+      const DrivenStep& driven = program.driven[0];
+      return Error(ErrorCode::unsupported,
+                   cat("the host drives '", body.plan->steps[driven.step].name(), "' in it: ", driven.why));
+    }
     place.block = scratch(static_cast<std::int64_t>(body.binding.memory.bytes));
     place.scratch = scratch(static_cast<std::int64_t>(program.scratch_bytes));
     const std::uint32_t constants = out_.plan_constants + static_cast<std::uint32_t>(out_.constants.size());

@@ -62,7 +62,12 @@ Result<void> ResidentGraph::instantiate(std::span<const BoundLaunch> launches, c
   WrittenGraph written =
       TESSERA_TRY(write_graph(*context_, *capturing_, graph.handle, launches, after_, blame));
   CUgraphExec executable = nullptr;
-  TESSERA_CUDA(driver, cuGraphInstantiate, &executable, graph.handle, 0);
+  const CUresult instantiated = driver.cuGraphInstantiate(&executable, graph.handle, 0);
+  auto done = written.conditions.empty() ? checked(driver, instantiated, "cuGraphInstantiate")
+                                         : checked_support(driver, instantiated, "cuGraphInstantiate");
+  // The driver does not say which node it is about.
+  if (!done && launches.size() == 1) return blame(0, std::move(done).error());
+  TESSERA_TRY(std::move(done));
   drop();
   graph_ = std::exchange(graph.handle, nullptr);
   executable_ = executable;
@@ -88,27 +93,50 @@ Result<GraphUpdate> ResidentGraph::set(std::span<const BoundLaunch> launches,
   return GraphUpdate{.is_instantiated = true};
 }
 
-Result<void> ResidentGraph::set_one(std::size_t i, const BoundLaunch& launch) const {
-  if (launch.condition == 0) return set_node(*context_, *capturing_, executable_, nodes_[i], launch);
-  return set_node(*context_, *capturing_, executable_, nodes_[i], with_handle(launch, conditions_));
+Result<void> ResidentGraph::set_one(std::size_t i, const BoundLaunch& launch,
+                                    const std::optional<CapturedGraph>& captured) const {
+  if (launch.condition == 0) return set_node(*context_, executable_, nodes_[i], launch, captured);
+  return set_node(*context_, executable_, nodes_[i], with_handle(launch, conditions_), captured);
 }
 
 /// What the driver has taken once it takes again; if it does not, there is nothing left that can be relied
 /// on.
 void ResidentGraph::take_back(Patched patched) {
   for (auto& [i, launch] : patched) {
-    if (!set_one(i, launch)) return drop();
+    const auto captured = captured_of(*context_, *capturing_, launch);
+    if (!captured || !set_one(i, launch, *captured)) return drop();
     held_[i] = std::move(launch);
   }
 }
 
+/// Those that differ. What calls of the program queue is captured here, before any node is touched: they may
+/// fail.
+Result<std::vector<ResidentGraph::Patch>> ResidentGraph::patches_of(std::span<const BoundLaunch> launches,
+                                                                    std::span<const std::uint32_t> changed,
+                                                                    const LaunchBlame& blame) const {
+  std::vector<Patch> out;
+  std::vector<std::uint32_t> each_once(changed.begin(), changed.end());
+  std::sort(each_once.begin(), each_once.end());
+  each_once.erase(std::unique(each_once.begin(), each_once.end()), each_once.end());
+  for (const std::uint32_t i : each_once) {
+    if (launches[i] == held_[i]) continue;
+    auto captured = captured_of(*context_, *capturing_, launches[i]);
+    if (!captured) return blame(i, std::move(captured).error());
+    out.push_back({i, *std::move(captured)});
+  }
+  return out;
+}
+
 Result<GraphUpdate> ResidentGraph::patch(std::span<const BoundLaunch> launches,
                                          std::span<const std::uint32_t> changed, const LaunchBlame& blame) {
+  if (!is_set()) {
+    TESSERA_TRY(instantiate(launches, blame));
+    return GraphUpdate{.is_instantiated = true};
+  }
   GraphUpdate out;
   Patched before;
-  for (const std::uint32_t i : changed) {
-    if (launches[i] == held_[i]) continue;
-    if (auto done = set_one(i, launches[i]); !done) {
+  for (const auto& [i, captured] : TESSERA_TRY(patches_of(launches, changed, blame))) {
+    if (auto done = set_one(i, launches[i], captured); !done) {
       std::string refusal = blame(i, std::move(done).error()).message();
       if (auto made = instantiate(launches, blame); !made) {
         take_back(std::move(before));
@@ -118,14 +146,14 @@ Result<GraphUpdate> ResidentGraph::patch(std::span<const BoundLaunch> launches,
     }
     ++out.patched;
     if (launches[i].function != held_[i].function) ++out.new_code;
-    if (launches[i].kind == BoundLaunch::Kind::product || launches[i].kind == BoundLaunch::Kind::captured)
-      ++out.recaptured;
+    if (captured) ++out.recaptured;
     before.emplace_back(i, std::exchange(held_[i], launches[i]));
   }
   return out;
 }
 
 Result<void> ResidentGraph::launch(const Stream& stream) const {
-  TESSERA_CUDA(context_->driver(), cuGraphLaunch, executable_, stream.handle());
-  return {};
+  auto done = checked(context_->driver(), context_->driver().cuGraphLaunch(executable_, stream.handle()),
+                      "cuGraphLaunch");
+  return done ? std::move(done) : stream.blame(std::move(done).error());
 }

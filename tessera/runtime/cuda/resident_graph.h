@@ -36,17 +36,20 @@ class ResidentGraph {
 
   /// Makes it do these launches from the next time on, each behind those in `after`. If the edges and kinds
   /// are those it has, nodes that differ are patched; if the driver refuses that, all is made anew. After an
-  /// error, which goes through `blame`, it does what it did.
+  /// error, which goes through `blame`, it does what it did. Code `unsupported` is that of write_graph().
   [[nodiscard]] Result<GraphUpdate> set(std::span<const BoundLaunch> launches,
                                         std::span<const std::vector<std::uint32_t>> after,
                                         const LaunchBlame& blame);
-  /// The same if only the launches in `changed` may differ.
+  /// The same if only the launches in `changed` may differ. REQUIRES that it was set; it is made anew if
+  /// nothing is left of that.
   [[nodiscard]] Result<GraphUpdate> patch(std::span<const BoundLaunch> launches,
                                           std::span<const std::uint32_t> changed, const LaunchBlame& blame);
 
-  /// Queues it. REQUIRES that it is set.
+  /// Queues it. REQUIRES is_set().
   [[nodiscard]] Result<void> launch(const Stream& stream) const;
 
+  /// False before the first set(), and after an error behind which the driver did not even take back what it
+  /// held: set() and patch() make it anew.
   [[nodiscard]] bool is_set() const { return executable_ != nullptr; }
 
  private:
@@ -56,7 +59,17 @@ class ResidentGraph {
   using Patched = std::vector<std::pair<std::uint32_t, BoundLaunch>>;
 
   [[nodiscard]] Result<void> instantiate(std::span<const BoundLaunch> launches, const LaunchBlame& blame);
-  [[nodiscard]] Result<void> set_one(std::size_t i, const BoundLaunch& launch) const;
+  /// What a node is to do.
+  struct Patch {
+    std::uint32_t node = 0;
+    std::optional<CapturedGraph> captured;
+  };
+
+  [[nodiscard]] Result<std::vector<Patch>> patches_of(std::span<const BoundLaunch> launches,
+                                                      std::span<const std::uint32_t> changed,
+                                                      const LaunchBlame& blame) const;
+  [[nodiscard]] Result<void> set_one(std::size_t i, const BoundLaunch& launch,
+                                     const std::optional<CapturedGraph>& captured) const;
   void take_back(Patched patched);
   void drop();
 

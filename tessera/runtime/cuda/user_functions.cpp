@@ -102,7 +102,7 @@ Result<FunctionRef> UserFunctions::make(const Source& source, const KernelCode& 
   } else {
     TESSERA_TRY(code.form == CodeForm::ptx ? check_ptx(code) : check_cubin(code));
     const auto bytes = std::as_bytes(std::span(code.text.c_str(), code.text.size() + 1));
-    out = TESSERA_TRY(Function::load(context_, bytes, source.entry));
+    out = TESSERA_TRY(Function::load(stream_, bytes, source.entry));
   }
   TESSERA_TRY(check_parameters(source, *out));
   return out;
@@ -110,7 +110,7 @@ Result<FunctionRef> UserFunctions::make(const Source& source, const KernelCode& 
 
 /// A launch gives as many bytes as each parameter has: with others the driver would read beyond them.
 Result<void> UserFunctions::check_parameters(const Source& source, const Function& function) const {
-  const auto parameter = context_->driver().function_parameter;
+  const auto parameter = stream_->context()->driver().function_parameter;
   if (parameter == nullptr) return {};
   const auto& given = source.user->parameter_bytes;
   std::size_t offset = 0, bytes = 0, count = 0;

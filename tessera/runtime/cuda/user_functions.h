@@ -18,7 +18,7 @@ class UserFunctions {
   /// Makes a function of CUDA C++.
   using Compile = std::function<Result<FunctionRef>(const SourceRef& source)>;
 
-  explicit UserFunctions(ContextRef context) : context_(std::move(context)) {}
+  explicit UserFunctions(std::shared_ptr<const Stream> stream) : stream_(std::move(stream)) {}
 
   /// The function of a source whose code is the program's, as the code is now. An error, of a kernel that
   /// never was a good one, names it.
@@ -39,7 +39,7 @@ class UserFunctions {
                                          const Compile& compile) const;
   [[nodiscard]] Result<void> check_parameters(const Source& source, const Function& function) const;
 
-  ContextRef context_;
+  std::shared_ptr<const Stream> stream_;
   std::mutex mutex_;
   std::vector<Entry> entries_;
 };

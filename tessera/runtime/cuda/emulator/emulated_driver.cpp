@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -75,6 +76,7 @@ struct Everything {
   EmulatedState state;
   Emulator emulator;
   std::map<CUdeviceptr, std::size_t> memory;
+  std::set<EmulatedStream*> capturing;
   std::mt19937 random{1};
 };
 
@@ -333,6 +335,12 @@ CUresult set(CUgraphExec executable, CUgraphNode node, EmulatedNode by) {
 
 // ---- the table
 
+/// As the driver: it would wait for streams that are captured, too, which ends their capture.
+CUresult wait_for_all() {
+  for (EmulatedStream* stream : all().capturing) stream->is_invalid = true;
+  return all().capturing.empty() ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
 void add_device_functions(Driver& d) {
   d.cuInit = [](unsigned) { return CUDA_SUCCESS; };
   d.cuDriverGetVersion = [](int* version) { return *version = 13000, CUDA_SUCCESS; };
@@ -361,7 +369,7 @@ void add_device_functions(Driver& d) {
   d.cuCtxSetCurrent = [](CUcontext) { return CUDA_SUCCESS; };
   d.cuCtxPushCurrent = [](CUcontext) { return CUDA_SUCCESS; };
   d.cuCtxPopCurrent = [](CUcontext*) { return CUDA_SUCCESS; };
-  d.cuCtxSynchronize = [] { return CUDA_SUCCESS; };
+  d.cuCtxSynchronize = &wait_for_all;
 }
 
 CUresult allocate(CUdeviceptr* out, std::size_t bytes) {
@@ -428,10 +436,12 @@ void add_stream_functions(Driver& d) {
     if (as<EmulatedStream>(stream)->captured != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
     ++all().state.live_graphs;
     ++all().state.captured;
+    all().capturing.insert(as<EmulatedStream>(stream));
     return as<EmulatedStream>(stream)->captured = new EmulatedGraph, CUDA_SUCCESS;
   };
   d.cuStreamEndCapture = [](CUstream stream, CUgraph* out) {
     const EmulatedStream ended = std::exchange(*as<EmulatedStream>(stream), {});
+    all().capturing.erase(as<EmulatedStream>(stream));
     *out = reinterpret_cast<CUgraph>(ended.captured);
     if (ended.captured == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
     if (!ended.is_invalid) return CUDA_SUCCESS;
@@ -468,6 +478,7 @@ void add_stream_functions(Driver& d) {
 
 /// PTX and cubins are for real devices.
 CUresult load_module(CUmodule* out, const void* image) {
+  if (all().state.loading != CUDA_SUCCESS) return all().state.loading;
   if (module_begin != static_cast<const char*>(image)) return CUDA_ERROR_INVALID_PTX;
   const auto* entry = static_cast<const char*>(image) + module_begin.size() + 1;
   auto source = std::make_shared<Source>();
@@ -596,6 +607,7 @@ void add_executable_functions(Driver& d) {
   d.conditional_handle_create = &create_condition;
   d.add_any_node = &add_conditional;
   d.cuGraphInstantiate = [](CUgraphExec* out, CUgraph graph, unsigned long long) {
+    if (all().state.instantiation != CUDA_SUCCESS) return all().state.instantiation;
     auto* made = new EmulatedExecutable{.from = as<EmulatedGraph>(graph)};
     add_nodes(*made, *made->from);
     ++all().state.instantiated;

@@ -34,7 +34,9 @@ struct EmulatedState {
   std::vector<std::intptr_t> waiting_streams;  ///< that were told to wait for an event, in order
   bool refuses_updates = false;
   bool refuses_conditionals = false;
-  std::string failure;  ///< what a kernel or a copy did wrong; launches fail from then on
+  CUresult loading = CUDA_SUCCESS;        ///< what the driver answers when it is to load a module
+  CUresult instantiation = CUDA_SUCCESS;  ///< what the driver answers when it is to make a graph ready
+  std::string failure;                    ///< what a kernel or a copy did wrong; launches fail from then on
 };
 [[nodiscard]] EmulatedState& emulated_state();
 
