@@ -70,6 +70,64 @@ TEST(Validate, EdgesAreCheckedOneByOne) {
     EXPECT_NE(all.find(message), std::string::npos) << message << "\n" << all;
 }
 
+TEST(Validate, ShapeRulesHoldForOpsToo) {
+  Builder b;
+  b.external("x", Dtype::f32, {8, 4}).external("y", Dtype::f32, {8, 4}).external("z", Dtype::f32, {8, 4});
+  b.op("r", "relu",
+       {read("x", {.buffer = "x", .shape = "[N, 16]"}), write("y", {.buffer = "y", .shape = "[99]"})});
+  b.op("s", "relu", {read("x", {.buffer = "x", .shape = "[N]"}), write("y", {.shape = "[N, 4]"})});
+  b.op("t", "neg", {read("x", {.shape = "[N, N]"}), write("y", {.buffer = "z", .shape = "same"})});
+  b.op("u", "neg", {read("x", {.buffer = "y", .shape = "[N, M]"}), write("y", {.shape = "[M, N]"})});
+  b.edge({"s", "y"}, {"t", "x"});
+  EXPECT_EQ(
+      messages(description::fixture::validate(b)),
+      "error: node 'r', parameter 'x': expected shape [8, 16], got [8, 4]\n"
+      "error: node 'r', parameter 'y': expected shape [99], got [8, 4]\n"
+      "error: node 's', parameter 'x': expected rank 1, got shape [8, 4]\n"
+      "error: node 't', parameter 'x': size 'N' is 8 elsewhere in the node, axis 1 of shape [8, 4] has 4\n"
+      "error: node 'u', parameter 'y': expected shape [4, 8], got [8, 4]\n"
+      "warning: node 'u', parameter 'y': nobody reads what it writes\n");
+}
+
+TEST(Validate, AllRulesOfAKernelAreChecked) {
+  Builder b = started();
+  b.kernel("a", "k",
+           {read("in", {.buffer = "x", .shape = "[N + 1]"}), write("out", {.buffer = "y", .shape = "[3]"})});
+  EXPECT_EQ(messages(description::fixture::validate(b)),
+            "error: node 'a', parameter 'in': expected shape [5], got [4]\n"
+            "error: node 'a', parameter 'out': expected shape [3], got [4]\n");
+}
+
+TEST(Validate, NumbersThatAreLeftOutFitTheirOp) {
+  Builder b;
+  b.external("u", Dtype::f32, {8}).external("i", Dtype::i32, {4}).external("j", Dtype::i32, {4});
+  b.op("r", "random_uniform", {write("y", {.buffer = "u"})}, {{"shape", std::vector<std::int64_t>{8}}});
+  b.op("c", "clip", {read("x", {.buffer = "i"}), scalar("low", 2), write("y", {.buffer = "j"})});
+  EXPECT_EQ(messages(description::fixture::validate(b)), "");
+  Memory memory;
+  memory.add<float>("u", std::vector<float>(8, 7.0F)).add<std::int32_t>("i", {1, 2, 3, 1'000'000'000});
+  memory.add<std::int32_t>("j", {0, 0, 0, 0});
+  const auto graph = make_graph(b, memory);
+  ASSERT_TRUE(graph->launch());
+  for (const float value : memory.get<float>("u")) EXPECT_TRUE(value >= 0 && value < 1) << value;
+  EXPECT_EQ(memory.get<std::int32_t>("j"), (std::vector<std::int32_t>{2, 2, 3, 1'000'000'000}));
+  ASSERT_TRUE(graph->set_number("r", "seed", std::int64_t{9'007'199'254'740'993}));
+  EXPECT_EQ(graph->update().tier, Tier::hot);
+  EXPECT_FALSE(graph->set_number("r", "seed", 0.5));
+}
+
+TEST(Validate, AnIntegerInDeviceMemoryIsOneThatAnF64Has) {
+  Builder b = started();
+  b.kernels().add_capture("c", [](CaptureCall&) {});
+  Parameter large = device_scalar("n", 0);
+  large.scalar = std::int64_t{9'007'199'254'740'993};
+  b.captured("a", "c", {large, write("out", {.buffer = "y"}), read("in", {.buffer = "x"})});
+  EXPECT_EQ(
+      messages(description::fixture::validate(b)),
+      "error: node 'a', parameter 'n': the integer 9007199254740993 is in device memory, where numbers are "
+      "f64\n");
+}
+
 TEST(Validate, TypesAreCheckedAlongEdges) {
   Builder b = started();
   b.block("empty");

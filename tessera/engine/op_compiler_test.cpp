@@ -401,4 +401,28 @@ TEST_P(Compiled, AWholeLaunchOfOpsAndRegionsIsOnePlan) {
   EXPECT_GT(ran, 20);
 }
 
+TEST_P(Compiled, IntegersThatNoDoubleHasAreExact) {
+  const std::int64_t large = 9'007'199'254'740'993;  // 2^53 + 1
+  Builder b;
+  b.external("i", Dtype::i64, {1}).external("j", Dtype::i64, {1});
+  b.op("n", "add", {from("a", "i"), integer("b", large), to("j")});
+  auto runner = one_plan(b, **engine::find_device(GetParam()));
+  ASSERT_TRUE(runner) << runner.error().to_text();
+  const std::vector<op::HostTensor> zero{
+      op::HostTensor::of<std::int64_t>(Dtype::i64, {1}, std::vector<std::int64_t>{0})};
+  const auto results = runner->run(zero);
+  ASSERT_TRUE(results);
+  EXPECT_EQ(*reinterpret_cast<const std::int64_t*>((*results)[0].array().data), large);
+
+  Memory memory;
+  memory.add<std::int64_t>("i", {0}).add<std::int64_t>("j", {0});
+  const auto graph = make_graph(b, memory, options());
+  ASSERT_TRUE(graph->launch());
+  EXPECT_EQ(memory.get<std::int64_t>("j"), std::vector<std::int64_t>{large});
+  ASSERT_TRUE(graph->set_number("n", "b", large + 2));
+  EXPECT_EQ(graph->update().tier, Tier::hot);
+  ASSERT_TRUE(graph->launch());
+  EXPECT_EQ(memory.get<std::int64_t>("j"), std::vector<std::int64_t>{large + 2});
+}
+
 }  // namespace
