@@ -140,19 +140,24 @@ class NodeChecker {
     check_pin(pin);
   }
 
+  /// The type of a number of an op, which it must fit.
+  op::ValueType number_type(Pin& pin) {
+    const Dtype dtype = scalar_dtype(graph_, node_, pin);
+    if (pin.is_left_out) convert_default(pin, dtype);
+    const bool is_checked = pin.is_left_out || pin.declared.dtype;  // by check_pin
+    if (!is_checked && !fits(*pin.declared.scalar, dtype))
+      fail(pin, cat("the number does not fit dtype ", to_string(dtype)));
+    return {dtype, {}};
+  }
+
   void infer_op() {
     std::vector<op::ValueType> types;
     for (Pin& pin : node_.pins) {
       if (writes(pin.declared.access)) continue;
-      if (pin.is_scalar()) {
-        const Dtype dtype = scalar_dtype(graph_, node_, pin);
-        if (pin.is_left_out) convert_default(pin, dtype);
-        if (!pin.is_left_out && !fits(*pin.declared.scalar, dtype))
-          return fail(pin, cat("the number does not fit dtype ", to_string(dtype)));
-        types.push_back({dtype, {}});
-      } else {
+      if (pin.is_scalar())
+        types.push_back(number_type(pin));
+      else
         types.push_back({buffer_of(pin).dtype, ir::shape_of(buffer_of(pin).shape)});
-      }
     }
     auto results = op::infer(*node_.card, types, node_.attributes);
     if (!results) return fail_node(results.error());

@@ -51,13 +51,10 @@ class ParameterResolver {
       out_.is_broken = true;
       return;
     }
-    auto attributes = op::complete_attributes(*out_.card, with_dtypes());
-    if (!attributes) {
-      fail(attributes.error().message());
-      out_.is_broken = true;
-    } else {
-      out_.attributes = *std::move(attributes);
-    }
+    std::vector<Error> wrong;
+    out_.attributes = op::complete_attributes(*out_.card, with_dtypes(), wrong);
+    for (const Error& error : wrong) fail(error.message());
+    out_.is_broken |= !wrong.empty();
     add_inputs();
     add_results();
     for (std::size_t i = 0; i < node_.parameters.size(); ++i)

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "tessera/base/machine_memory.h"
 #include "tessera/describe/test_graph.h"
 #include "tests/support/repeats.h"
 
@@ -238,6 +239,46 @@ TEST(Validate, Trap_G18_APeakBeyondTheDeviceIsRefusedWithBothFigures) {
   EXPECT_EQ(graph.error().code(), ErrorCode::memory);
 }
 
+TEST(Validate, Trap_G18_WithoutALimitTheMachinesMemoryIsOne) {
+  Builder b;
+  b.external("x", Dtype::f32, {1'000'000, 1}).external("w", Dtype::f32, {1, 1'000'000});
+  b.external("y", Dtype::f32, {});
+  b.op("m", "matmul", {read("a", {.buffer = "x"}), read("b", {.buffer = "w"})});
+  b.op("s", "sum", {write("y", {.buffer = "y"})}).edge({"m", "y"}, {"s", "x"});
+  EXPECT_EQ(messages(description::fixture::validate(b)),
+            cat("error: the description needs 4000008000004 bytes (external 8000004, graph 0, temporary "
+                "4000000000000), the device has ",
+                machine_memory(), "\n"));
+}
+
+TEST(Validate, Trap_G18_APeakBeyondTheDeviceIsFoundAmongOtherErrors) {
+  Builder b = started();
+  b.graph("g", Dtype::f32, {1 << 18}).external("i", Dtype::i32, {4});
+  b.kernel("a", "k", {read("in", {.buffer = "i", .dtype = Dtype::f32}), write("out", {.buffer = "g"})});
+  b.kernel("b", "k", {read("in", {.buffer = "g"}), write("out", {.dtype = Dtype::f32, .shape = "same"})});
+  b.kernel("c", "k", {read("in"), write("out", {.buffer = "y"}), read("x", {.buffer = "x"})});
+  b.edge({"b", "out"}, {"c", "in"});
+  EXPECT_EQ(messages(description::fixture::validate(b, {.device_memory = 1 << 20})),
+            "error: node 'a', parameter 'in': has dtype f32, buffer 'i' has i32\n"
+            "error: the description needs at least 2097200 bytes (external 48, graph 1048576, temporary "
+            "1048576), the device has 1048576\n");
+}
+
+TEST(Validate, ALoopThatCannotEndIsAWarning) {
+  Builder b = started();
+  b.external("c", Dtype::i32, {1}).external("d", Dtype::i32, {1});
+  b.while_("forever", "c", 100)
+      .within("forever")
+      .kernel("a", "k", {read_write("x", {.buffer = "x"})})
+      .within();
+  b.while_("once", "d").within("once").if_("inner", "d").within("inner");
+  b.kernel("b", "k", {read("y", {.buffer = "y"}), write("d", {.buffer = "d"})});
+  EXPECT_EQ(messages(description::fixture::validate(b)),
+            "warning: region 'forever': nothing in the loop writes its condition, buffer 'c': it runs not at "
+            "all, or "
+            "beyond its limit\n");
+}
+
 TEST(Validate, RegionsAreChecked) {
   Builder b = started();
   b.external("f", Dtype::f32, {1}).external("n", Dtype::i32, {1}).external("empty", Dtype::i32, {0});
@@ -253,16 +294,16 @@ TEST(Validate, RegionsAreChecked) {
   b.within("r2").if_("r1", "n").within("r1").if_("r2", "n");
   const std::string all = messages(description::fixture::validate(b));
   for (const char* message :
-       {"node 'no_condition': needs a condition, as every if",
-        "node 'unknown': its condition is buffer 'zzz', which does not exist",
-        "node 'floats': buffer 'f' has dtype f32, expected i32 or i64",
-        "node 'negative': count -1 is negative",
-        "node 'empty_count': buffer 'empty' has no element to look at",
-        "node 'many': has 5000 branches, expected 1 to 1024", "node 'limit': limit 0 is not positive",
-        "node 'both': a for needs a count: a number, or a buffer, not both",
-        "node 'long': count 2000000 is beyond the limit of 1000000 iterations",
+       {"region 'no_condition': needs a condition, as every if",
+        "region 'unknown': its condition is buffer 'zzz', which does not exist",
+        "region 'floats': buffer 'f' has dtype f32, expected i32 or i64",
+        "region 'negative': count -1 is negative",
+        "region 'empty_count': buffer 'empty' has no element to look at",
+        "region 'many': has 5000 branches, expected 1 to 1024", "region 'limit': limit 0 is not positive",
+        "region 'both': a for needs a count: a number, or a buffer, not both",
+        "region 'long': count 2000000 is beyond the limit of 1000000 iterations",
         "node 'branch': stands in branch 1 of region 'inner', which has 1",
-        "node 'self': the region stands in itself", "the region stands in itself"})
+        "region 'self': the region stands in itself", "the region stands in itself"})
     EXPECT_NE(all.find(message), std::string::npos) << message << "\n" << all;
 }
 
