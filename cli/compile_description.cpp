@@ -1,5 +1,6 @@
 #include "cli/compile_description.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "cli/files.h"
@@ -28,6 +29,19 @@ Result<std::shared_ptr<const Program>> checked_program(const ProgramFile& file) 
   if (problems.ok()) return std::move(validation.program);
   return Error(ErrorCode::invalid_argument, cat("the description is not valid\n", problems.to_text()),
                {shown(file.path), 0, 0});
+}
+
+/// Where the nodes and regions of blocks stand in the file.
+std::vector<plan::SourceBlock> blocks_of(const description::Description& d) {
+  std::vector<plan::SourceBlock> out;
+  const auto add = [&](const auto& thing) {
+    const SourceSpan span = d.span_of(thing.at);
+    if (!thing.block.empty() && span.known())
+      out.push_back({span.file, span.line, description::block_path(d, thing.block)});
+  };
+  std::for_each(d.nodes.begin(), d.nodes.end(), add);
+  std::for_each(d.regions.begin(), d.regions.end(), add);
+  return out;
 }
 
 /// A description that is valid, and what each group of it becomes.
@@ -139,6 +153,7 @@ Result<NamedProgram> tessera::cli::read_description_program(const ProgramFile& f
   if (!launch) return std::move(launch).error().at({shown(file.path), 0, 0});
   NamedProgram out{.functions = {launch->function}};
   out.names.states = launch->states;
+  out.names.blocks = blocks_of(*program->description);
   for (const std::uint32_t buffer : launch->results)
     out.names.outputs.push_back(program->graph.buffers[buffer].name);
   return out;

@@ -94,9 +94,12 @@ void tessera::cli::add_validate(Commands& commands) {
         return summary.report.ok() ? Answer::yes : Answer::no;
       });
   command.add_option("FILE", options->file, "the description as JSON, - for standard input")->required();
-  command.add_option("--memory", options->memory, "bytes of the device it must fit into")
+  command
+      .add_option("--memory", options->memory,
+                  "bytes of the device it must fit into; else what the machine has")
       ->check([](const std::string& text) {
-        return text.empty() || text[0] != '-' ? std::string() : cat("expected bytes, got ", printable(text));
+        const bool is_positive = text.find_first_not_of("0") != std::string::npos && text[0] != '-';
+        return is_positive ? std::string() : cat("expected bytes, got ", printable(text));
       });
   command.add_flag("--json", options->json, "answer as JSON");
 }

@@ -277,12 +277,19 @@ Result<std::optional<JsonCursor>> JsonCursor::optional_field(std::string_view ke
 
 Result<void> JsonCursor::only_fields(std::initializer_list<std::string_view> keys) const {
   if (!is(Json::Kind::object)) return wrong_kind("an object");
-  for (std::size_t i = 0; i < value_->keys.size(); ++i)
-    if (std::find(keys.begin(), keys.end(), value_->keys[i]) == keys.end())
-      return source_->error_at(value_->key_offsets[i],
-                               cat(path_.empty() ? "" : path_ + ": ", "unknown field ",
-                                   quote(value_->keys[i]), ", expected one of ", join(keys, ", ")));
+  for (Error& error : unknown_fields(keys, 1)) return std::move(error);
   return {};
+}
+
+std::vector<Error> JsonCursor::unknown_fields(std::initializer_list<std::string_view> keys,
+                                              std::size_t most) const {
+  std::vector<Error> out;
+  for (std::size_t i = 0; i < value_->keys.size() && out.size() < most; ++i)
+    if (std::find(keys.begin(), keys.end(), value_->keys[i]) == keys.end())
+      out.push_back(source_->error_at(value_->key_offsets[i],
+                                      cat(path_.empty() ? "" : path_ + ": ", "unknown field ",
+                                          quote(value_->keys[i]), ", expected one of ", join(keys, ", "))));
+  return out;
 }
 
 Result<std::string> JsonCursor::string() const {

@@ -80,6 +80,9 @@ class JsonCursor {
   [[nodiscard]] Result<std::optional<JsonCursor>> optional_field(std::string_view key) const;
   /// Fails if the value is no object or has a member that is not named here.
   [[nodiscard]] Result<void> only_fields(std::initializer_list<std::string_view> keys) const;
+  /// An error for each member that is not named here, for the first `most` of them. REQUIRES an object.
+  [[nodiscard]] std::vector<Error> unknown_fields(std::initializer_list<std::string_view> keys,
+                                                  std::size_t most) const;
 
   [[nodiscard]] Result<std::string> string() const;
   [[nodiscard]] Result<bool> boolean() const;

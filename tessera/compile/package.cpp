@@ -16,6 +16,7 @@ plan::Package compiler::package(const ir::Function& function, std::vector<plan::
     out.inputs.resize(out.inputs.size() - options.states.size());
   }
   out.states = std::move(options.states);
+  out.blocks = std::move(options.blocks);
   out.outputs = std::move(options.outputs);
   for (std::size_t i = out.outputs.size(); i < function.results.size(); ++i) {
     const auto* var = ir::as<ir::Var>(*function.results[i]);

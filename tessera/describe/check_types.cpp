@@ -5,6 +5,7 @@
 #include "tessera/base/checked.h"
 #include "tessera/describe/program_order.h"
 #include "tessera/describe/shape_rule.h"
+#include "tessera/ir/integers.h"
 #include "tessera/op/call_info.h"
 
 using namespace tessera;
@@ -20,12 +21,14 @@ class NodeChecker {
   void run() {
     for (Pin& pin : node_.pins) check_pin(pin);
     parse_rules();
-    if (!node_.is_broken && inputs_known()) {
-      if (node_.card != nullptr)
-        infer_op();
-      else
-        infer_kernel();
-    }
+    if (node_.is_broken || !inputs_known()) return;
+    const bool are_names_known = bind_inputs();
+    check_rules(Access::read);
+    if (node_.card != nullptr)
+      infer_op();
+    else if (!node_.is_broken)
+      make_types();
+    if (are_names_known) check_rules(Access::write);
   }
 
  private:
@@ -82,29 +85,43 @@ class NodeChecker {
     return true;
   }
 
-  void infer_kernel() {
-    SizeNames names;
-    for (std::size_t i = 0; i < node_.pins.size(); ++i)
-      if (is_input(node_.pins[i]) && rules_[i])
-        check(node_.pins[i], bind_names(*rules_[i], buffer_of(node_.pins[i]).shape, names));
+  /// Gives names their sizes; false if an input does not fit the pattern of its rule.
+  bool bind_inputs() {
+    bool out = true;
     for (std::size_t i = 0; i < node_.pins.size(); ++i) {
-      Pin& pin = node_.pins[i];
-      if (pin.buffer == no_index || node_.is_broken) continue;
-      if (buffer_of(pin).has_type) {
-        if (rules_[i]) check(pin, check_shape(*rules_[i], buffer_of(pin).shape, inputs_, names));
-      } else {
-        make_type(pin, rules_[i], names);
-      }
+      if (!rules_[i] || !is_input(node_.pins[i])) continue;
+      const auto bound = bind_names(*rules_[i], buffer_of(node_.pins[i]).shape, names_);
+      check(node_.pins[i], bound);
+      if (!bound) rules_[i].reset();  // is reported
+      out &= bound.ok();
     }
+    return out;
+  }
+
+  /// Checks the rules of what the node reads, or of what it only writes.
+  void check_rules(Access access) {
+    for (std::size_t i = 0; i < node_.pins.size(); ++i) {
+      const Pin& pin = node_.pins[i];
+      if (!rules_[i] || pin.buffer == no_index || !buffer_of(pin).has_type) continue;
+      if (is_input(pin) == (access == Access::read))
+        check(pin, check_shape(*rules_[i], buffer_of(pin).shape, inputs_, names_));
+    }
+  }
+
+  /// Of what a kernel writes to buffers of its own.
+  void make_types() {
+    for (std::size_t i = 0; i < node_.pins.size(); ++i)
+      if (const Pin& pin = node_.pins[i]; pin.buffer != no_index && !buffer_of(pin).has_type)
+        make_type(pin, rules_[i]);
   }
   [[nodiscard]] static bool is_input(const Pin& pin) {
     return pin.buffer != no_index && description::reads(pin.declared.access);
   }
 
-  void make_type(const Pin& pin, const std::optional<ShapeRule>& rule, const SizeNames& names) {
+  void make_type(const Pin& pin, const std::optional<ShapeRule>& rule) {
     if (!pin.declared.dtype || !rule)
       return fail(pin, cat("has no buffer and declares no ", pin.declared.dtype ? "shape" : "dtype"));
-    auto shape = evaluate(*rule, inputs_, names);
+    auto shape = evaluate(*rule, inputs_, names_);
     if (!shape) return check(pin, std::move(shape).error());
     set_type(pin, *pin.declared.dtype, *std::move(shape));
   }
@@ -123,18 +140,24 @@ class NodeChecker {
     check_pin(pin);
   }
 
+  /// The type of a number of an op, which it must fit.
+  op::ValueType number_type(Pin& pin) {
+    const Dtype dtype = scalar_dtype(graph_, node_, pin);
+    if (pin.is_left_out) convert_default(pin, dtype);
+    const bool is_checked = pin.is_left_out || pin.declared.dtype;  // by check_pin
+    if (!is_checked && !fits(*pin.declared.scalar, dtype))
+      fail(pin, cat("the number does not fit dtype ", to_string(dtype)));
+    return {dtype, {}};
+  }
+
   void infer_op() {
     std::vector<op::ValueType> types;
-    for (const Pin& pin : node_.pins) {
+    for (Pin& pin : node_.pins) {
       if (writes(pin.declared.access)) continue;
-      if (pin.is_scalar()) {
-        const Dtype dtype = scalar_dtype(graph_, node_, pin);
-        if (!fits(*pin.declared.scalar, dtype))
-          return fail(pin, cat("the number does not fit dtype ", to_string(dtype)));
-        types.push_back({dtype, {}});
-      } else {
+      if (pin.is_scalar())
+        types.push_back(number_type(pin));
+      else
         types.push_back({buffer_of(pin).dtype, ir::shape_of(buffer_of(pin).shape)});
-      }
     }
     auto results = op::infer(*node_.card, types, node_.attributes);
     if (!results) return fail_node(results.error());
@@ -147,6 +170,13 @@ class NodeChecker {
     if (next != results->size())
       fail_node(
           Error(ErrorCode::shape, cat("the op has ", results->size(), " results, parameters for ", next)));
+  }
+
+  /// Cards have floats: an infinity is the end of the range where there is none.
+  static void convert_default(Pin& pin, Dtype dtype) {
+    if (const auto* number = std::get_if<double>(&*pin.declared.scalar);
+        number != nullptr && !ir::is_float(dtype))
+      pin.declared.scalar = ir::integer_from_float(*number, dtype);
   }
 
   void take_result(const Pin& pin, const op::ValueType& type) {
@@ -193,7 +223,16 @@ class NodeChecker {
   Report& report_;
   std::vector<std::optional<ShapeRule>> rules_;  // by pin
   std::vector<Extents> inputs_;                  // of the reading pins
+  SizeNames names_;
 };
+
+/// Where an op takes a number of one dtype only.
+std::optional<Dtype> card_dtype(const GraphNode& node, const Pin& pin) {
+  if (node.card == nullptr) return std::nullopt;
+  for (const op::Input& input : node.card->inputs)
+    if (input.name == pin.declared.name) return ir::parse_dtype(input.type);
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -219,8 +258,17 @@ bool tessera::description::fits(const ScalarValue& value, Dtype dtype) {
   return number >= -(std::int64_t{1} << (bits - 1)) && number < std::int64_t{1} << (bits - 1);
 }
 
+bool tessera::description::is_exact_double(const ScalarValue& value) {
+  const auto* integer = std::get_if<std::int64_t>(&value);
+  if (integer == nullptr) return true;
+  const auto number = static_cast<double>(*integer);
+  constexpr double beyond = 9223372036854775808.0;  // 2^63, which no i64 is
+  return number < beyond && static_cast<std::int64_t>(number) == *integer;
+}
+
 Dtype tessera::description::scalar_dtype(const Graph& graph, const GraphNode& node, const Pin& pin) {
   if (pin.declared.dtype) return *pin.declared.dtype;
+  if (const auto fixed = card_dtype(node, pin)) return *fixed;
   for (const Pin& other : node.pins)
     if (node.card != nullptr && other.buffer != no_index && description::reads(other.declared.access))
       return graph.buffers[other.buffer].dtype;

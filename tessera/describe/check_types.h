@@ -12,7 +12,11 @@ void check_types(Graph& graph, const std::vector<Sequence>& sequences, Report& r
 /// Whether a number can be stored as a dtype: integers in range, and no fraction where there are none.
 [[nodiscard]] bool fits(const ScalarValue& value, Dtype dtype);
 
-/// The dtype of a number: declared; of an op that of its first tensor; else the widest of its kind.
+/// Whether a double has the value of a number; not so of most integers beyond 2^53.
+[[nodiscard]] bool is_exact_double(const ScalarValue& value);
+
+/// The dtype of a number: declared; of an op the one its card asks for, or that of its first tensor; else the
+/// widest of its kind.
 [[nodiscard]] Dtype scalar_dtype(const Graph& graph, const GraphNode& node, const Pin& pin);
 
 }  // namespace tessera::description

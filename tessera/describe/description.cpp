@@ -1,5 +1,9 @@
 #include "tessera/describe/description.h"
 
+#include <algorithm>
+
+#include "tessera/base/text.h"
+
 using namespace tessera;
 using namespace tessera::description;
 
@@ -26,4 +30,17 @@ std::string_view tessera::description::to_string(RegionKind kind) {
 SourceSpan Description::span_of(const Place& place) const {
   if (place.line == 0) return {};
   return {place.file < files.size() ? files[place.file] : std::string(), place.line, place.column};
+}
+
+std::string tessera::description::block_path(const Description& d, std::string_view block) {
+  std::string out(block);
+  // A ring of parents, which validation refuses, ends too.
+  for (std::size_t depth = 0; depth < d.blocks.size(); ++depth) {
+    const auto found =
+        std::find_if(d.blocks.begin(), d.blocks.end(), [&](const Block& b) { return b.id == block; });
+    if (found == d.blocks.end() || found->parent.empty()) break;
+    block = found->parent;
+    out = cat(block, "/", out);
+  }
+  return out;
 }

@@ -132,6 +132,7 @@ struct Edge {
   PinName from;
   PinName to;
   Place at;
+  bool incomplete = false;  ///< as of a node
 };
 
 /// Nodes or regions.
@@ -154,6 +155,7 @@ struct Region {
   std::string index;                  ///< for: a buffer that is given the number of the iteration, or empty
   std::int64_t limit = 1'000'000;     ///< while, for: the most iterations
   Place at;
+  bool incomplete = false;  ///< as of a node
 };
 
 struct Block {
@@ -174,5 +176,8 @@ struct Description {
 
   [[nodiscard]] SourceSpan span_of(const Place& place) const;
 };
+
+/// A block with those around it: "encoder/layer1".
+[[nodiscard]] std::string block_path(const Description& description, std::string_view block);
 
 }  // namespace tessera::description

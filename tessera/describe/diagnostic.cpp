@@ -10,7 +10,7 @@ namespace {
 std::string owner_text(const Diagnostic& d) {
   std::vector<std::string> parts;
   if (!d.block.empty()) parts.push_back(cat("block ", shown(d.block)));
-  if (!d.node.empty()) parts.push_back(cat("node ", shown(d.node)));
+  if (!d.node.empty()) parts.push_back(cat(d.is_region ? "region " : "node ", shown(d.node)));
   if (!d.parameter.empty()) parts.push_back(cat("parameter ", shown(d.parameter)));
   return join(parts, ", ");
 }
@@ -86,7 +86,7 @@ JsonWriter& tessera::description::write_json(JsonWriter& json, const Diagnostic&
   json.member("severity", d.severity == Severity::error ? "error" : "warning");
   json.member("code", to_string(d.code));
   if (!d.block.empty()) json.member("block", d.block);
-  if (!d.node.empty()) json.member("node", d.node);
+  if (!d.node.empty()) json.member(d.is_region ? "region" : "node", d.node);
   if (!d.parameter.empty()) json.member("parameter", d.parameter);
   json.member("message", d.message);
   if (d.at.known()) json.member("file", d.at.file).member("line", d.at.line).member("column", d.at.column);

@@ -16,9 +16,10 @@ enum class Severity : std::uint8_t { error, warning };
 struct Diagnostic {
   Severity severity = Severity::error;
   ErrorCode code = ErrorCode::invalid_argument;
-  std::string block;      ///< empty: none
-  std::string node;       ///< a node or a region; empty: none
-  std::string parameter;  ///< empty: none
+  std::string block;       ///< empty: none
+  std::string node;        ///< a node or a region; empty: none
+  bool is_region = false;  ///< whether `node` is one
+  std::string parameter;   ///< empty: none
   std::string message;
   SourceSpan at;
 

@@ -53,19 +53,6 @@ void collect(const Statements& from, std::set<Taken>& into) {
   for (const auto& [what, value] : from.taken) into.insert(what);
 }
 
-bool changes(const Program& program, std::uint32_t region, std::uint32_t buffer) {
-  const Graph& graph = program.graph;
-  const auto is_written = [&](const Pin& pin) { return writes(pin.declared.access) && pin.buffer == buffer; };
-  for (std::uint32_t scope = graph.first_branch[region]; scope < graph.first_branch[region + 1]; ++scope)
-    for (const Step& step : program.schedule.sequences[scope].steps) {
-      if (step.kind == StepKind::region && changes(program, step.index, buffer)) return true;
-      if (step.kind != StepKind::node) continue;
-      const auto& pins = graph.nodes[step.index].pins;
-      if (std::any_of(pins.begin(), pins.end(), is_written)) return true;
-    }
-  return graph.index_buffer[region] == buffer;
-}
-
 /// Whether all steps below a region are statements; else why not.
 std::optional<std::string> why_not_inside(const Program& program, std::uint32_t region) {
   const Graph& graph = program.graph;
@@ -88,10 +75,6 @@ std::optional<std::string> tessera::description::why_no_statement(const Program&
     const std::uint32_t index = graph.index_buffer[step.index];
     if (index != no_index && op::element_count(graph.buffers[index].shape) != 1)
       return cat("region ", shown(d.regions[step.index].id), ", whose index is more than one number");
-    const bool can_end = d.regions[step.index].kind != RegionKind::while_ ||
-                         changes(program, step.index, graph.condition[step.index]);
-    if (!can_end)
-      return cat("region ", shown(d.regions[step.index].id), ", whose condition nothing in it changes");
     return why_not_inside(program, step.index);
   }
   const Node& node = d.nodes[step.index];
@@ -345,6 +328,6 @@ Result<ir::ExprRef> FunctionWriter::while_loop(Statements& at, std::uint32_t reg
   out->captures = exprs(at, captures);
   out->limit = described.limit;
   out->condition = TESSERA_TRY(function_of(test, "condition", of_test, captures));
-  out->body = TESSERA_TRY(function_of(body, "body", of_body, captures));
+  out->body = TESSERA_TRY(function_of(body, described.id, of_body, captures));  // errors name it
   return ir::ExprRef(ir::seal(std::move(out)));
 }

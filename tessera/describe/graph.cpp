@@ -23,8 +23,11 @@ Diagnostic Graph::about(const Item& item, std::string message) const {
   const Description& d = *description;
   if (item.is_region) {
     const Region& region = d.regions[item.index];
-    return {
-        .block = region.block, .node = region.id, .message = std::move(message), .at = d.span_of(region.at)};
+    return {.block = region.block,
+            .node = region.id,
+            .is_region = true,
+            .message = std::move(message),
+            .at = d.span_of(region.at)};
   }
   const Node& node = d.nodes[item.index];
   return {.block = node.block, .node = node.id, .message = std::move(message), .at = d.span_of(node.at)};

@@ -25,7 +25,8 @@ struct Pin {
   std::uint32_t edge = no_index;       ///< the edge that leads here
   std::uint32_t from_node = no_index;  ///< where that edge begins
   std::uint32_t from_pin = no_index;
-  bool is_source = false;  ///< an edge begins here
+  bool is_source = false;    ///< an edge begins here
+  bool is_left_out = false;  ///< a number of an op that the description does not give
 
   [[nodiscard]] bool is_scalar() const { return declared.scalar.has_value(); }
 };

@@ -104,6 +104,10 @@ Result<void> HostGraph::set_number(std::string_view node, std::string_view param
   if (!fits(value, dtype))
     return Error(ErrorCode::invalid_argument, cat("node ", shown(node), ", parameter ", shown(parameter),
                                                   ": the number does not fit dtype ", to_string(dtype)));
+  if (number->in_device_memory && !is_exact_double(value))
+    return Error(ErrorCode::invalid_argument,
+                 cat("node ", shown(node), ", parameter ", shown(parameter), ": the integer ",
+                     std::get<std::int64_t>(value), " is in device memory, where numbers are f64"));
   number->scalar = is_integer
                        ? ScalarValue(std::visit([](auto v) { return static_cast<std::int64_t>(v); }, value))
                        : value;

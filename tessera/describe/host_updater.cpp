@@ -81,7 +81,36 @@ op::Array array_of(const Graph& graph, std::uint32_t buffer) {
   return {graph.buffers[buffer].dtype, op::contiguous(graph.buffers[buffer].shape), nullptr};
 }
 
-/// A group that cannot be compiled, or only zeroes buffers, runs step by step.
+/// Makes programs of groups, within the memory that the plan leaves.
+class ProgramMaker {
+ public:
+  ProgramMaker(const Program& program, const BuildInputs& inputs, UpdateReport& report)
+      : compiler_(*inputs.compiler), known_(inputs.previous), report_(report) {
+    const std::uint64_t planned = program.schedule.memory.peak();
+    left_ = inputs.memory > planned ? inputs.memory - planned : 0;
+  }
+
+  /// Null for a group that cannot be compiled or has no memory for it: it runs step by step, as planned.
+  std::shared_ptr<OpProgram> make(const ir::FunctionRef& function) {
+    std::shared_ptr<OpProgram> out = known_.take(*function);
+    if (out != nullptr && out->bytes() > left_) out = nullptr;
+    if (out == nullptr) {
+      auto compiled = compiler_.compile(function, left_);
+      if (compiled) out = *std::move(compiled);
+      ++(compiled ? report_.programs : report_.interpreted);
+    }
+    if (out != nullptr) left_ -= out->bytes();
+    return out;
+  }
+
+ private:
+  OpCompiler& compiler_;
+  KnownPrograms known_;
+  UpdateReport& report_;
+  std::uint64_t left_ = 0;  // bytes
+};
+
+/// A group that only zeroes buffers runs step by step.
 Result<void> add_groups(const Program& program, const BuildInputs& inputs, HostExecutable& out,
                         UpdateReport& report) {
   if (inputs.compiler == nullptr) {
@@ -89,18 +118,13 @@ Result<void> add_groups(const Program& program, const BuildInputs& inputs, HostE
     return {};
   }
   out.grouping = TESSERA_TRY(group_ops(program));
-  KnownPrograms known(inputs.previous);
+  ProgramMaker programs(program, inputs, report);
   for (const OpGroup& group : out.grouping.groups) {
     BoundGroup bound;
     for (const std::uint32_t buffer : group.inputs) bound.inputs.push_back(array_of(program.graph, buffer));
     for (const std::uint32_t buffer : group.results) bound.results.push_back(array_of(program.graph, buffer));
     bound.numbers.resize(group.numbers.size());
-    if (!group.nodes.empty()) bound.program = known.take(*group.function);
-    if (bound.program == nullptr && !group.nodes.empty()) {
-      auto compiled = inputs.compiler->compile(group.function);
-      if (compiled) bound.program = *std::move(compiled);
-      ++(compiled ? report.programs : report.interpreted);
-    }
+    if (!group.nodes.empty()) bound.program = programs.make(group.function);
     out.groups.push_back(std::move(bound));
   }
   return {};
@@ -396,6 +420,7 @@ Result<void> HostGraph::Updater::rebuild() {
                                    {.kernels = graph_.kernels_,
                                     .bindings = graph_.bindings_,
                                     .compiler = graph_.compiler_.get(),
+                                    .memory = graph_.memory_limit_,
                                     .device = graph_.device_,
                                     .previous = graph_.executable_.get(),
                                     .keeps_calls = [&](std::uint32_t node) { return keeps_calls(node); }},

@@ -11,6 +11,7 @@ struct BuildInputs {
   const KernelTable& kernels;
   const Bindings& bindings;
   OpCompiler* compiler = nullptr;  ///< null: op nodes run one by one
+  std::uint64_t memory = 0;        ///< bytes for what the program plans and what its groups hold
   GraphDeviceRef device = {};      ///< null: the host
   const HostExecutable* previous =
       nullptr;  ///< graph buffers go on with its content, equal groups with its programs

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "tessera/base/text.h"
+#include "tessera/describe/check_types.h"
 #include "tessera/describe/function_writer.h"
 
 using namespace tessera;
@@ -77,6 +78,11 @@ class GroupWriter : public FunctionWriter {
   }
 
  protected:
+  /// The value of a number.
+  [[nodiscard]] const ScalarValue& given(const Taken& number) const {
+    return *program().graph.nodes[number.index].pins[number.pin].declared.scalar;
+  }
+
   op::Value take(Statements& outer, const Taken& what) override {
     if (what.is_number) return number(outer, what);
     group_.inputs.push_back(what.index);
@@ -98,8 +104,7 @@ class GroupWriter : public FunctionWriter {
   op::Value number(Statements& outer, const Taken& what) {
     const auto slot = static_cast<std::uint32_t>(group_.numbers.size());
     group_.numbers.push_back({what.index, what.pin});
-    const double value = std::visit([](auto v) { return static_cast<double>(v); },
-                                    *program().graph.nodes[what.index].pins[what.pin].declared.scalar);
+    const double value = std::visit([](auto v) { return static_cast<double>(v); }, given(what));
     const op::ValueType type = type_of(what);
     return outer.builder.import(ir::param(slot, type.dtype, value), type);
   }
@@ -118,7 +123,8 @@ class GroupWriter : public FunctionWriter {
 };
 
 /// Writes the whole launch. What nobody has written yet is a parameter, or zero: in temporary buffers, and in
-/// those of the graph that nobody writes at all.
+/// those of the graph that nobody writes at all. Integers that no double has are constants: what a slot held
+/// is kept as a double.
 class LaunchWriter final : public GroupWriter {
  public:
   LaunchWriter(const Program& program, const BufferUses& uses, OpGroup& group)
@@ -126,6 +132,9 @@ class LaunchWriter final : public GroupWriter {
 
  private:
   op::Value take(Statements& outer, const Taken& what) override {
+    if (what.is_number && !ir::is_float(type_of(what).dtype) && !is_exact_double(given(what)))
+      return outer.builder.import(ir::int_const(std::get<std::int64_t>(given(what)), type_of(what).dtype),
+                                  type_of(what));
     const bool is_zero = !what.is_number && is_zero_at_first(what.index);
     return is_zero ? op::full(outer.builder, 0, type_of(what)) : GroupWriter::take(outer, what);
   }

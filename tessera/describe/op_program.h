@@ -22,13 +22,17 @@ class OpProgram {
   [[nodiscard]] virtual Result<void> run(std::span<const op::Array> inputs,
                                          std::span<const std::uint64_t> numbers,
                                          std::span<const op::Array> results) = 0;
+  /// The most memory that it holds besides inputs and results.
+  [[nodiscard]] virtual std::uint64_t bytes() const = 0;
 };
 
 /// Thread-safe.
 class OpCompiler {
  public:
   virtual ~OpCompiler() = default;
-  [[nodiscard]] virtual Result<std::shared_ptr<OpProgram>> compile(const ir::FunctionRef& function) = 0;
+  /// Fails with code `memory` if the program would hold more than `memory` bytes.
+  [[nodiscard]] virtual Result<std::shared_ptr<OpProgram>> compile(const ir::FunctionRef& function,
+                                                                   std::uint64_t memory) = 0;
 };
 
 }  // namespace tessera::description

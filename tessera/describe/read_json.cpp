@@ -1,6 +1,6 @@
 #include "tessera/describe/read_json.h"
 
-#include <functional>
+#include <algorithm>
 
 #include "tessera/describe/source_places.h"
 
@@ -57,11 +57,130 @@ Result<ir::AttributeValue> read_attribute(const JsonCursor& json) {
   return ir::AttributeValue(TESSERA_TRY(json.number()));
 }
 
-/// A text field that may be absent.
-Result<std::string> read_name(const JsonCursor& object, std::string_view key) {
-  const auto field = TESSERA_TRY(object.optional_field(key));
-  return field ? field->string() : std::string();
+Result<std::string> read_text(const JsonCursor& json) { return json.string(); }
+Result<std::int64_t> read_integer(const JsonCursor& json) { return json.integer(); }
+Result<bool> read_flag(const JsonCursor& json) { return json.boolean(); }
+
+Result<Lifetime> read_lifetime(const JsonCursor& json) {
+  return read_word(json, {Lifetime::external, Lifetime::graph, Lifetime::region});
 }
+Result<Access> read_access(const JsonCursor& json) {
+  return read_word(json, {Access::read, Access::write, Access::read_write, Access::append});
+}
+
+Result<std::string> read_rule(const JsonCursor& json) {
+  std::string out = TESSERA_TRY(json.string());
+  if (out.empty()) return json.error("expected a shape rule, got an empty string");
+  return out;
+}
+
+Result<std::int64_t> read_branch(const JsonCursor& json) {
+  if (json.is(Json::Kind::number)) return json.integer();
+  const std::string word = TESSERA_TRY(json.string());
+  if (word != "then" && word != "else") return json.error("expected then, else or a number");
+  return word == "else" ? 1 : 0;
+}
+
+Result<PinName> read_pin(const JsonCursor& json) {
+  const auto parts = TESSERA_TRY(json.array());
+  if (parts.size() != 2) return json.error("expected a node and a parameter: [\"node\", \"parameter\"]");
+  PinName out{.node = TESSERA_TRY(parts[0].string())};
+  if (parts[1].is(Json::Kind::number))
+    out.parameter = TESSERA_TRY(parts[1].integer());
+  else
+    out.parameter = TESSERA_TRY(parts[1].string());
+  return out;
+}
+
+/// Reads an object field by field. Each that is wrong is reported, with whom it belongs to, and keeps its
+/// default; the others are read.
+class Fields {
+ public:
+  Fields(const JsonCursor& object, Report& problems) : object_(object), problems_(problems) {
+    if (!object.is(Json::Kind::object)) fail(object.only_fields({}).error());
+  }
+
+  /// From now on problems belong to this node, region or parameter.
+  void belong_to(Diagnostic owner) { owner_ = std::move(owner); }
+  [[nodiscard]] const Diagnostic& owner() const { return owner_; }
+  [[nodiscard]] const JsonCursor& object() const { return object_; }
+  /// Whether all that was read so far could be.
+  [[nodiscard]] bool ok() const { return is_ok_; }
+
+  void only(std::initializer_list<std::string_view> keys) {
+    if (is_object())
+      for (const Error& error : object_.unknown_fields(keys, most_problems)) fail(error);
+  }
+
+  /// A field that must be there.
+  template <class T, class Read>
+  void need(std::string_view key, T& to, const Read& read) {
+    if (!is_object()) return;
+    const auto field = object_.field(key);
+    if (!field) return fail(field.error());
+    put(*field, to, read);
+  }
+
+  /// A field that may be left out; false if it is.
+  template <class T, class Read>
+  bool take(std::string_view key, T& to, const Read& read) {
+    const auto field = find(key);
+    if (field) put(*field, to, read);
+    return field.has_value();
+  }
+
+  /// The elements of a list that must be there.
+  template <class List, class Read>
+  void need_list(std::string_view key, List& to, const Read& read) {
+    if (!is_object()) return;
+    const auto field = object_.field(key);
+    if (!field) return fail(field.error());
+    list(*field, to, read);
+  }
+  /// Those of a list; one that is wrong is left out.
+  template <class List, class Read>
+  void list(const JsonCursor& field, List& to, const Read& read) {
+    const auto items = field.array();
+    if (!items) return fail(items.error());
+    for (const JsonCursor& item : *items)
+      if (auto one = read(item))
+        to.push_back(*std::move(one));
+      else
+        fail(one.error());
+  }
+
+  [[nodiscard]] std::optional<JsonCursor> find(std::string_view key) const {
+    if (!is_object()) return std::nullopt;
+    auto field = object_.optional_field(key);
+    return field ? *std::move(field) : std::nullopt;
+  }
+
+  void fail(const Error& error) {
+    is_ok_ = false;
+    Diagnostic out = owner_;
+    out.code = ErrorCode::parse;
+    out.message = error.message();
+    out.at = error.span();
+    problems_.add(std::move(out));
+  }
+
+ private:
+  [[nodiscard]] bool is_object() const { return object_.is(Json::Kind::object); }
+
+  template <class T, class Read>
+  void put(const JsonCursor& field, T& to, const Read& read) {
+    auto value = read(field);
+    if (value)
+      to = *std::move(value);
+    else
+      fail(value.error());
+  }
+
+  const JsonCursor& object_;
+  Report& problems_;
+  Diagnostic owner_;
+  bool is_ok_ = true;
+};
 
 class DescriptionReader {
  public:
@@ -72,241 +191,195 @@ class DescriptionReader {
 
   Reading read() {
     Description& d = out_.description;
-    keep(root_.only_fields(
-        {"name", "comment", "blocks", "buffers", "nodes", "edges", "dependencies", "regions"}));
-    if (auto name = read_name(root_, "name"))
-      d.name = *std::move(name);
-    else
-      keep(std::move(name).error());
-    read_list("blocks", d.blocks, [&](const JsonCursor& json, Block& out) { return read_block(json, out); });
-    read_list("buffers", d.buffers,
-              [&](const JsonCursor& json, Buffer& out) { return read_buffer(json, out); });
-    read_list("nodes", d.nodes, [&](const JsonCursor& json, Node& out) { return read_node(json, out); });
-    read_list("edges", d.edges, [&](const JsonCursor& json, Edge& out) { return read_edge(json, out); });
-    read_list("dependencies", d.dependencies,
-              [&](const JsonCursor& json, Dependency& out) { return read_dependency(json, out); });
-    read_list("regions", d.regions,
-              [&](const JsonCursor& json, Region& out) { return read_region(json, out); });
+    Fields root(root_, out_.problems);
+    root.only({"name", "comment", "blocks", "buffers", "nodes", "edges", "dependencies", "regions"});
+    root.take("name", d.name, read_text);
+    read_list(root, "blocks", d.blocks, &DescriptionReader::read_block);
+    read_list(root, "buffers", d.buffers, &DescriptionReader::read_buffer);
+    read_list(root, "nodes", d.nodes, &DescriptionReader::read_node);
+    read_list(root, "edges", d.edges, &DescriptionReader::read_edge);
+    read_list(root, "dependencies", d.dependencies, &DescriptionReader::read_dependency);
+    read_list(root, "regions", d.regions, &DescriptionReader::read_region);
     return std::move(out_);
   }
 
  private:
-  /// Reads a list; one that is wrong is reported and, if others may name it, kept.
-  template <class T, class Read>
-  void read_list(std::string_view key, std::vector<T>& out, Read&& read) {
-    const auto field = root_.optional_field(key);
-    if (!field || !*field) return;
-    const auto items = (*field)->array();
-    if (!items) return keep(items.error());
+  /// Reads a list; one that is wrong is kept if others may name it, or if it says who lacks something.
+  template <class T>
+  void read_list(Fields& root, std::string_view key, std::vector<T>& out,
+                 void (DescriptionReader::*read)(Fields&, T&)) {
+    const auto field = root.find(key);
+    if (!field) return;
+    const auto items = field->array();
+    if (!items) return root.fail(items.error());
     out.reserve(items->size());
     for (const JsonCursor& json : *items) {
       T one;
       one.at = places_.at(json.value().offset);
-      const Result<void> done = read(json, one);
-      if (!done) keep(done.error(), one);
-      bool is_kept = done.ok();
+      Fields fields(json, out_.problems);
+      (this->*read)(fields, one);
+      bool is_kept = fields.ok();
       if constexpr (requires { one.id; }) is_kept |= !one.id.empty();
-      if constexpr (requires { one.incomplete; }) one.incomplete |= !done.ok();
+      if constexpr (requires { one.to.node; }) is_kept |= !one.to.node.empty();
+      if constexpr (requires { one.incomplete; }) one.incomplete |= !fields.ok();
       if (is_kept) out.push_back(std::move(one));
       if (out_.problems.errors() >= most_problems) return;
     }
   }
 
-  Result<void> read_block(const JsonCursor& json, Block& out) {
-    out.id = TESSERA_TRY(TESSERA_TRY(json.field("id")).string());
-    TESSERA_TRY(json.only_fields({"id", "parent", "comment"}));
-    out.parent = TESSERA_TRY(read_name(json, "parent"));
-    return {};
+  static void read_within(Fields& fields, Within& out) {
+    fields.take("region", out.region, read_text);
+    fields.take("branch", out.branch, read_branch);
   }
 
-  Result<void> read_buffer(const JsonCursor& json, Buffer& out) {
-    out.id = TESSERA_TRY(TESSERA_TRY(json.field("id")).string());
-    TESSERA_TRY(json.only_fields({"id", "lifetime", "dtype", "shape", "region", "comment"}));
-    out.lifetime = TESSERA_TRY(read_word(TESSERA_TRY(json.field("lifetime")),
-                                         {Lifetime::external, Lifetime::graph, Lifetime::region}));
-    out.dtype = TESSERA_TRY(read_dtype(TESSERA_TRY(json.field("dtype"))));
-    for (const JsonCursor& size : TESSERA_TRY(TESSERA_TRY(json.field("shape")).array()))
-      out.shape.push_back(TESSERA_TRY(size.integer()));
-    out.region = TESSERA_TRY(read_name(json, "region"));
-    return {};
+  void read_block(Fields& fields, Block& out) {
+    fields.need("id", out.id, read_text);
+    fields.belong_to({.block = out.id});
+    fields.only({"id", "parent", "comment"});
+    fields.take("parent", out.parent, read_text);
   }
 
-  Result<void> read_node(const JsonCursor& json, Node& out) {
-    out.id = TESSERA_TRY(TESSERA_TRY(json.field("id")).string());
-    out.block = TESSERA_TRY(read_name(json, "block"));
-    if (const auto parameters = TESSERA_TRY(json.optional_field("parameters")))
-      for (const JsonCursor& item : TESSERA_TRY(parameters->array())) read_one_parameter(item, out);
-    TESSERA_TRY(json.only_fields({"id", "block", "op", "kernel", "captured", "attributes", "source", "entry",
-                                  "threads", "grid", "parameters", "region", "branch", "comment"}));
-    TESSERA_TRY(read_call(json, out));
-    out.within = TESSERA_TRY(read_within(json));
-    if (const auto grid = TESSERA_TRY(json.optional_field("grid"))) TESSERA_TRY(read_sizes(*grid, out.grid));
-    return read_code(json, out);
+  void read_buffer(Fields& fields, Buffer& out) {
+    fields.need("id", out.id, read_text);
+    fields.only({"id", "lifetime", "dtype", "shape", "region", "comment"});
+    fields.need("lifetime", out.lifetime, read_lifetime);
+    fields.need("dtype", out.dtype, read_dtype);
+    fields.need_list("shape", out.shape, read_integer);
+    fields.take("region", out.region, read_text);
   }
 
-  Result<void> read_sizes(const JsonCursor& json, std::array<std::int64_t, 3>& out) {
-    const auto sizes = TESSERA_TRY(json.array());
-    if (sizes.empty() || sizes.size() > 3) return json.error("expected one to three sizes");
-    for (std::size_t i = 0; i < sizes.size(); ++i) out[i] = TESSERA_TRY(sizes[i].integer());
-    return {};
+  void read_node(Fields& fields, Node& out) {
+    fields.need("id", out.id, read_text);
+    fields.belong_to({.node = out.id});
+    fields.take("block", out.block, read_text);
+    fields.belong_to({.block = out.block, .node = out.id});
+    if (const auto parameters = fields.find("parameters")) read_parameters(fields, *parameters, out);
+    fields.only({"id", "block", "op", "kernel", "captured", "attributes", "source", "entry", "threads",
+                 "grid", "parameters", "region", "branch", "comment"});
+    read_call(fields, out);
+    read_within(fields, out.within);
+    if (const auto grid = fields.find("grid")) read_sizes(fields, *grid, out.grid);
+    read_code(fields, out);
+  }
+
+  static void read_sizes(Fields& fields, const JsonCursor& json, std::array<std::int64_t, 3>& out) {
+    std::vector<std::int64_t> sizes;
+    fields.list(json, sizes, read_integer);
+    const std::size_t given = json.value().items.size();
+    if (json.is(Json::Kind::array) && (given == 0 || given > 3))
+      return fields.fail(json.error("expected one to three sizes"));
+    std::copy(sizes.begin(), sizes.end(), out.begin());
   }
 
   /// The file of a kernel on a device.
-  Result<void> read_code(const JsonCursor& json, Node& out) {
-    const auto source = TESSERA_TRY(json.optional_field("source"));
-    const auto entry = TESSERA_TRY(json.optional_field("entry"));
-    const auto threads = TESSERA_TRY(json.optional_field("threads"));
-    for (const auto& field : {source, entry, threads})
-      if (field && (out.kind != NodeKind::kernel || !source))
-        return field->error("only a kernel with a source has this");
-    if (!source) return {};
-    KernelFile code{.file = TESSERA_TRY(source->string())};
-    if (code.file.empty()) return source->error("expected the name of a file, got an empty string");
-    if (entry) code.entry = TESSERA_TRY(entry->string());
-    if (threads) TESSERA_TRY(read_sizes(*threads, code.threads));
+  static void read_code(Fields& fields, Node& out) {
+    const auto source = fields.find("source");
+    for (const char* key : {"source", "entry", "threads"})
+      if (const auto field = fields.find(key); field && (out.kind != NodeKind::kernel || !source))
+        fields.fail(field->error("only a kernel with a source has this"));
+    if (!source) return;
+    KernelFile code;
+    fields.take("source", code.file, [](const JsonCursor& json) -> Result<std::string> {
+      std::string file = TESSERA_TRY(json.string());
+      if (file.empty()) return json.error("expected the name of a file, got an empty string");
+      return file;
+    });
+    fields.take("entry", code.entry, read_text);
+    if (const auto threads = fields.find("threads")) read_sizes(fields, *threads, code.threads);
     out.code = std::move(code);
-    return {};
   }
 
-  Result<void> read_call(const JsonCursor& json, Node& out) {
+  static void read_call(Fields& fields, Node& out) {
     int given = 0;
-    for (NodeKind kind : {NodeKind::op, NodeKind::kernel, NodeKind::captured})
-      if (const auto call = TESSERA_TRY(json.optional_field(to_string(kind)))) {
+    for (const NodeKind kind : {NodeKind::op, NodeKind::kernel, NodeKind::captured})
+      if (fields.take(to_string(kind), out.call, read_text)) {
         out.kind = kind;
-        out.call = TESSERA_TRY(call->string());
         ++given;
       }
-    if (given != 1) return json.error("expected one of the fields op, kernel, captured");
-    const auto attributes = TESSERA_TRY(json.optional_field("attributes"));
-    if (attributes && out.kind != NodeKind::op) return attributes->error("only an op has attributes");
-    if (attributes)
-      for (const auto& [name, value] : TESSERA_TRY(attributes->members()))
-        out.attributes.set(name, TESSERA_TRY(read_attribute(value)));
-    return {};
+    if (given != 1) fields.fail(fields.object().error("expected one of the fields op, kernel, captured"));
+    const auto attributes = fields.find("attributes");
+    if (!attributes) return;
+    if (out.kind != NodeKind::op) fields.fail(attributes->error("only an op has attributes"));
+    const auto members = attributes->members();
+    if (!members) return fields.fail(members.error());
+    for (const auto& [name, json] : *members)
+      if (auto value = read_attribute(json))
+        out.attributes.set(name, *std::move(value));
+      else
+        fields.fail(value.error());
   }
 
   /// A parameter that is wrong leaves the others as they are.
-  void read_one_parameter(const JsonCursor& json, Node& node) {
-    Parameter out;
-    out.at = places_.at(json.value().offset);
-    const Result<void> done = read_parameter(json, out);
-    if (!done) {
-      node.incomplete = true;
-      keep(done.error(), node, out.name);
+  void read_parameters(Fields& node_fields, const JsonCursor& list, Node& node) {
+    const auto items = list.array();
+    if (!items) return node_fields.fail(items.error());
+    for (const JsonCursor& json : *items) {
+      Parameter& out = node.parameters.emplace_back();
+      out.at = places_.at(json.value().offset);
+      Fields fields(json, out_.problems);
+      fields.belong_to(node_fields.owner());
+      read_parameter(fields, out);
+      node.incomplete |= !fields.ok();
     }
-    node.parameters.push_back(std::move(out));
   }
 
-  Result<void> read_parameter(const JsonCursor& json, Parameter& out) {
-    out.name = TESSERA_TRY(TESSERA_TRY(json.field("name")).string());
-    TESSERA_TRY(json.only_fields(
-        {"name", "access", "scalar", "in_device_memory", "dtype", "shape", "buffer", "required", "comment"}));
-    if (const auto access = TESSERA_TRY(json.optional_field("access")))
-      out.access =
-          TESSERA_TRY(read_word(*access, {Access::read, Access::write, Access::read_write, Access::append}));
-    if (const auto scalar = TESSERA_TRY(json.optional_field("scalar")))
-      out.scalar = TESSERA_TRY(read_scalar(*scalar));
-    if (const auto flag = TESSERA_TRY(json.optional_field("in_device_memory")))
-      out.in_device_memory = TESSERA_TRY(flag->boolean());
-    if (const auto dtype = TESSERA_TRY(json.optional_field("dtype")))
-      out.dtype = TESSERA_TRY(read_dtype(*dtype));
-    if (const auto shape = TESSERA_TRY(json.optional_field("shape"))) {
-      out.shape = TESSERA_TRY(shape->string());
-      out.shape_at = places_.at(shape->value().offset);
-      if (out.shape.empty()) return shape->error("expected a shape rule, got an empty string");
-    }
-    out.buffer = TESSERA_TRY(read_name(json, "buffer"));
-    if (const auto required = TESSERA_TRY(json.optional_field("required")))
-      out.required = TESSERA_TRY(required->boolean());
-    return {};
+  void read_parameter(Fields& fields, Parameter& out) {
+    fields.need("name", out.name, read_text);
+    Diagnostic owner = fields.owner();
+    owner.parameter = out.name;
+    fields.belong_to(std::move(owner));
+    fields.only(
+        {"name", "access", "scalar", "in_device_memory", "dtype", "shape", "buffer", "required", "comment"});
+    fields.take("access", out.access, read_access);
+    fields.take("scalar", out.scalar, read_scalar);
+    fields.take("in_device_memory", out.in_device_memory, read_flag);
+    fields.take("dtype", out.dtype, read_dtype);
+    fields.take("shape", out.shape, read_rule);
+    if (const auto shape = fields.find("shape")) out.shape_at = places_.at(shape->value().offset);
+    fields.take("buffer", out.buffer, read_text);
+    fields.take("required", out.required, read_flag);
   }
 
-  Result<Within> read_within(const JsonCursor& json) {
-    Within out{.region = TESSERA_TRY(read_name(json, "region"))};
-    const auto branch = TESSERA_TRY(json.optional_field("branch"));
-    if (!branch) return out;
-    if (branch->is(Json::Kind::number)) {
-      out.branch = TESSERA_TRY(branch->integer());
-      return out;
-    }
-    const std::string word = TESSERA_TRY(branch->string());
-    if (word != "then" && word != "else") return branch->error("expected then, else or a number");
-    out.branch = word == "else" ? 1 : 0;
-    return out;
+  void read_edge(Fields& fields, Edge& out) {
+    fields.only({"from", "to", "comment"});
+    fields.need("from", out.from, read_pin);
+    fields.need("to", out.to, read_pin);
   }
 
-  Result<void> read_edge(const JsonCursor& json, Edge& out) {
-    TESSERA_TRY(json.only_fields({"from", "to", "comment"}));
-    out.from = TESSERA_TRY(read_pin(TESSERA_TRY(json.field("from"))));
-    out.to = TESSERA_TRY(read_pin(TESSERA_TRY(json.field("to"))));
-    return {};
-  }
-  Result<PinName> read_pin(const JsonCursor& json) {
-    const auto parts = TESSERA_TRY(json.array());
-    if (parts.size() != 2) return json.error("expected a node and a parameter: [\"node\", \"parameter\"]");
-    PinName out{.node = TESSERA_TRY(parts[0].string())};
-    if (parts[1].is(Json::Kind::number))
-      out.parameter = TESSERA_TRY(parts[1].integer());
-    else
-      out.parameter = TESSERA_TRY(parts[1].string());
-    return out;
+  void read_dependency(Fields& fields, Dependency& out) {
+    fields.only({"before", "after", "comment"});
+    fields.need("before", out.before, read_text);
+    fields.need("after", out.after, read_text);
   }
 
-  Result<void> read_dependency(const JsonCursor& json, Dependency& out) {
-    TESSERA_TRY(json.only_fields({"before", "after", "comment"}));
-    out.before = TESSERA_TRY(TESSERA_TRY(json.field("before")).string());
-    out.after = TESSERA_TRY(TESSERA_TRY(json.field("after")).string());
-    return {};
-  }
-
-  Result<void> read_region(const JsonCursor& json, Region& out) {
-    out.id = TESSERA_TRY(TESSERA_TRY(json.field("id")).string());
-    out.block = TESSERA_TRY(read_name(json, "block"));
-    TESSERA_TRY(json.only_fields({"id", "block", "kind", "condition", "count", "index", "limit", "branches",
-                                  "region", "branch", "comment"}));
-    TESSERA_TRY(read_kind(TESSERA_TRY(json.field("kind")), out));
-    out.within = TESSERA_TRY(read_within(json));
-    out.condition = TESSERA_TRY(read_name(json, "condition"));
-    out.index = TESSERA_TRY(read_name(json, "index"));
-    if (const auto limit = TESSERA_TRY(json.optional_field("limit")))
-      out.limit = TESSERA_TRY(limit->integer());
-    if (const auto branches = TESSERA_TRY(json.optional_field("branches")))
-      out.branches = TESSERA_TRY(branches->integer());
-    const auto count = TESSERA_TRY(json.optional_field("count"));
+  void read_region(Fields& fields, Region& out) {
+    fields.need("id", out.id, read_text);
+    fields.belong_to({.node = out.id, .is_region = true});
+    fields.take("block", out.block, read_text);
+    fields.belong_to({.block = out.block, .node = out.id, .is_region = true});
+    fields.only({"id", "block", "kind", "condition", "count", "index", "limit", "branches", "region",
+                 "branch", "comment"});
+    fields.need("kind", out.kind, [&](const JsonCursor& json) { return read_kind(json, out); });
+    read_within(fields, out.within);
+    fields.take("condition", out.condition, read_text);
+    fields.take("index", out.index, read_text);
+    fields.take("limit", out.limit, read_integer);
+    fields.take("branches", out.branches, read_integer);
+    const auto count = fields.find("count");
     if (count && count->is(Json::Kind::string)) {
-      if (!out.condition.empty()) return count->error("the region has a condition already");
+      if (!out.condition.empty()) return fields.fail(count->error("the region has a condition already"));
       out.condition = count->value().text;
     } else if (count) {
-      out.count = TESSERA_TRY(count->integer());
+      fields.take("count", out.count, read_integer);
     }
-    return {};
   }
 
-  Result<void> read_kind(const JsonCursor& json, Region& out) {
+  static Result<RegionKind> read_kind(const JsonCursor& json, Region& out) {
     if (TESSERA_TRY(json.string()) == "if_else") {
       out.branches = 2;
-      return {};
+      return RegionKind::if_;
     }
-    out.kind = TESSERA_TRY(
-        read_word(json, {RegionKind::if_, RegionKind::switch_, RegionKind::while_, RegionKind::for_}));
-    return {};
-  }
-
-  void keep(const Result<void>& result) {
-    if (!result) keep(result.error());
-  }
-  void keep(const Error& error) {
-    out_.problems.add({.code = ErrorCode::parse, .message = error.message(), .at = error.span()});
-  }
-  template <class T>
-  void keep(const Error& error, const T& owner, std::string_view parameter = "") {
-    Diagnostic out{.code = ErrorCode::parse, .message = error.message(), .at = error.span()};
-    if constexpr (requires { owner.block; }) {
-      out.block = owner.block;
-      out.node = owner.id;
-    }
-    out.parameter = parameter;
-    out_.problems.add(std::move(out));
+    return read_word(json, {RegionKind::if_, RegionKind::switch_, RegionKind::while_, RegionKind::for_});
   }
 
   JsonCursor root_;

@@ -97,11 +97,83 @@ TEST(ReadJson, EveryProblemHasItsPlace) {
                                                         << all;
 }
 
+TEST(ReadJson, EveryFieldThatIsWrongIsReported) {
+  EXPECT_EQ(problems(R"({"buffers": [{"id": "x", "lifetime": "foo", "dtype": "f33", "shape": ["a", 3, "b"]}],
+ "nodes": [{"id": "r", "block": 7, "op": "relu", "grid": [0, "c"], "bogus": 1, "other": 2, "region": 3,
+  "parameters": [{"name": "x", "access": "rd", "dtype": "zz", "shape": 5, "bufer": "x"}]}],
+ "edges": [{"from": ["r"], "to": "q"}],
+ "dependencies": [{"before": 1, "after": 2}],
+ "regions": [{"id": "w", "kind": "until", "limit": "x", "condition": 4, "branches": 9}]})"),
+            R"(g.json:1:38: error: buffers[0].lifetime: expected one of external, graph, region, got "foo"
+g.json:1:54: error: buffers[0].dtype: unknown dtype "f33", expected one like "f32"
+g.json:1:71: error: buffers[0].shape[0]: expected an integer, got a string
+g.json:1:79: error: buffers[0].shape[2]: expected an integer, got a string
+g.json:2:33: error: node 'r': nodes[0].block: expected a string, got a number
+g.json:3:75: error: node 'r', parameter 'x': nodes[0].parameters[0]: unknown field "bufer", expected one of name, access, scalar, in_device_memory, dtype, shape, buffer, required, comment
+g.json:3:42: error: node 'r', parameter 'x': nodes[0].parameters[0].access: expected one of read, write, read_write, append, got "rd"
+g.json:3:57: error: node 'r', parameter 'x': nodes[0].parameters[0].dtype: unknown dtype "zz", expected one like "f32"
+g.json:3:72: error: node 'r', parameter 'x': nodes[0].parameters[0].shape: expected a string, got a number
+g.json:2:68: error: node 'r': nodes[0]: unknown field "bogus", expected one of id, block, op, kernel, captured, attributes, source, entry, threads, grid, parameters, region, branch, comment
+g.json:2:80: error: node 'r': nodes[0]: unknown field "other", expected one of id, block, op, kernel, captured, attributes, source, entry, threads, grid, parameters, region, branch, comment
+g.json:2:102: error: node 'r': nodes[0].region: expected a string, got a number
+g.json:2:62: error: node 'r': nodes[0].grid[1]: expected an integer, got a string
+g.json:4:21: error: edges[0].from: expected a node and a parameter: ["node", "parameter"]
+g.json:4:34: error: edges[0].to: expected an array, got a string
+g.json:5:30: error: dependencies[0].before: expected a string, got a number
+g.json:5:42: error: dependencies[0].after: expected a string, got a number
+g.json:6:34: error: region 'w': regions[0].kind: expected one of if, switch, while, for, got "until"
+g.json:6:70: error: region 'w': regions[0].condition: expected a string, got a number
+g.json:6:52: error: region 'w': regions[0].limit: expected an integer, got a string
+g.json:2:12: error: node 'r': a grid of 0 is not positive
+g.json:2:12: error: node 'r': an op has no grid
+g.json:6:14: warning: region 'w': no node stands in the region
+)");
+}
+
+TEST(ReadJson, EveryAttributeThatIsWrongIsReported) {
+  EXPECT_EQ(problems(R"({"buffers": [
+  {"id": "x", "lifetime": "external", "dtype": "f32", "shape": [4]},
+  {"id": "y", "lifetime": "external", "dtype": "f32", "shape": [4]}],
+ "nodes": [{"id": "c", "op": "softmax", "attributes": {"axis": "one", "nope": 1},
+  "parameters": [{"name": "x", "buffer": "x"}, {"name": "y", "buffer": "y"}]},
+  {"id": "d", "op": "softmax", "attributes": {"axis": null, "nope": {}},
+  "parameters": [{"name": "x", "buffer": "x"}, {"name": "y", "buffer": "y"}]}]})"),
+            "g.json:6:55: error: node 'd': nodes[1].attributes.axis: expected a number, got null\n"
+            "g.json:6:69: error: node 'd': nodes[1].attributes.nope: expected a number, got an object\n"
+            "g.json:4:12: error: node 'c': softmax: attribute 'axis' must be an integer, got one\n"
+            "g.json:4:12: error: node 'c': softmax: has no attribute 'nope'\n");
+}
+
+TEST(ReadJson, AnEndThatDoesNotExistIsReportedAtTheOther) {
+  EXPECT_EQ(
+      problems(
+          R"({"blocks": [{"id": "B"}], "buffers": [{"id": "x", "lifetime": "external", "dtype": "f32", "shape": [4]}],
+ "nodes": [{"id": "miss", "block": "B", "kernel": "k", "parameters": [{"name": "in", "access": "read_write", "buffer": "x"}]}],
+ "edges": [{"from": ["ghost", 0], "to": ["miss", "in"]}, {"from": ["miss", "in"], "to": ["ghost", 0]},
+           {"from": ["ghost", 0], "to": ["phantom", 0]}],
+ "dependencies": [{"before": "phantom", "after": "miss"}, {"before": "miss", "after": "phantom"}]})"),
+      "g.json:3:12: error: block 'B', node 'miss': an edge leads from node 'ghost', which does not exist\n"
+      "g.json:3:58: error: block 'B', node 'miss': an edge leads to node 'ghost', which does not exist\n"
+      "g.json:4:12: error: an edge leads from node 'ghost', which does not exist\n"
+      "g.json:4:12: error: an edge leads to node 'phantom', which does not exist\n"
+      "g.json:5:19: error: block 'B', node 'miss': a dependency names 'phantom', which is no node and no "
+      "region\n"
+      "g.json:5:59: error: block 'B', node 'miss': a dependency names 'phantom', which is no node and no "
+      "region\n");
+}
+
+TEST(ReadJson, WhatAnEdgeThatIsWrongWouldBringIsNotMissed) {
+  EXPECT_EQ(problems(R"({"nodes": [
+  {"id": "a", "kernel": "k", "parameters": [{"name": "in"}]}],
+ "edges": [{"from": "b.out", "to": ["a", "in"]}]})"),
+            "g.json:3:21: error: edges[0].from: expected an array, got a string\n");
+}
+
 TEST(ReadJson, WhatFollowsFromABrokenBufferIsNotTold) {
   EXPECT_EQ(
       problems(R"({"buffers": [
   {"id": "x", "lifetime": "external", "dtype": "f23", "shape": [4]},
-  {"id": "y", "lifetime": "for ever", "dtype": "i64", "shape": [4], "region": "r"},
+  {"id": "y", "lifetime": "for ever", "dtype": "i64", "shape": [4]},
   {"id": "z", "lifetime": "external", "dtype": "i64", "shape": [4]}],
  "nodes": [{"id": "n", "op": "add", "parameters": [
    {"name": "a", "buffer": "x", "dtype": "i64"}, {"name": "b", "buffer": "y"}, {"name": "y", "buffer": "z"}]}]})"),

@@ -36,7 +36,7 @@ void resolve_buffers(Graph& graph, const Names& names, Report& report) {
     }
     if (!buffer.region.empty()) {
       const auto region = names.region(buffer.region);
-      if (buffer.lifetime != Lifetime::region)
+      if (buffer.lifetime != Lifetime::region && !buffer.incomplete)
         report.add(about_buffer(d, buffer, "only a region buffer names a region"));
       else if (!region)
         report.add(about_buffer(d, buffer, cat("there is no region ", shown(buffer.region))));

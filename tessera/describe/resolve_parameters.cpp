@@ -1,5 +1,6 @@
 #include <unordered_map>
 
+#include "tessera/describe/check_types.h"
 #include "tessera/describe/resolve.h"
 #include "tessera/op/call_info.h"
 #include "tessera/op/card_text.h"
@@ -50,13 +51,10 @@ class ParameterResolver {
       out_.is_broken = true;
       return;
     }
-    auto attributes = op::complete_attributes(*out_.card, with_dtypes());
-    if (!attributes) {
-      fail(attributes.error().message());
-      out_.is_broken = true;
-    } else {
-      out_.attributes = *std::move(attributes);
-    }
+    std::vector<Error> wrong;
+    out_.attributes = op::complete_attributes(*out_.card, with_dtypes(), wrong);
+    for (const Error& error : wrong) fail(error.message());
+    out_.is_broken |= !wrong.empty();
     add_inputs();
     add_results();
     for (std::size_t i = 0; i < node_.parameters.size(); ++i)
@@ -85,8 +83,10 @@ class ParameterResolver {
       if (declared == nullptr && input.kind == op::InputKind::optional) continue;
       Parameter pin =
           declared != nullptr ? *declared : Parameter{.name = std::string(input.name), .at = node_.at};
-      if (declared == nullptr && input.kind == op::InputKind::scalar) pin.scalar = input.otherwise;
+      const bool is_left_out = declared == nullptr && input.kind == op::InputKind::scalar;
+      if (is_left_out) pin.scalar = input.otherwise;
       add(std::move(pin), Access::read);
+      out_.pins.back().is_left_out = is_left_out;
     }
   }
 
@@ -145,6 +145,9 @@ class ParameterResolver {
     const Parameter& p = pin.declared;
     if (p.scalar && !p.buffer.empty()) fail(pin, "is a number and has a buffer");
     if (p.in_device_memory && !p.scalar) fail(pin, "only a number can be in device memory");
+    if (p.in_device_memory && p.scalar && !is_exact_double(*p.scalar))
+      fail(pin, cat("the integer ", std::get<std::int64_t>(*p.scalar),
+                    " is in device memory, where numbers are f64"));
     if (p.scalar && (p.access != Access::read || !p.shape.empty()))
       fail(pin, "a number is only read and has no shape");
     if (!p.required && writes(p.access)) fail(pin, "only an input can be left out");

@@ -34,7 +34,8 @@ class RegionResolver {
       const std::int64_t most = d_.regions[i].kind == RegionKind::switch_ ? max_branches
                                 : d_.regions[i].kind == RegionKind::if_   ? 2
                                                                           : 1;
-      if (wanted < 1 || wanted > most) fail(i, cat("has ", wanted, " branches, expected 1 to ", most));
+      if ((wanted < 1 || wanted > most) && !d_.regions[i].incomplete)
+        fail(i, cat("has ", wanted, " branches, expected 1 to ", most));
       const std::int64_t branches = std::clamp<std::int64_t>(wanted, 1, most);
       total += branches;
       if (total > max_all_branches)
@@ -56,12 +57,12 @@ class RegionResolver {
     }
     const std::uint32_t begin = graph_.first_branch[*region];
     const std::int64_t branches = graph_.first_branch[*region + 1] - begin;
-    if (within.branch < 0 || within.branch >= branches) {
+    const bool is_outside = within.branch < 0 || within.branch >= branches;
+    if (is_outside && !d_.regions[*region].incomplete) {
       report_.add(graph_.about(item, cat("stands in branch ", within.branch, " of region ",
                                          shown(within.region), ", which has ", branches)));
-      return begin;
     }
-    return begin + static_cast<std::uint32_t>(within.branch);
+    return is_outside ? begin : begin + static_cast<std::uint32_t>(within.branch);
   }
 
   void find_parents() {
@@ -116,6 +117,11 @@ class RegionResolver {
     const Region& region = d_.regions[i];
     graph_.condition.push_back(named_buffer(i, region.condition, "condition"));
     graph_.index_buffer.push_back(named_buffer(i, region.index, "index"));
+    if (!region.incomplete) check_kind(i);
+  }
+
+  void check_kind(std::uint32_t i) {
+    const Region& region = d_.regions[i];
     if (region.kind == RegionKind::for_) {
       if (region.count.has_value() == !region.condition.empty())
         fail(i, "a for needs a count: a number, or a buffer, not both");

@@ -36,8 +36,9 @@ class WiringResolver {
 
   void take_edge(std::uint32_t i) {
     const Edge& edge = d_.edges[i];
-    const auto from = pin_named(edge, edge.from, "from");
-    const auto to = pin_named(edge, edge.to, "to");
+    if (edge.incomplete) return expect_input(edge.to);
+    const auto from = pin_named(edge, edge.from, edge.to, "from");
+    const auto to = pin_named(edge, edge.to, edge.from, "to");
     if (!from || !to) {
       if (to) graph_.nodes[to->node].is_broken = true;
       return;
@@ -61,13 +62,19 @@ class WiringResolver {
     add_order({.before = {false, from->node}, .after = {false, to->node}, .edge = i}, edge.at);
   }
 
-  std::optional<PinPosition> pin_named(const Edge& edge, const PinName& name, std::string_view end) {
+  /// An edge that could not be read brings something to a node.
+  void expect_input(const PinName& to) {
+    if (const auto node = names_.node(to.node)) graph_.nodes[*node].is_broken = true;
+  }
+
+  std::optional<PinPosition> pin_named(const Edge& edge, const PinName& name, const PinName& other,
+                                       std::string_view end) {
     const auto node = names_.node(name.node);
     if (!node) {
-      report_.add(
-          {.code = ErrorCode::not_found,
-           .message = cat("an edge leads ", end, " node ", shown(name.node), ", which does not exist"),
-           .at = d_.span_of(edge.at)});
+      const bool is_region = names_.region(name.node).has_value();
+      fail_between(names_.item(other.node), edge.at,
+                   cat("an edge leads ", end, " node ", shown(name.node), ", which ",
+                       is_region ? "is a region" : "does not exist"));
       return std::nullopt;
     }
     const std::vector<Pin>& pins = graph_.nodes[*node].pins;
@@ -95,8 +102,8 @@ class WiringResolver {
   }
 
   void take_dependency(const Dependency& dependency) {
-    const auto before = item_named(dependency, dependency.before);
-    const auto after = item_named(dependency, dependency.after);
+    const auto before = item_named(dependency, dependency.before, dependency.after);
+    const auto after = item_named(dependency, dependency.after, dependency.before);
     if (!before || !after) return;
     if (*before == *after) {
       Diagnostic diagnostic = graph_.about(*before, "depends on itself");
@@ -110,13 +117,23 @@ class WiringResolver {
               dependency.at);
   }
 
-  std::optional<Item> item_named(const Dependency& dependency, const std::string& id) {
+  std::optional<Item> item_named(const Dependency& dependency, const std::string& id,
+                                 const std::string& other) {
     const auto item = names_.item(id);
     if (!item)
-      report_.add({.code = ErrorCode::not_found,
-                   .message = cat("a dependency names ", shown(id), ", which is no node and no region"),
-                   .at = d_.span_of(dependency.at)});
+      fail_between(names_.item(other), dependency.at,
+                   cat("a dependency names ", shown(id), ", which is no node and no region"));
     return item;
+  }
+
+  /// One end is not there: the problem belongs to the other, if that is.
+  void fail_between(const std::optional<Item>& other, const Place& place, std::string message) {
+    Diagnostic diagnostic;
+    if (other) diagnostic = graph_.about(*other, "");
+    diagnostic.code = ErrorCode::not_found;
+    diagnostic.message = std::move(message);
+    if (place.line != 0 || !other) diagnostic.at = d_.span_of(place);
+    report_.add(std::move(diagnostic));
   }
 
   /// Nodes in two branches of one region never run in one launch, and a region is no node of its own body.

@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "tessera/base/machine_memory.h"
+#include "tessera/base/memory_layout.h"
 #include "tessera/describe/check_types.h"
 #include "tessera/describe/code_files.h"
 #include "tessera/describe/memory_plan.h"
@@ -102,10 +104,12 @@ void warn_of_buffers(const Graph& graph, Report& report) {
     if (buffer.lifetime == Lifetime::region && uses[i].is_written && !uses[i].is_read)
       say("is written and never read");
   }
-  for (std::uint32_t node = 0; node < graph.nodes.size(); ++node)
+  for (std::uint32_t node = 0; node < graph.nodes.size(); ++node) {
+    if (d.nodes[node].incomplete) continue;
     for (const Pin& pin : graph.nodes[node].pins)
       if (pin.buffer != no_index && graph.buffers[pin.buffer].producer == node && !uses[pin.buffer].is_read)
         warn(report, graph.about(node, pin, "nobody reads what it writes"));
+  }
 }
 
 void warn_of_empty_regions(const Graph& graph, Report& report) {
@@ -115,6 +119,27 @@ void warn_of_empty_regions(const Graph& graph, Report& report) {
       has_nodes[graph.scopes[at].region] = true;
   for (std::uint32_t region = 0; region < has_nodes.size(); ++region)
     if (!has_nodes[region]) warn(report, graph.about(Item{true, region}, "no node stands in the region"));
+}
+
+/// A loop whose condition nothing in it writes, at any depth.
+void warn_of_endless_loops(const Graph& graph, Report& report) {
+  std::vector<bool> can_end(graph.region_scope.size());
+  const auto note_write = [&](std::uint32_t buffer, std::uint32_t scope) {
+    for (std::uint32_t at = scope; at != 0; at = graph.scopes[at].parent)
+      if (graph.condition[graph.scopes[at].region] == buffer) can_end[graph.scopes[at].region] = true;
+  };
+  for (const GraphNode& node : graph.nodes)
+    for (const Pin& pin : node.pins)
+      if (pin.buffer != no_index && writes(pin.declared.access)) note_write(pin.buffer, node.scope);
+  for (std::uint32_t i = 0; i < graph.region_scope.size(); ++i)
+    if (graph.index_buffer[i] != no_index) note_write(graph.index_buffer[i], graph.region_scope[i]);
+  for (std::uint32_t i = 0; i < can_end.size(); ++i) {
+    const Region& region = graph.description->regions[i];
+    if (region.kind == RegionKind::while_ && graph.condition[i] != no_index && !can_end[i])
+      warn(report, graph.about(Item{true, i},
+                               cat("nothing in the loop writes its condition, buffer ",
+                                   shown(region.condition), ": it runs not at all, or beyond its limit")));
+  }
 }
 
 void warn_of_empty_blocks(const Description& d, Report& report) {
@@ -127,12 +152,26 @@ void warn_of_empty_blocks(const Description& d, Report& report) {
       warn(report, {.block = block.id, .message = "nothing stands in the block", .at = d.span_of(block.at)});
 }
 
+/// Whether all that a step waits for stands before it: a cycle has steps that do not.
+bool is_ordered(const std::vector<Sequence>& sequences) {
+  for (const Sequence& sequence : sequences)
+    for (std::uint32_t s = 0; s < sequence.steps.size(); ++s)
+      for (const Wait& wait : sequence.steps[s].waits)
+        if (wait.step >= s) return false;
+  return true;
+}
+
+/// Of a description with errors only what is live at once counts: what they hide may allow more reuse.
 void check_memory(const Description& d, const MemoryPlan& memory, const Limits& limits, Report& report) {
-  if (memory.peak() <= limits.device_memory) return;
+  const std::uint64_t limit = limits.device_memory != 0 ? limits.device_memory : machine_memory();
+  const std::uint64_t temporary = report.ok() ? memory.shared_bytes : memory.lower_bound;
+  const std::uint64_t needed =
+      saturating_sum(saturating_sum(memory.external_bytes, memory.own_bytes), temporary);
+  if (needed <= limit) return;
   report.add({.code = ErrorCode::memory,
-              .message = cat("the description needs ", memory.peak(), " bytes (external ",
-                             memory.external_bytes, ", graph ", memory.own_bytes, ", temporary ",
-                             memory.shared_bytes, "), the device has ", limits.device_memory),
+              .message = cat("the description needs ", report.ok() ? "" : "at least ", needed,
+                             " bytes (external ", memory.external_bytes, ", graph ", memory.own_bytes,
+                             ", temporary ", temporary, "), the device has ", limit),
               .at = {d.files.empty() ? std::string() : d.files[0], 0, 0}});
 }
 
@@ -152,10 +191,12 @@ Validation tessera::description::validate(std::shared_ptr<const Description> des
     check_code_files(program->graph, out.report);
   warn_of_buffers(program->graph, out.report);
   warn_of_empty_regions(program->graph, out.report);
+  warn_of_endless_loops(program->graph, out.report);
   warn_of_empty_blocks(*program->description, out.report);
-  if (!out.report.ok()) return out;
-  program->schedule.memory = plan_memory(program->graph, program->schedule.sequences);
-  check_memory(*program->description, program->schedule.memory, limits, out.report);
+  if (out.report.ok() || is_ordered(program->schedule.sequences)) {
+    program->schedule.memory = plan_memory(program->graph, program->schedule.sequences);
+    check_memory(*program->description, program->schedule.memory, limits, out.report);
+  }
   if (out.report.ok()) out.program = std::move(program);
   return out;
 }

@@ -6,7 +6,6 @@
 // the description up to sorting; nothing recurses.
 #pragma once
 
-#include <limits>
 #include <memory>
 #include <optional>
 
@@ -16,8 +15,8 @@
 namespace tessera::description {
 
 struct Limits {
-  /// Bytes of the device: external, graph and temporary buffers must fit together.
-  std::uint64_t device_memory = std::numeric_limits<std::uint64_t>::max();
+  /// Bytes of the device: external, graph and temporary buffers must fit together. 0: what the machine has.
+  std::uint64_t device_memory = 0;
   std::size_t diagnostics = 1'000;  ///< kept; the others are counted
 };
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "tessera/base/machine_memory.h"
 #include "tessera/describe/test_graph.h"
 #include "tests/support/repeats.h"
 
@@ -68,6 +69,64 @@ TEST(Validate, EdgesAreCheckedOneByOne) {
         "node 'a', parameter 'in': the parameter has an edge and a buffer",
         "a dependency names 'ghost', which is no node and no region", "node 'a': depends on itself"})
     EXPECT_NE(all.find(message), std::string::npos) << message << "\n" << all;
+}
+
+TEST(Validate, ShapeRulesHoldForOpsToo) {
+  Builder b;
+  b.external("x", Dtype::f32, {8, 4}).external("y", Dtype::f32, {8, 4}).external("z", Dtype::f32, {8, 4});
+  b.op("r", "relu",
+       {read("x", {.buffer = "x", .shape = "[N, 16]"}), write("y", {.buffer = "y", .shape = "[99]"})});
+  b.op("s", "relu", {read("x", {.buffer = "x", .shape = "[N]"}), write("y", {.shape = "[N, 4]"})});
+  b.op("t", "neg", {read("x", {.shape = "[N, N]"}), write("y", {.buffer = "z", .shape = "same"})});
+  b.op("u", "neg", {read("x", {.buffer = "y", .shape = "[N, M]"}), write("y", {.shape = "[M, N]"})});
+  b.edge({"s", "y"}, {"t", "x"});
+  EXPECT_EQ(
+      messages(description::fixture::validate(b)),
+      "error: node 'r', parameter 'x': expected shape [8, 16], got [8, 4]\n"
+      "error: node 'r', parameter 'y': expected shape [99], got [8, 4]\n"
+      "error: node 's', parameter 'x': expected rank 1, got shape [8, 4]\n"
+      "error: node 't', parameter 'x': size 'N' is 8 elsewhere in the node, axis 1 of shape [8, 4] has 4\n"
+      "error: node 'u', parameter 'y': expected shape [4, 8], got [8, 4]\n"
+      "warning: node 'u', parameter 'y': nobody reads what it writes\n");
+}
+
+TEST(Validate, AllRulesOfAKernelAreChecked) {
+  Builder b = started();
+  b.kernel("a", "k",
+           {read("in", {.buffer = "x", .shape = "[N + 1]"}), write("out", {.buffer = "y", .shape = "[3]"})});
+  EXPECT_EQ(messages(description::fixture::validate(b)),
+            "error: node 'a', parameter 'in': expected shape [5], got [4]\n"
+            "error: node 'a', parameter 'out': expected shape [3], got [4]\n");
+}
+
+TEST(Validate, NumbersThatAreLeftOutFitTheirOp) {
+  Builder b;
+  b.external("u", Dtype::f32, {8}).external("i", Dtype::i32, {4}).external("j", Dtype::i32, {4});
+  b.op("r", "random_uniform", {write("y", {.buffer = "u"})}, {{"shape", std::vector<std::int64_t>{8}}});
+  b.op("c", "clip", {read("x", {.buffer = "i"}), scalar("low", 2), write("y", {.buffer = "j"})});
+  EXPECT_EQ(messages(description::fixture::validate(b)), "");
+  Memory memory;
+  memory.add<float>("u", std::vector<float>(8, 7.0F)).add<std::int32_t>("i", {1, 2, 3, 1'000'000'000});
+  memory.add<std::int32_t>("j", {0, 0, 0, 0});
+  const auto graph = make_graph(b, memory);
+  ASSERT_TRUE(graph->launch());
+  for (const float value : memory.get<float>("u")) EXPECT_TRUE(value >= 0 && value < 1) << value;
+  EXPECT_EQ(memory.get<std::int32_t>("j"), (std::vector<std::int32_t>{2, 2, 3, 1'000'000'000}));
+  ASSERT_TRUE(graph->set_number("r", "seed", std::int64_t{9'007'199'254'740'993}));
+  EXPECT_EQ(graph->update().tier, Tier::hot);
+  EXPECT_FALSE(graph->set_number("r", "seed", 0.5));
+}
+
+TEST(Validate, AnIntegerInDeviceMemoryIsOneThatAnF64Has) {
+  Builder b = started();
+  b.kernels().add_capture("c", [](CaptureCall&) {});
+  Parameter large = device_scalar("n", 0);
+  large.scalar = std::int64_t{9'007'199'254'740'993};
+  b.captured("a", "c", {large, write("out", {.buffer = "y"}), read("in", {.buffer = "x"})});
+  EXPECT_EQ(
+      messages(description::fixture::validate(b)),
+      "error: node 'a', parameter 'n': the integer 9007199254740993 is in device memory, where numbers are "
+      "f64\n");
 }
 
 TEST(Validate, TypesAreCheckedAlongEdges) {
@@ -180,6 +239,46 @@ TEST(Validate, Trap_G18_APeakBeyondTheDeviceIsRefusedWithBothFigures) {
   EXPECT_EQ(graph.error().code(), ErrorCode::memory);
 }
 
+TEST(Validate, Trap_G18_WithoutALimitTheMachinesMemoryIsOne) {
+  Builder b;
+  b.external("x", Dtype::f32, {1'000'000, 1}).external("w", Dtype::f32, {1, 1'000'000});
+  b.external("y", Dtype::f32, {});
+  b.op("m", "matmul", {read("a", {.buffer = "x"}), read("b", {.buffer = "w"})});
+  b.op("s", "sum", {write("y", {.buffer = "y"})}).edge({"m", "y"}, {"s", "x"});
+  EXPECT_EQ(messages(description::fixture::validate(b)),
+            cat("error: the description needs 4000008000004 bytes (external 8000004, graph 0, temporary "
+                "4000000000000), the device has ",
+                machine_memory(), "\n"));
+}
+
+TEST(Validate, Trap_G18_APeakBeyondTheDeviceIsFoundAmongOtherErrors) {
+  Builder b = started();
+  b.graph("g", Dtype::f32, {1 << 18}).external("i", Dtype::i32, {4});
+  b.kernel("a", "k", {read("in", {.buffer = "i", .dtype = Dtype::f32}), write("out", {.buffer = "g"})});
+  b.kernel("b", "k", {read("in", {.buffer = "g"}), write("out", {.dtype = Dtype::f32, .shape = "same"})});
+  b.kernel("c", "k", {read("in"), write("out", {.buffer = "y"}), read("x", {.buffer = "x"})});
+  b.edge({"b", "out"}, {"c", "in"});
+  EXPECT_EQ(messages(description::fixture::validate(b, {.device_memory = 1 << 20})),
+            "error: node 'a', parameter 'in': has dtype f32, buffer 'i' has i32\n"
+            "error: the description needs at least 2097200 bytes (external 48, graph 1048576, temporary "
+            "1048576), the device has 1048576\n");
+}
+
+TEST(Validate, ALoopThatCannotEndIsAWarning) {
+  Builder b = started();
+  b.external("c", Dtype::i32, {1}).external("d", Dtype::i32, {1});
+  b.while_("forever", "c", 100)
+      .within("forever")
+      .kernel("a", "k", {read_write("x", {.buffer = "x"})})
+      .within();
+  b.while_("once", "d").within("once").if_("inner", "d").within("inner");
+  b.kernel("b", "k", {read("y", {.buffer = "y"}), write("d", {.buffer = "d"})});
+  EXPECT_EQ(messages(description::fixture::validate(b)),
+            "warning: region 'forever': nothing in the loop writes its condition, buffer 'c': it runs not at "
+            "all, or "
+            "beyond its limit\n");
+}
+
 TEST(Validate, RegionsAreChecked) {
   Builder b = started();
   b.external("f", Dtype::f32, {1}).external("n", Dtype::i32, {1}).external("empty", Dtype::i32, {0});
@@ -195,16 +294,16 @@ TEST(Validate, RegionsAreChecked) {
   b.within("r2").if_("r1", "n").within("r1").if_("r2", "n");
   const std::string all = messages(description::fixture::validate(b));
   for (const char* message :
-       {"node 'no_condition': needs a condition, as every if",
-        "node 'unknown': its condition is buffer 'zzz', which does not exist",
-        "node 'floats': buffer 'f' has dtype f32, expected i32 or i64",
-        "node 'negative': count -1 is negative",
-        "node 'empty_count': buffer 'empty' has no element to look at",
-        "node 'many': has 5000 branches, expected 1 to 1024", "node 'limit': limit 0 is not positive",
-        "node 'both': a for needs a count: a number, or a buffer, not both",
-        "node 'long': count 2000000 is beyond the limit of 1000000 iterations",
+       {"region 'no_condition': needs a condition, as every if",
+        "region 'unknown': its condition is buffer 'zzz', which does not exist",
+        "region 'floats': buffer 'f' has dtype f32, expected i32 or i64",
+        "region 'negative': count -1 is negative",
+        "region 'empty_count': buffer 'empty' has no element to look at",
+        "region 'many': has 5000 branches, expected 1 to 1024", "region 'limit': limit 0 is not positive",
+        "region 'both': a for needs a count: a number, or a buffer, not both",
+        "region 'long': count 2000000 is beyond the limit of 1000000 iterations",
         "node 'branch': stands in branch 1 of region 'inner', which has 1",
-        "node 'self': the region stands in itself", "the region stands in itself"})
+        "region 'self': the region stands in itself", "the region stands in itself"})
     EXPECT_NE(all.find(message), std::string::npos) << message << "\n" << all;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tessera/base/memory_layout.h"
+#include "tessera/base/text.h"
 #include "tessera/op/bound_call.h"
 
 using namespace tessera;
@@ -11,15 +13,29 @@ using plan::Where;
 
 namespace {
 
+/// What a run may hold of its own: temporary values, and results until they can go where they belong.
+std::uint64_t own_bytes(const plan::Plan& plan, const plan::Binding& binding) {
+  std::uint64_t out = binding.memory.bytes;
+  for (const auto& buffer : binding.buffers)
+    out = saturating_sum(out, static_cast<std::uint64_t>(buffer.bytes));
+  for (std::size_t i = 0; i < plan.outputs.size(); ++i)
+    if (const Place& place = binding.output(plan, i); place.where == Where::input)
+      out = saturating_sum(out, static_cast<std::uint64_t>(op::element_count(place.layout.shape)) *
+                                    ir::size_of(plan.values[plan.outputs[i]].type.dtype));
+  return out;
+}
+
 /// A plan on a device. Results go where they belong at once if nothing still reads what lies there.
 class PlanProgram final : public description::OpProgram {
  public:
   PlanProgram(std::shared_ptr<runtime::Device> device, plan::PlanRef plan,
               std::unique_ptr<runtime::Executable> executable)
-      : device_(std::move(device)), plan_(std::move(plan)), executable_(std::move(executable)) {
-    for (const auto& buffer : executable_->binding().buffers)
-      staging_.emplace_back(static_cast<std::size_t>(buffer.bytes));
-  }
+      : device_(std::move(device)),
+        plan_(std::move(plan)),
+        executable_(std::move(executable)),
+        staging_(executable_->binding().buffers.size()) {}
+
+  [[nodiscard]] std::uint64_t bytes() const override { return own_bytes(*plan_, executable_->binding()); }
 
   Result<void> run(std::span<const op::Array> inputs, std::span<const std::uint64_t> numbers,
                    std::span<const op::Array> results) override {
@@ -33,12 +49,11 @@ class PlanProgram final : public description::OpProgram {
  private:
   /// A result is computed in its own memory, unless an input lies there or the plan lays it out otherwise.
   void choose_outputs(std::span<const op::Array> inputs, std::span<const op::Array> results) {
-    outputs_.clear();
-    for (auto& staging : staging_) outputs_.push_back(staging.data());
+    outputs_.assign(staging_.size(), nullptr);
     is_copied_.assign(results.size(), true);
     for (std::size_t i = 0; i < results.size(); ++i) {
       const Place& place = executable_->binding().output(*plan_, i);
-      if (place.where != Where::output || outputs_[place.index] != staging_[place.index].data()) continue;
+      if (place.where != Where::output || outputs_[place.index] != nullptr) continue;
       const bool is_read = std::any_of(inputs.begin(), inputs.end(), [&](const op::Array& input) {
         return op::overlap(input, results[i]);
       });
@@ -48,6 +63,14 @@ class PlanProgram final : public description::OpProgram {
       outputs_[place.index] = results[i].data;
       is_copied_[i] = false;
     }
+    for (std::size_t i = 0; i < staging_.size(); ++i)
+      if (outputs_[i] == nullptr) outputs_[i] = staging(i);
+  }
+
+  /// Memory for a buffer that no result can lie in, from the first run that asks for it.
+  std::byte* staging(std::size_t buffer) {
+    staging_[buffer].resize(static_cast<std::size_t>(executable_->binding().buffers[buffer].bytes));
+    return staging_[buffer].data();
   }
 
   /// What is a part of an input is taken out before anything is written over inputs.
@@ -72,7 +95,7 @@ class PlanProgram final : public description::OpProgram {
   std::shared_ptr<runtime::Device> device_;
   plan::PlanRef plan_;
   std::unique_ptr<runtime::Executable> executable_;
-  std::vector<std::vector<std::byte>> staging_;  // by buffer of the binding
+  std::vector<std::vector<std::byte>> staging_;  // by buffer of the binding; empty: not needed so far
   // Of the run at hand.
   std::vector<std::byte*> inputs_, outputs_;
   std::vector<bool> is_copied_;
@@ -83,13 +106,16 @@ class DeviceCompiler final : public description::OpCompiler {
   DeviceCompiler(std::shared_ptr<runtime::Device> device, compiler::PlanOptions options)
       : device_(std::move(device)), options_(std::move(options)) {}
 
-  Result<std::shared_ptr<description::OpProgram>> compile(const ir::FunctionRef& function) override {
+  Result<std::shared_ptr<description::OpProgram>> compile(const ir::FunctionRef& function,
+                                                          std::uint64_t memory) override {
     const auto planned = TESSERA_TRY(compiler::plan_function(function, device_->target(), options_));
     auto executable = TESSERA_TRY(device_->load(planned.plan, pool_));
     std::vector<op::Layout> layouts;
     for (const plan::ValueId input : planned.plan->inputs)
       layouts.push_back(op::contiguous(*ir::constant_shape(planned.plan->values[input].type.shape)));
     TESSERA_TRY(executable->prepare({}, layouts));
+    if (const std::uint64_t bytes = own_bytes(*planned.plan, executable->binding()); bytes > memory)
+      return Error(ErrorCode::memory, cat("the program needs ", bytes, " bytes, there are ", memory));
     return std::shared_ptr<description::OpProgram>(
         std::make_shared<PlanProgram>(device_, planned.plan, std::move(executable)));
   }

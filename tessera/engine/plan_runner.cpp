@@ -259,8 +259,10 @@ Result<void> PlanRunner::launch(std::size_t variant, std::size_t p, runtime::Lau
   std::vector<runtime::TimedStep> steps;
   if (times.wants_kernels()) launch.times = &steps;
   TESSERA_TRY(parts_[variant][p].executable->run(launch));
+  if (steps.empty()) return {};
+  const SourceLookup sources(package_.blocks);
   for (const runtime::TimedStep& step : steps)
-    times.kernels.push_back({SourceLookup().of_step(plan(variant, p).steps[step.step]), step});
+    times.kernels.push_back({sources.of_step(plan(variant, p).steps[step.step]), step});
   return {};
 }
 

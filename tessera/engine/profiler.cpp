@@ -41,11 +41,17 @@ SourceLookup::SourceLookup(const Needed& needed, std::span<const std::uint32_t> 
   const std::size_t count = steps.empty() ? needed.size() : steps.size();
   for (std::uint32_t i = 0; i < count; ++i) {
     const Node& node = needed.node(steps.empty() ? i : steps[i]);
-    if (node.file == nullptr) continue;
-    const std::string_view block = name_of(node.block);
-    const auto [known, is_new] = block_of_line_.try_emplace({node.file, node.line}, block);
-    if (!is_new) known->second = common_block(known->second, block);
+    if (node.file != nullptr) add_line(node.file, node.line, name_of(node.block));
   }
+}
+
+SourceLookup::SourceLookup(std::span<const plan::SourceBlock> blocks) {
+  for (const plan::SourceBlock& source : blocks) add_line(source.file, source.line, source.block);
+}
+
+void SourceLookup::add_line(std::string_view file, std::uint32_t line, std::string_view block) {
+  const auto [known, is_new] = block_of_line_.try_emplace({file, line}, block);
+  if (!is_new) known->second = common_block(known->second, block);
 }
 
 KernelSource SourceLookup::of_node(const Node& node) const {

@@ -11,6 +11,7 @@
 
 #include "tessera/engine/needed.h"
 #include "tessera/engine/profile.h"
+#include "tessera/plan/package.h"
 #include "tessera/plan/plan.h"
 #include "tessera/runtime/executable.h"
 
@@ -49,6 +50,8 @@ class SourceLookup {
   /// `blocks` has the names of blocks by number.
   SourceLookup(const Needed& needed, std::span<const std::uint32_t> steps,
                std::span<const std::string> blocks);
+  /// `blocks` outlive it.
+  explicit SourceLookup(std::span<const plan::SourceBlock> blocks);
 
   [[nodiscard]] KernelSource of_node(const Node& node) const;
   [[nodiscard]] KernelSource of_step(const plan::Step& step) const;
@@ -59,6 +62,8 @@ class SourceLookup {
   [[nodiscard]] std::string_view name_of(std::uint16_t block) const {
     return block < blocks_.size() ? std::string_view(blocks_[block]) : std::string_view();
   }
+
+  void add_line(std::string_view file, std::uint32_t line, std::string_view block);
 
   std::span<const std::string> blocks_;
   std::map<Line, std::string_view> block_of_line_;

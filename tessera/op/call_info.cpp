@@ -248,27 +248,41 @@ Result<Shape> CallInfo::broadcast_inputs() const {
   return out;
 }
 
-Result<Attributes> tessera::op::complete_attributes(const Card& card, Attributes given) {
-  if (is_complete(card, given)) return given;
+Attributes tessera::op::complete_attributes(const Card& card, const Attributes& given,
+                                            std::vector<Error>& errors) {
+  const auto fail = [&](std::string message) {
+    errors.push_back(call_error(card, ErrorCode::invalid_argument, std::move(message)));
+  };
   Attributes out;
   for (const auto& [name, value] : given.entries()) {
     const auto spec = std::find_if(card.attributes.begin(), card.attributes.end(),
                                    [&](const AttributeSpec& s) { return s.name == name; });
-    if (spec == card.attributes.end())
-      return call_error(card, ErrorCode::invalid_argument, cat("has no attribute '", printable(name), "'"));
+    if (spec == card.attributes.end()) {
+      fail(cat("has no attribute '", printable(name), "'"));
+      continue;
+    }
     auto typed = converted(value, spec->kind);
     if (!typed)
-      return call_error(card, ErrorCode::invalid_argument,
-                        cat("attribute '", name, "' must be ", kind_with_article(spec->kind), ", got ",
-                            ir::describe(value)));
-    out.set(name, *std::move(typed));
+      fail(cat("attribute '", name, "' must be ", kind_with_article(spec->kind), ", got ",
+               ir::describe(value)));
+    else
+      out.set(name, *std::move(typed));
   }
   for (const AttributeSpec& spec : card.attributes) {
     if (out.find(spec.name) != nullptr || spec.may_be_absent) continue;
-    if (spec.required)
-      return call_error(card, ErrorCode::invalid_argument, cat("needs the attribute '", spec.name, "'"));
-    out.set(std::string(spec.name), default_value(spec));
+    if (!spec.required)
+      out.set(std::string(spec.name), default_value(spec));
+    else if (given.find(spec.name) == nullptr)
+      fail(cat("needs the attribute '", spec.name, "'"));
   }
+  return out;
+}
+
+Result<Attributes> tessera::op::complete_attributes(const Card& card, Attributes given) {
+  if (is_complete(card, given)) return given;
+  std::vector<Error> errors;
+  Attributes out = complete_attributes(card, given, errors);
+  if (!errors.empty()) return std::move(errors.front());
   return out;
 }
 

@@ -92,6 +92,9 @@ class CallInfo {
 
 /// The attributes of a call, checked against the card and with defaults filled in.
 [[nodiscard]] Result<Attributes> complete_attributes(const Card& card, Attributes given);
+/// The same with everything that is wrong; what is, is left out.
+[[nodiscard]] Attributes complete_attributes(const Card& card, const Attributes& given,
+                                             std::vector<Error>& errors);
 
 /// The types of the results. Checks the number of inputs, their dtypes and ranks, then asks the card's rule.
 /// `attributes` are complete.

@@ -43,6 +43,12 @@ ScalarValue scalar_of(const HostTensor& tensor) {
   return out;
 }
 
+/// "while", with the name of its body where that is not just "body".
+std::string loop_title(const ir::WhileRegion& region) {
+  const std::string& name = region.body->name;
+  return name.empty() || name == "body" ? "while" : cat("while '", printable(shortened(name, 60)), "'");
+}
+
 /// The in-place calls of a function whose first argument nothing reads afterwards.
 class LastReads {
  public:
@@ -333,7 +339,8 @@ class Run {
       const Tensors more = TESSERA_TRY(run_body(region.condition, in_condition, arguments, sizes));
       if (scalar_of(more.at(0)).integer == 0) return state;
       if (iteration == limit)
-        return Error(ErrorCode::limit, cat("while: goes on after its limit of ", limit, " iterations"));
+        return Error(ErrorCode::limit,
+                     cat(loop_title(region), ": goes on after its limit of ", limit, " iterations"));
       state.clear();  // so that the body may write where it was
       state = TESSERA_TRY(run_body(region.body, in_body, std::move(arguments), sizes));
     }

@@ -25,6 +25,18 @@ struct Flag {
   }
 };
 
+/// The block that a line of the source belongs to: "encoder/layer1".
+struct SourceBlock {
+  std::string file;
+  std::uint32_t line = 0;
+  std::string block;
+
+  static constexpr auto fields() {
+    return std::tuple{usual("file", &SourceBlock::file), usual("line", &SourceBlock::line),
+                      usual("block", &SourceBlock::block)};
+  }
+};
+
 /// Each doubles the number of programs.
 inline constexpr std::size_t most_flags = 3;
 
@@ -38,11 +50,13 @@ struct Package {
   std::vector<double> parameters;    ///< what each slot held when the program was written
   /// Outputs, by position, that the next run takes as its last inputs, which have no names: zero at first.
   std::vector<std::uint32_t> states;
+  std::vector<SourceBlock> blocks;  ///< of lines that have one; of a line that has several, each
 
   static constexpr auto fields() {
     return std::tuple{usual("flags", &Package::flags),           usual("device", &Package::device),
                       usual("inputs", &Package::inputs),         usual("outputs", &Package::outputs),
-                      usual("parameters", &Package::parameters), usual("states", &Package::states)};
+                      usual("parameters", &Package::parameters), usual("states", &Package::states),
+                      usual("blocks", &Package::blocks)};
   }
 
   /// How many values the flags can have together.

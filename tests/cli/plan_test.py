@@ -159,6 +159,37 @@ class Plans(unittest.TestCase):
         self.assertIn("1 evaluation,", result.stderr)
         self.refused("no/such/folder", "run", self.plan, *sizes, "--quiet", "--trace", "no/such/folder/t.json")
 
+    def test_a_profile_of_a_description_has_its_blocks(self):
+        f32 = {"lifetime": "external", "dtype": "f32", "shape": [8, 4]}
+        text = json.dumps({
+            "blocks": [{"id": "outer"}, {"id": "inner", "parent": "outer"}],
+            "buffers": [{"id": "x", **f32}, {"id": "y", **f32}],
+            "nodes": [{"id": "s", "block": "inner", "op": "softmax", "parameters": [{"name": "x", "buffer": "x"}]},
+                      {"id": "c", "block": "outer", "op": "cumsum", "attributes": {"axis": 0}, "parameters": [{"name": "y", "buffer": "y"}]}],
+            "edges": [{"from": ["s", "y"], "to": ["c", "x"]}]}, indent=1)
+        file = self.folder / "blocks.json"
+        file.write_text(text)
+        self.assertEqual(tessera("compile", file, "-o", self.plan).returncode, 0)
+        for source in (file, self.plan):
+            result = tessera("run", source, "--random", 1, "--device", "reference", "--profile", "--quiet")
+            self.assertRegex(result.stdout + result.stderr, r" us +[0-9.]+ % +2  outer\n")
+            self.assertRegex(result.stdout + result.stderr, r" us +[0-9.]+ % +\d+  outer/inner\n")
+            self.assertNotIn("(none)", result.stdout + result.stderr)
+
+    def test_a_loop_beyond_its_limit_is_named(self):
+        file = self.folder / "forever.json"
+        file.write_text("""{"buffers": [{"id": "c", "lifetime": "external", "dtype": "i32", "shape": [1]},
+  {"id": "x", "lifetime": "graph", "dtype": "f32", "shape": [4]}],
+ "regions": [{"id": "for ever", "kind": "while", "condition": "c", "limit": 100}],
+ "nodes": [{"id": "n", "op": "add", "region": "for ever", "parameters": [
+  {"name": "a", "buffer": "x"}, {"name": "b", "scalar": 1}, {"name": "y", "buffer": "x"}]}]}""")
+        one = self.folder / "one.bin"
+        one.write_bytes((1).to_bytes(4, "little"))
+        self.assertEqual(tessera("compile", file, "-o", self.plan).returncode, 0)
+        for source in (file, self.plan):
+            self.refused("forever.json:3:14: while 'for ever': goes on after its limit of 100 iterations",
+                         "run", source, "--input", f"c=raw:i32:1:{one}")
+
     def test_what_does_not_fit_is_refused(self):
         self.compile()
         self.refused("no --input for 'x'", "run", self.plan)

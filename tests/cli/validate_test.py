@@ -50,6 +50,28 @@ class Validate(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.out, r"the description needs \d+ bytes \(external 4, graph \d+, temporary \d+\), the device has 1000")
 
+    def test_without_a_limit_it_must_fit_the_machine(self):
+        f32 = {"lifetime": "external", "dtype": "f32"}
+        huge = {"buffers": [{"id": "x", "shape": [1000000, 1], **f32}, {"id": "w", "shape": [1, 1000000], **f32}, {"id": "y", "shape": [], **f32}],
+                "nodes": [{"id": "m", "op": "matmul", "parameters": [{"name": "a", "buffer": "x"}, {"name": "b", "buffer": "w"}]},
+                          {"id": "s", "op": "sum", "parameters": [{"name": "y", "buffer": "y"}]}],
+                "edges": [{"from": ["m", "y"], "to": ["s", "x"]}]}
+        expected = r"the description needs 4000008000004 bytes \(.*\), the device has \d+"
+        result = validate("-", stdin=huge)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.out, expected)
+        self.assertEqual(validate("--memory", 10**13, "-", stdin=huge).returncode, 0)
+        for command in (["run", "-", "--random", "1"], ["compile", "-"]):
+            result = subprocess.run([PROGRAM, *command], input=json.dumps(huge).encode(), capture_output=True, timeout=120)
+            self.assertEqual(result.returncode, 2)
+            self.assertRegex(result.stderr.decode(), expected)
+
+    def test_a_region_is_called_one(self):
+        loop = {"buffers": [{"id": "c", "lifetime": "external", "dtype": "i32", "shape": [1]}],
+                "regions": [{"id": "r", "kind": "while", "condition": "c", "limit": 0}]}
+        self.assertIn("error: region 'r': limit 0 is not positive", validate("-", stdin=loop).out)
+        self.assertEqual(json.loads(validate("--json", "-", stdin=loop).out)["diagnostics"][0]["region"], "r")
+
     def test_what_is_no_description_exits_2(self):
         for text in ["", "[]", "{", b"\xff", "[" * 100000, "nonsense"]:
             result = validate("-", stdin=text)
