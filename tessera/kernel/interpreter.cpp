@@ -15,10 +15,16 @@ namespace {
 constexpr std::size_t line = 64;
 std::size_t rounded_up(std::size_t bytes) { return (bytes + line - 1) / line * line; }
 
-/// A number as a register of `dtype` holds it.
-std::uint64_t held(double value, Dtype dtype) {
+/// A number of a launch as a register of `dtype` holds it.
+std::uint64_t held(std::uint64_t bits, Dtype dtype) {
   std::byte memory[8];
-  op::storer<double>(dtype)(memory, 0, 1, 1, &value);
+  if (ir::is_float(dtype)) {
+    const auto value = std::bit_cast<double>(bits);
+    op::storer<double>(dtype)(memory, 0, 1, 1, &value);
+  } else {
+    const op::SignedWide value = static_cast<std::int64_t>(bits);
+    op::storer<op::SignedWide>(dtype)(memory, 0, 1, 1, &value);
+  }
   std::uint64_t out = 0;
   block_loops().load[static_cast<std::size_t>(dtype)](memory, 1, &out, 1);
   return out;
@@ -59,7 +65,7 @@ class Runner {
     return bytes;
   }
 
-  void run(std::span<const ValueId> uniforms, std::span<const double> parameters, ItemRange range) {
+  void run(std::span<const ValueId> uniforms, std::span<const std::uint64_t> parameters, ItemRange range) {
     hold_scalars(kernel_, uniforms, bind_, parameters, scalars_);
     count_ = 1;
     execute(program_.uniforms, 1);
@@ -361,7 +367,7 @@ Result<void> Interpreter::prepare(std::span<const op::Array> inputs, std::span<c
   return {};
 }
 
-void Interpreter::run(const Job& job, std::span<const double> parameters, ItemRange range,
+void Interpreter::run(const Job& job, std::span<const std::uint64_t> parameters, ItemRange range,
                       Scratch& scratch) const {
   if (range.begin >= range.end) return;
   const Program& code = program(job.lanes);
@@ -370,7 +376,7 @@ void Interpreter::run(const Job& job, std::span<const double> parameters, ItemRa
 }
 
 void tessera::kernel::hold_scalars(const Kernel& kernel, std::span<const ValueId> uniforms,
-                                   const Binding& binding, std::span<const double> parameters,
+                                   const Binding& binding, std::span<const std::uint64_t> parameters,
                                    std::uint64_t* out) {
   for (const ValueId i : uniforms) {
     const Instruction& instruction = kernel.body[i];
@@ -383,8 +389,8 @@ void tessera::kernel::hold_scalars(const Kernel& kernel, std::span<const ValueId
 }
 
 Result<void> tessera::kernel::run(const Interpreter& interpreter, std::span<const op::Array> inputs,
-                                  std::span<const op::Array> outputs, std::span<const double> parameters,
-                                  Scratch& scratch) {
+                                  std::span<const op::Array> outputs,
+                                  std::span<const std::uint64_t> parameters, Scratch& scratch) {
   const Kernel& kernel = interpreter.kernel();
   if (parameters.size() != kernel.parameters.size())
     return Error(ErrorCode::invalid_argument, cat("the kernel has ", kernel.parameters.size(),

@@ -61,9 +61,11 @@ class Interpreter {
   /// Checks the arrays and lays out the run. Reuses the memory of `job`.
   [[nodiscard]] Result<void> prepare(std::span<const op::Array> inputs, std::span<const op::Array> outputs,
                                      Job& job) const;
-  /// Computes some of the items. `parameters` has the kernel's scalar parameters in its order. Allocates only
+  /// Computes some of the items. `parameters` has the kernel's scalar parameters in its order, as
+  /// ir::number_bits. Allocates only
   /// if `scratch` has to grow.
-  void run(const Job& job, std::span<const double> parameters, ItemRange range, Scratch& scratch) const;
+  void run(const Job& job, std::span<const std::uint64_t> parameters, ItemRange range,
+           Scratch& scratch) const;
 
  private:
   [[nodiscard]] const Program& program(Lanes lanes) const {
@@ -79,11 +81,11 @@ class Interpreter {
 /// Writes constants, parameters and extents, as registers hold them, to `out`, which has an entry for every
 /// value of the body. REQUIRES a parameter for each of the kernel's; `uniforms` are those of its passes.
 void hold_scalars(const Kernel& kernel, std::span<const ValueId> uniforms, const Binding& binding,
-                  std::span<const double> parameters, std::uint64_t* out);
+                  std::span<const std::uint64_t> parameters, std::uint64_t* out);
 
 /// Binds and runs all items. Fails if arrays or the number of parameters do not fit.
 [[nodiscard]] Result<void> run(const Interpreter& interpreter, std::span<const op::Array> inputs,
-                               std::span<const op::Array> outputs, std::span<const double> parameters,
+                               std::span<const op::Array> outputs, std::span<const std::uint64_t> parameters,
                                Scratch& scratch);
 
 }  // namespace tessera::kernel

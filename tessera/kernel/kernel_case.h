@@ -10,6 +10,7 @@
 #include "tessera/kernel/build.h"
 #include "tessera/kernel/interpreter.h"
 #include "tessera/op/interpreter.h"
+#include "tests/support/slot_bits.h"
 
 namespace tessera::kernel {
 
@@ -76,13 +77,14 @@ inline void expect_same(const ir::Function& function, const Kernel& kernel, doub
                         std::uint64_t seed = 1, std::span<const double> parameters = {}) {
   const auto inputs = random_inputs(function, seed);
   op::InterpreterOptions options;
-  options.parameters = parameters;
+  const auto bits = fixture::slot_bits(function, parameters);
+  options.parameters = bits;
   const auto expected = op::interpret(function, inputs, options);
   ASSERT_TRUE(expected) << expected.error().to_text();
   const auto results = empty_like(*expected);
   Scratch scratch;
   const Interpreter interpreter(kernel);
-  const auto done = run(interpreter, arrays_of(inputs), arrays_of(results), parameters, scratch);
+  const auto done = run(interpreter, arrays_of(inputs), arrays_of(results), bits, scratch);
   ASSERT_TRUE(done) << done.error().to_text();
   for (std::size_t i = 0; i < results.size(); ++i)
     EXPECT_LE(difference(results[i], (*expected)[i]), tolerance) << "result " << i << "\n" << to_text(kernel);

@@ -1,7 +1,6 @@
 #include "tessera/runtime/host_executable.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "tessera/base/text.h"
 #include "tessera/op/interpreter.h"
@@ -13,16 +12,6 @@ using namespace tessera::runtime;
 using plan::Place;
 using plan::StepKind;
 using plan::Where;
-
-namespace {
-
-/// Bits of a double for floats, of an i64 for the others.
-double number_of(std::uint64_t bits, op::Dtype dtype) {
-  return ir::is_float(dtype) ? std::bit_cast<double>(bits)
-                             : static_cast<double>(static_cast<std::int64_t>(bits));
-}
-
-}  // namespace
 
 void runtime::clear(const op::Array& array) {
   std::fill_n(array.data, static_cast<std::size_t>(array.size()) * ir::size_of(array.dtype), std::byte{0});
@@ -84,7 +73,7 @@ std::byte* HostExecutable::address(plan::ValueId value, const Launch& launch) {
 void HostExecutable::set_parameters(const Launch& launch) {
   for (std::size_t i = 0; i < plan_->parameters.size(); ++i) {
     cells_[i] = number_cell(launch.parameters[i], plan_->parameters[i]);
-    numbers_[i] = number_of(launch.parameters[i], plan_->parameters[i]);
+    numbers_[i] = launch.parameters[i];
   }
 }
 

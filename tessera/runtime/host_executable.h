@@ -81,7 +81,7 @@ class HostExecutable : public Executable {
   /// The buffer that an input of a work lies in; null if it is none, or not known.
   [[nodiscard]] const Buffer* buffer_of(const HostWork& work, std::size_t input) const;
   /// The parameters of the launch, by slot.
-  [[nodiscard]] std::span<const double> numbers() const { return numbers_; }
+  [[nodiscard]] std::span<const std::uint64_t> numbers() const { return numbers_; }
 
  private:
   void add_work(plan::StepId step);
@@ -97,7 +97,7 @@ class HostExecutable : public Executable {
   bool has_moved_ = true;              ///< some work has
   std::vector<std::byte*> addresses_;  ///< of the launch that the works' arrays are of: inputs, then outputs
   std::vector<std::uint64_t> cells_;
-  std::vector<double> numbers_;
+  std::vector<std::uint64_t> numbers_;
   std::span<const Buffer* const> buffers_;  ///< of the launch
   std::vector<TimedStep> times_;            ///< by work, of a launch that asks for them
   Ref<Buffer> scratch_;

@@ -117,8 +117,8 @@ std::int64_t size_of(const kernel::Operand& operand) {
 /// The memory of one run by generated code.
 class Run {
  public:
-  Run(const kernel::Interpreter& interpreter, const CompiledJob& job, std::span<const double> parameters,
-      kernel::Scratch& scratch)
+  Run(const kernel::Interpreter& interpreter, const CompiledJob& job,
+      std::span<const std::uint64_t> parameters, kernel::Scratch& scratch)
       : kernel_(interpreter.kernel()), job_(job.job), bind_(job.job.binding), code_(job.code) {
     const kernel::Passes& passes = interpreter.passes();
     const auto lanes = static_cast<std::size_t>(job_.lanes == Lanes::reduced ? bind_.reduced.back().size : 0);
@@ -357,7 +357,7 @@ Result<CompiledKernel::Code> CompiledKernel::compile(const CodeShape& shape, Cod
   return out;
 }
 
-void CompiledKernel::run(const CompiledJob& job, std::span<const double> parameters, ItemRange range,
+void CompiledKernel::run(const CompiledJob& job, std::span<const std::uint64_t> parameters, ItemRange range,
                          kernel::Scratch& scratch) const {
   if (range.begin >= range.end) return;
   if (job.code == nullptr || (job.is_plain && !run_plain(job)))
@@ -381,7 +381,7 @@ std::string CompiledKernel::why_interpreted() const {
 
 Result<void> tessera::runtime::cpu::run(CompiledKernel& kernel, std::span<const op::Array> inputs,
                                         std::span<const op::Array> outputs,
-                                        std::span<const double> parameters, kernel::Scratch& scratch) {
+                                        std::span<const std::uint64_t> parameters, kernel::Scratch& scratch) {
   if (parameters.size() != kernel.kernel().parameters.size())
     return Error(ErrorCode::invalid_argument, cat("the kernel has ", kernel.kernel().parameters.size(),
                                                   " scalar parameters, got ", parameters.size()));

@@ -50,7 +50,7 @@ class CompiledKernel {
   [[nodiscard]] Result<void> prepare(std::span<const op::Array> inputs, std::span<const op::Array> outputs,
                                      CompiledJob& job);
   /// Computes some of the items; any number of threads at once, each with its own scratch.
-  void run(const CompiledJob& job, std::span<const double> parameters, kernel::ItemRange range,
+  void run(const CompiledJob& job, std::span<const std::uint64_t> parameters, kernel::ItemRange range,
            kernel::Scratch& scratch) const;
 
   /// Whether improve() has something to do.
@@ -101,7 +101,7 @@ class CompiledKernel {
 
 /// Prepares and runs all items on this thread.
 [[nodiscard]] Result<void> run(CompiledKernel& kernel, std::span<const op::Array> inputs,
-                               std::span<const op::Array> outputs, std::span<const double> parameters,
+                               std::span<const op::Array> outputs, std::span<const std::uint64_t> parameters,
                                kernel::Scratch& scratch);
 
 }  // namespace tessera::runtime::cpu
