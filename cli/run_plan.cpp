@@ -11,6 +11,7 @@
 #include "tessera/engine/autotune.h"
 #include "tessera/engine/devices.h"
 #include "tessera/engine/plan_runner.h"
+#include "tessera/ir/number_bits.h"
 
 using namespace tessera;
 using namespace tessera::cli;
@@ -46,24 +47,43 @@ bool is_number(std::string_view text, T& out) {
   return !text.empty() && end.ec == std::errc() && end.ptr == text.data() + text.size();
 }
 
-/// Whether the dtype has the number; floats round it.
-bool fits(double value, op::Dtype dtype) {
-  if (ir::is_float(dtype)) return true;
-  if (dtype == op::Dtype::boolean) return value == 0 || value == 1;
-  const int bits = static_cast<int>(ir::size_of(dtype)) * 8;
-  const double low = ir::is_unsigned(dtype) ? 0 : -std::ldexp(1.0, bits - 1);
-  const double high = std::ldexp(1.0, ir::is_unsigned(dtype) ? bits : bits - 1);
-  return value == std::floor(value) && value >= low && value < high;
+/// Whether the dtype, of integers or booleans, has the number.
+bool fits(std::uint64_t value, op::Dtype dtype) {
+  if (dtype == op::Dtype::boolean) return value <= 1;
+  return ir::size_of(dtype) == 8 || value >> 8 * ir::size_of(dtype) == 0;
+}
+bool fits(std::int64_t value, op::Dtype dtype) {
+  if (!ir::is_signed_integer(dtype)) return value >= 0 && fits(static_cast<std::uint64_t>(value), dtype);
+  const std::size_t unused = 64 - 8 * ir::size_of(dtype);
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(value) << unused) >> unused == value;
+}
+
+/// The number as ir::number_bits: floats round it, integers are exact, also written as "1e3". Nothing if the
+/// dtype does not have it.
+std::optional<std::uint64_t> bits_of(std::string_view text, op::Dtype dtype) {
+  constexpr double all_exact = 9007199254740992;  // 2^53: above it, a double is not what was written
+  double number = 0;
+  if (!is_number(text, number)) return std::nullopt;
+  if (ir::is_float(dtype)) return ir::number_bits(number, dtype);
+  std::uint64_t large = 0;
+  if (ir::is_unsigned(dtype) && is_number(text, large))
+    return fits(large, dtype) ? std::optional(large) : std::nullopt;
+  std::int64_t integer = 0;
+  if (!is_number(text, integer)) {
+    if (number != std::floor(number) || std::abs(number) > all_exact) return std::nullopt;
+    integer = static_cast<std::int64_t>(number);
+  }
+  return fits(integer, dtype) ? std::optional(static_cast<std::uint64_t>(integer)) : std::nullopt;
 }
 
 /// The values of all slots: as they were written, or as --parameter says.
-Result<std::vector<double>> parameters_of(const plan::Package& package, const RunOptions& options) {
-  std::vector<double> out = package.parameters;
+Result<std::vector<std::uint64_t>> parameters_of(const plan::Package& package, const RunOptions& options) {
+  std::vector<std::uint64_t> out = package.parameters;
   std::vector<bool> is_given(out.size());
   for (const std::string& given : options.parameters) {
     const std::size_t equals = given.find('=');
     std::size_t slot = 0;
-    double value = 0;
+    double value = 0;  // any number is of the form, "1e3" too; whether the slot has it is said below
     if (equals == std::string::npos || !is_number(std::string_view(given).substr(0, equals), slot) ||
         !is_number(std::string_view(given).substr(equals + 1), value))
       return wrong("--parameter: ", in_quotes(given), " is not of the form SLOT=VALUE, or out of range");
@@ -71,9 +91,11 @@ Result<std::vector<double>> parameters_of(const plan::Package& package, const Ru
       return wrong("--parameter: there is no slot ", slot, ", the plan has ", out.size(), " parameters");
     if (is_given[slot]) return wrong("--parameter: slot ", slot, " is given twice");
     is_given[slot] = true;
-    if (const op::Dtype dtype = package.programs.front().parameters[slot]; !fits(value, dtype))
+    const op::Dtype dtype = package.programs.front().parameters[slot];
+    const auto bits = bits_of(std::string_view(given).substr(equals + 1), dtype);
+    if (!bits)
       return wrong("--parameter: slot ", slot, " is ", dtype, ", which does not have ", in_quotes(given));
-    out[slot] = value;
+    out[slot] = *bits;
   }
   return out;
 }

@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "tests/support/finite_differences.h"
+#include "tests/support/slot_bits.h"
 
 using namespace tessera;
 using fixture::check_both_orders;
@@ -153,7 +154,8 @@ TEST(ForGradient, WithACountFromAParameter) {
     const auto expected =
         value_or_throw(autodiff::vjp(parsed_function(constant), std::vector<std::size_t>{0}));
     op::InterpreterOptions options;
-    options.parameters = {&count, 1};
+    const auto bits = fixture::slot_bits(*gradient, {&count, 1});
+    options.parameters = bits;
     const auto actual = op::interpret(*gradient, inputs, options);
     ASSERT_TRUE(actual) << actual.error().to_text();
     EXPECT_LE(fixture::largest_difference((*actual)[0], value_or_throw(op::interpret(*expected, inputs))[0]),

@@ -1,6 +1,7 @@
 #include "tessera/compile/package.h"
 
 #include "tessera/base/text.h"
+#include "tessera/ir/number_bits.h"
 #include "tessera/ir/walk.h"
 
 using namespace tessera;
@@ -25,7 +26,7 @@ plan::Package compiler::package(const ir::Function& function, std::vector<plan::
   out.parameters.resize(programs.front().parameters.size());
   for (const ir::Node* node : ir::post_order(function))
     if (const auto* param = ir::as<ir::Param>(*node); param != nullptr && param->slot < out.parameters.size())
-      out.parameters[param->slot] = param->value;
+      out.parameters[param->slot] = ir::number_bits(param->value, param->dtype);
   out.programs = std::move(programs);
   return out;
 }

@@ -13,6 +13,7 @@
 #include "tessera/op/interpreter.h"
 #include "tessera/op/ir_builder.h"
 #include "tessera/op/validate.h"
+#include "tests/support/slot_bits.h"
 
 using namespace tessera;
 using namespace tessera::compiler;
@@ -120,7 +121,8 @@ TEST(Pipeline, Trap_S17_ParametersAreNoConstants) {
   const std::vector<float> x{1, 2};
   const std::vector<op::HostTensor> inputs{op::HostTensor::of<float>(ir::Dtype::f32, {2}, x)};
   for (const std::vector<double>& slots : {std::vector{0.5, 0.75}, {0.25, 0.25}, {1.0, 0.0}}) {
-    const auto result = value_or_throw(op::interpret(*function, inputs, {.parameters = slots}));
+    const auto bits = fixture::slot_bits(*function, slots);
+    const auto result = value_or_throw(op::interpret(*function, inputs, {.parameters = bits}));
     EXPECT_EQ(result[0].values<float>()[1], 2 * (slots[0] + slots[1]));
   }
 }

@@ -103,7 +103,7 @@ Error PlanRunner::wrong_input(std::size_t i, const HostTensor& given, const op::
 }
 
 Result<PlanRunner::Given> PlanRunner::given(std::span<const HostTensor> inputs,
-                                            std::span<const double> parameters) const {
+                                            std::span<const std::uint64_t> parameters) const {
   if (inputs.size() != package_.inputs.size())
     return Error(ErrorCode::invalid_argument,
                  cat("the plan has ", package_.inputs.size(), " inputs, got ", inputs.size()));
@@ -225,15 +225,10 @@ Result<void> PlanRunner::prepare(const Given& given, std::size_t p, std::vector<
 // ---- running
 
 std::vector<std::uint64_t> PlanRunner::parameter_bits(const plan::Plan& plan,
-                                                      std::span<const double> parameters) const {
+                                                      std::span<const std::uint64_t> parameters) const {
   std::vector<std::uint64_t> out;
-  for (std::size_t slot = 0; slot < plan.parameters.size(); ++slot) {
-    const double number = slot < parameters.size() ? parameters[slot] : package_.parameters[slot];
-    const bool is_float = ir::is_float(plan.parameters[slot]);
-    constexpr double most = 9223372036854774784.0;  // the largest double that is an i64
-    const auto integer = static_cast<std::int64_t>(std::clamp(number == number ? number : 0, -most, most));
-    out.push_back(is_float ? std::bit_cast<std::uint64_t>(number) : static_cast<std::uint64_t>(integer));
-  }
+  for (std::size_t slot = 0; slot < plan.parameters.size(); ++slot)
+    out.push_back(slot < parameters.size() ? parameters[slot] : package_.parameters[slot]);
   return out;
 }
 
@@ -321,7 +316,7 @@ Result<void> PlanRunner::keep_states(std::span<HostTensor> outputs) {
 }
 
 Result<std::vector<HostTensor>> PlanRunner::run(std::span<const HostTensor> inputs,
-                                                std::span<const double> parameters,
+                                                std::span<const std::uint64_t> parameters,
                                                 std::span<const std::int64_t> known) {
   EvaluationTimes times{.level = profiler_->level()};
   if (times.level != ProfilingLevel::none) times.begin = EvaluationTimes::Clock::now();

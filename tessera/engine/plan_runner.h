@@ -39,11 +39,11 @@ class PlanRunner {
   /// Loads a program as a run would, and makes it if it must be.
   [[nodiscard]] Result<const plan::Program*> load(std::size_t variant);
 
-  /// The outputs for inputs of any sizes that the plan allows. `parameters` are by slot; those left out have
-  /// the values they were written with. `sizes` are for symbols that do not follow from the inputs. A run
-  /// that fails leaves the states as they were.
+  /// The outputs for inputs of any sizes that the plan allows. `parameters` are by slot, as ir::number_bits;
+  /// those left out have the values they were written with. `sizes` are for symbols that do not follow from
+  /// the inputs. A run that fails leaves the states as they were.
   [[nodiscard]] Result<std::vector<op::HostTensor>> run(std::span<const op::HostTensor> inputs,
-                                                        std::span<const double> parameters = {},
+                                                        std::span<const std::uint64_t> parameters = {},
                                                         std::span<const std::int64_t> sizes = {});
 
   /// Measures runs from now on, and forgets those that were measured.
@@ -62,7 +62,7 @@ class PlanRunner {
   struct Given {
     std::size_t variant = 0;
     Tensors inputs;  ///< without flags
-    std::span<const double> parameters;
+    std::span<const std::uint64_t> parameters;
   };
 
   PlanRunner() = default;
@@ -74,13 +74,13 @@ class PlanRunner {
   [[nodiscard]] Error wrong_input(std::size_t i, const op::HostTensor& given,
                                   const op::ValueType& expected) const;
   [[nodiscard]] Result<Given> given(std::span<const op::HostTensor> inputs,
-                                    std::span<const double> parameters) const;
+                                    std::span<const std::uint64_t> parameters) const;
   /// The sizes that inputs of these shapes mean. Fails, naming the input and what was expected, if a dtype, a
   /// rank or a size does not fit, or if a size neither follows from them nor is among those given by symbol.
   [[nodiscard]] Result<std::vector<std::int64_t>> sizes_of(const Given& given,
                                                            std::span<const std::int64_t> known) const;
   [[nodiscard]] std::vector<std::uint64_t> parameter_bits(const plan::Plan& plan,
-                                                          std::span<const double> parameters) const;
+                                                          std::span<const std::uint64_t> parameters) const;
   [[nodiscard]] Result<std::int64_t> learned_size(const ir::Var& dim, const plan::LearnedSize& size,
                                                   const op::HostTensor& from) const;
   [[nodiscard]] std::string places_of(std::size_t variant, const op::Dim& size) const;

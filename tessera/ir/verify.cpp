@@ -51,13 +51,16 @@ bool is_single_integer(const Type& type) {
   return tensor != nullptr && is_integer(tensor->dtype) && element_count(tensor->shape) == 1;
 }
 
+/// The dtype of each parameter slot that was met so far, in a function and those below it.
+using SlotDtypes = std::unordered_map<std::uint32_t, Dtype>;
+
 std::string type_text(const TypeRef& type) { return type == nullptr ? "nothing" : print_line(*type); }
 
 /// Checks one function, or one expression or statement that stands alone. Functions below are checked on
 /// their own: they are closed.
 class ScopeVerifier {
  public:
-  explicit ScopeVerifier(std::vector<Error>& errors) : errors_(errors) {}
+  ScopeVerifier(std::vector<Error>& errors, SlotDtypes& slots) : errors_(errors), slots_(slots) {}
 
   void function(const Function& function) {
     where_ = function.name.empty() ? "" : cat("in function '", printable(function.name), "'");
@@ -200,12 +203,14 @@ class ScopeVerifier {
   /// Every variable of an expression is defined, every scalar operation fits its operands.
   void scalars(const Expr& root, const Node& at) {
     if (const auto* var = as<Var>(root)) return use(*var, at);
+    if (const auto* param = as<Param>(root)) return slot(*param, at);
     if (root.kind() != NodeKind::scalar_op) return;
     std::vector<const Expr*> stack{&root};
     while (!stack.empty()) {
       const Expr& expr = *stack.back();
       stack.pop_back();
       if (const auto* var = as<Var>(expr)) use(*var, at);
+      if (const auto* param = as<Param>(expr)) slot(*param, at);
       const auto* op = as<ScalarOp>(expr);
       if (op == nullptr) continue;
       if (bool& known = checked_[*op]; std::exchange(known, true)) continue;
@@ -234,6 +239,14 @@ class ScopeVerifier {
                      to_string(*dtype)));
       common = dtype;
     }
+  }
+
+  /// A launch gives one number for a slot, as bits that mean something in one dtype only.
+  void slot(const Param& param, const Node& at) {
+    const auto [known, is_new] = slots_.emplace(param.slot, param.dtype);
+    if (!is_new && known->second != param.dtype)
+      fail(at, cat("parameter $", param.slot, " is ", to_string(param.dtype), " here and ",
+                   to_string(known->second), " elsewhere: a slot has one dtype"));
   }
 
   void use(const Var& var, const Node& at) {
@@ -435,6 +448,7 @@ class ScopeVerifier {
   }
 
   std::vector<Error>& errors_;
+  SlotDtypes& slots_;
   std::string where_;
   NodeTable<bool> defined_;
   NodeTable<bool> free_;
@@ -445,14 +459,19 @@ class ScopeVerifier {
 
 std::vector<Error> tessera::ir::verify_all(const Node& root) {
   std::vector<Error> errors;
-  for (const Node* node : post_order(root))
-    if (const auto* function = as<Function>(*node)) ScopeVerifier(errors).function(*function);
+  SlotDtypes slots;
+  for (const Node* node : post_order(root)) {
+    const auto* function = as<Function>(*node);
+    if (function == nullptr) continue;
+    if (is<Module>(root)) slots.clear();  // its functions are programs of their own
+    ScopeVerifier(errors, slots).function(*function);
+  }
   if (const auto* statement = as<Assign>(root)) {
-    ScopeVerifier(errors).statement(*statement);
+    ScopeVerifier(errors, slots).statement(*statement);
   } else if (root.kind() <= NodeKind::tuple_type) {
-    ScopeVerifier(errors).type(static_cast<const Type&>(root), root);
+    ScopeVerifier(errors, slots).type(static_cast<const Type&>(root), root);
   } else if (root.kind() >= NodeKind::var && root.kind() <= NodeKind::for_region) {
-    (void)ScopeVerifier(errors).value(static_cast<const Expr&>(root), root);
+    (void)ScopeVerifier(errors, slots).value(static_cast<const Expr&>(root), root);
   }
   return errors;
 }

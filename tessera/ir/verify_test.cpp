@@ -131,6 +131,24 @@ TEST(Verify, TensorCodeIsFlat) {
       "an argument must be a variable, a constant or a scalar expression, not 'tanh': tensor code is flat");
 }
 
+TEST(Verify, ASlotHasOneDtypeInAFunctionAndThoseBelow) {
+  EXPECT_EQ(errors_of("func f(x: f32[4], i: i64[4]) {"
+                      " a: f32[4] = mul(x, $0:f32) b: i64[4] = mul(i, $0:i64) return a, b }"),
+            Errors{"parameter $0 is i64 here and f32 elsewhere: a slot has one dtype"});
+  EXPECT_EQ(errors_of("func f(x: f32[4]) { n: i64 = $1:i64 + 1"
+                      " a: f32[4] = add(x, f32.exp($1:f32)) return a, n }"),
+            Errors{"parameter $1 is f32 here and i64 elsewhere: a slot has one dtype"});
+  EXPECT_EQ(errors_of("func f(x: f32[4], p: bool[]) { a: f32[4] = mul(x, $0:f32)"
+                      " b: f32[4] = if p with (x) (y: f32[4]) { c: f32[4] = mul(y, $0:f64) return c }"
+                      " else (y: f32[4]) { return y } return b }"),
+            Errors{"parameter $0 is f32 here and f64 elsewhere: a slot has one dtype"});
+  EXPECT_EQ(errors_of("func f(x: f32[4]) { a: f32[4] = mul(x, $0:f32) b: f32[4] = add(a, $0:f32) return b }"),
+            Errors{});
+  EXPECT_EQ(errors_of("func f(x: f32[2]) { y: f32[2] = mul(x, $0:f32) return y }"
+                      " func g(x: i64[2]) { y: i64[2] = mul(x, $0:i64) return y }"),
+            Errors{});
+}
+
 TEST(Verify, SaysWhere) {
   const auto node =
       value_or_throw(parse("func f(x: f32[2]) {\n  a: f32[3] = tuple(x)\n  return a\n}", {.file = "f.tsr"}));

@@ -17,7 +17,7 @@ constexpr std::int64_t kept_elements = 65536, item_elements = 16384, columns_ste
 constexpr std::size_t line = 64;
 std::size_t rounded_up(std::size_t bytes) { return (bytes + line - 1) / line * line; }
 
-/// A parameter as a register of `dtype` holds it.
+/// A number of a launch as a register of `dtype` holds it.
 std::uint64_t held(std::uint64_t bits, Dtype dtype) {
   std::byte memory[8];
   if (ir::is_float(dtype)) {

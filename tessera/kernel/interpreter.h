@@ -61,8 +61,9 @@ class Interpreter {
   /// Checks the arrays and lays out the run. Reuses the memory of `job`.
   [[nodiscard]] Result<void> prepare(std::span<const op::Array> inputs, std::span<const op::Array> outputs,
                                      Job& job) const;
-  /// Computes some of the items. `parameters` has the kernel's scalar parameters in its order: bits of a
-  /// double for floats, of an i64 for the others. Allocates only if `scratch` has to grow.
+  /// Computes some of the items. `parameters` has the kernel's scalar parameters in its order, as
+  /// ir::number_bits. Allocates only
+  /// if `scratch` has to grow.
   void run(const Job& job, std::span<const std::uint64_t> parameters, ItemRange range,
            Scratch& scratch) const;
 

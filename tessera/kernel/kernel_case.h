@@ -11,6 +11,7 @@
 #include "tessera/kernel/build.h"
 #include "tessera/kernel/interpreter.h"
 #include "tessera/op/interpreter.h"
+#include "tests/support/slot_bits.h"
 
 namespace tessera::kernel {
 
@@ -72,29 +73,19 @@ inline double difference(const op::HostTensor& a, const op::HostTensor& b) {
   return worst;
 }
 
-/// Numbers as kernels take them.
-inline std::vector<std::uint64_t> parameter_bits(const Kernel& kernel, std::span<const double> numbers) {
-  std::vector<std::uint64_t> out;
-  for (std::size_t i = 0; i < numbers.size(); ++i)
-    out.push_back(ir::is_float(kernel.parameters[i])
-                      ? std::bit_cast<std::uint64_t>(numbers[i])
-                      : static_cast<std::uint64_t>(static_cast<std::int64_t>(numbers[i])));
-  return out;
-}
-
 /// Runs the function by the reference and as a kernel, and compares.
 inline void expect_same(const ir::Function& function, const Kernel& kernel, double tolerance,
                         std::uint64_t seed = 1, std::span<const double> parameters = {}) {
   const auto inputs = random_inputs(function, seed);
   op::InterpreterOptions options;
-  options.parameters = parameters;
+  const auto bits = fixture::slot_bits(function, parameters);
+  options.parameters = bits;
   const auto expected = op::interpret(function, inputs, options);
   ASSERT_TRUE(expected) << expected.error().to_text();
   const auto results = empty_like(*expected);
   Scratch scratch;
   const Interpreter interpreter(kernel);
-  const auto done =
-      run(interpreter, arrays_of(inputs), arrays_of(results), parameter_bits(kernel, parameters), scratch);
+  const auto done = run(interpreter, arrays_of(inputs), arrays_of(results), bits, scratch);
   ASSERT_TRUE(done) << done.error().to_text();
   for (std::size_t i = 0; i < results.size(); ++i)
     EXPECT_LE(difference(results[i], (*expected)[i]), tolerance) << "result " << i << "\n" << to_text(kernel);

@@ -1,6 +1,7 @@
 #include "tessera/op/interpreter.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <unordered_set>
 
@@ -8,6 +9,7 @@
 #include "tessera/ir/describe.h"
 #include "tessera/ir/dim.h"
 #include "tessera/ir/node_table.h"
+#include "tessera/ir/number_bits.h"
 #include "tessera/ir/visit.h"
 #include "tessera/op/catalogue.h"
 #include "tessera/op/ir_builder.h"
@@ -197,12 +199,11 @@ class Run {
 
   std::optional<ScalarValue> scalar(const ir::Expr& leaf) {
     if (const auto* param = ir::as<ir::Param>(leaf)) {
-      if (!ir::is_float(param->dtype) && param->slot < options_.integers.size())
-        return ScalarValue{param->dtype, 0, options_.integers[param->slot]};
-      const double value =
-          param->slot < options_.parameters.size() ? options_.parameters[param->slot] : param->value;
-      return ir::is_float(param->dtype) ? ScalarValue{param->dtype, value, 0}
-                                        : ScalarValue{param->dtype, 0, static_cast<std::int64_t>(value)};
+      const std::uint64_t bits = param->slot < options_.parameters.size()
+                                     ? options_.parameters[param->slot]
+                                     : ir::number_bits(param->value, param->dtype);
+      return ir::is_float(param->dtype) ? ScalarValue{param->dtype, std::bit_cast<double>(bits), 0}
+                                        : ScalarValue{param->dtype, 0, static_cast<std::int64_t>(bits)};
     }
     const auto* var = ir::as<ir::Var>(leaf);
     if (var == nullptr) return std::nullopt;

@@ -15,10 +15,9 @@ namespace tessera::op {
 struct InterpreterOptions {
   /// Iterations of a `while` without a limit of its own.
   std::int64_t loop_limit = 1'000'000;
-  /// The values of scalar parameters by slot; a slot outside has the value it was recorded with.
-  std::span<const double> parameters = {};
-  /// Those of integers by slot, where doubles would lose bits; a slot outside is looked for above.
-  std::span<const std::int64_t> integers = {};
+  /// The values of scalar parameters by slot, as ir::number_bits; a slot outside has the value it was
+  /// recorded with.
+  std::span<const std::uint64_t> parameters = {};
   /// How a call is run; empty: by its reference kernel.
   std::function<Result<std::vector<HostTensor>>(const Card&, std::span<const Array>, const Attributes&)>
       run_call = {};

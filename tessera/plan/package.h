@@ -47,7 +47,8 @@ struct Package {
   std::string device;  ///< the one it was made for; others run it too, by single ops where they must
   std::vector<std::string> inputs;   ///< names, also of flags
   std::vector<std::string> outputs;  ///< names
-  std::vector<double> parameters;    ///< what each slot held when the program was written
+  /// What each slot held when the program was written, as ir::number_bits.
+  std::vector<std::uint64_t> parameters;
   /// Outputs, by position, that the next run takes as its last inputs, which have no names: zero at first.
   std::vector<std::uint32_t> states;
   std::vector<SourceBlock> blocks;  ///< of lines that have one; of a line that has several, each

@@ -1,8 +1,6 @@
 #include "tessera/runtime/host_executable.h"
 
 #include <algorithm>
-#include <bit>
-#include <limits>
 
 #include "tessera/base/text.h"
 #include "tessera/op/interpreter.h"
@@ -13,27 +11,6 @@ using namespace tessera::runtime;
 using plan::Place;
 using plan::StepKind;
 using plan::Where;
-
-namespace {
-
-/// Bits of a double for floats, of an i64 for the others.
-double real_of(std::uint64_t bits, op::Dtype dtype) {
-  return ir::is_float(dtype) ? std::bit_cast<double>(bits)
-                             : static_cast<double>(static_cast<std::int64_t>(bits));
-}
-
-/// The same; floats are truncated and saturate, what is no number is 0.
-std::int64_t integer_of(std::uint64_t bits, op::Dtype dtype) {
-  if (!ir::is_float(dtype)) return static_cast<std::int64_t>(bits);
-  const auto number = std::bit_cast<double>(bits);
-  constexpr double limit = 9223372036854775808.0;
-  if (number >= limit) return std::numeric_limits<std::int64_t>::max();
-  return number >= -limit   ? static_cast<std::int64_t>(number)
-         : number == number ? std::numeric_limits<std::int64_t>::min()
-                            : 0;
-}
-
-}  // namespace
 
 void runtime::clear(const op::Array& array) {
   std::fill_n(array.data, static_cast<std::size_t>(array.size()) * ir::size_of(array.dtype), std::byte{0});
@@ -56,8 +33,7 @@ Result<void> HostExecutable::prepare(std::span<const std::int64_t> sizes,
   binding_ = std::move(binding);
   cells_.assign(plan_->parameters.size(), 0);
   for (const std::int64_t size : binding_.size_cells) cells_.push_back(static_cast<std::uint64_t>(size));
-  reals_.assign(plan_->parameters.size(), 0);
-  integers_.assign(plan_->parameters.size(), 0);
+  numbers_.assign(plan_->parameters.size(), 0);
   work_.clear();
   addresses_.clear();
   for (plan::StepId s = 0; s < plan_->steps.size(); ++s)
@@ -96,8 +72,7 @@ std::byte* HostExecutable::address(plan::ValueId value, const Launch& launch) {
 void HostExecutable::set_parameters(const Launch& launch) {
   for (std::size_t i = 0; i < plan_->parameters.size(); ++i) {
     cells_[i] = number_cell(launch.parameters[i], plan_->parameters[i]);
-    reals_[i] = real_of(launch.parameters[i], plan_->parameters[i]);
-    integers_[i] = integer_of(launch.parameters[i], plan_->parameters[i]);
+    numbers_[i] = launch.parameters[i];
   }
 }
 
@@ -172,8 +147,7 @@ Result<void> HostExecutable::run_by_ops(const HostWork& work, RunBody run_body) 
     inputs.push_back(TESSERA_TRY(op::HostTensor::allocate(from.dtype, from.shape())));
     op::copy_elements(from, inputs.back().array());
   }
-  const op::InterpreterOptions options{
-      .parameters = reals_, .integers = integers_, .run_body = std::move(run_body)};
+  const op::InterpreterOptions options{.parameters = numbers_, .run_body = std::move(run_body)};
   const auto values = TESSERA_TRY(op::interpret(*step_of(work).function, inputs, options, binding_.sizes));
   for (std::size_t i = 0; i < work.results.size(); ++i) {
     if (values[i].shape() != work.results[i].shape())

@@ -82,7 +82,7 @@ class HostExecutable : public Executable {
   /// The buffer that an input of a work lies in; null if it is none, or not known.
   [[nodiscard]] const Buffer* buffer_of(const HostWork& work, std::size_t input) const;
   /// The parameters of the launch, by slot.
-  [[nodiscard]] Numbers numbers() const { return {reals_, integers_}; }
+  [[nodiscard]] std::span<const std::uint64_t> numbers() const { return numbers_; }
 
  private:
   void add_work(plan::StepId step);
@@ -98,8 +98,7 @@ class HostExecutable : public Executable {
   bool has_moved_ = true;              ///< some work has
   std::vector<std::byte*> addresses_;  ///< of the launch that the works' arrays are of: inputs, then outputs
   std::vector<std::uint64_t> cells_;
-  std::vector<double> reals_;               ///< the numbers of the launch
-  std::vector<std::int64_t> integers_;      ///< the same
+  std::vector<std::uint64_t> numbers_;
   std::span<const Buffer* const> buffers_;  ///< of the launch
   std::vector<TimedStep> times_;            ///< by work, of a launch that asks for them
   Ref<Buffer> scratch_;

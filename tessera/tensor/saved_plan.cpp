@@ -6,6 +6,7 @@
 #include "tessera/compile/package.h"
 #include "tessera/compile/plan_program.h"
 #include "tessera/engine/plan_runner.h"
+#include "tessera/ir/number_bits.h"
 #include "tessera/ir/rewrite.h"
 #include "tessera/tensor/call.h"
 #include "tessera/tensor/create.h"
@@ -86,7 +87,11 @@ std::vector<Tensor> SavedPlan::operator()(const std::vector<Tensor>& inputs,
     given.push_back(host_of(inputs[i], here));
   }
   const std::lock_guard lock(state_->mutex);
-  auto results = state_->runner.run(given, parameters);
+  const auto& dtypes = state_->runner.package().programs.front().parameters;
+  std::vector<std::uint64_t> bits;
+  for (std::size_t slot = 0; slot < parameters.size() && slot < dtypes.size(); ++slot)
+    bits.push_back(ir::number_bits(parameters[slot], dtypes[slot]));
+  auto results = state_->runner.run(given, bits);
   if (!results) throw Exception(std::move(results).error().at(span_of(here)));
   std::vector<Tensor> out;
   for (const HostTensor& result : *results)

@@ -33,8 +33,9 @@ struct PlanValue {
 class SavedPlan {
  public:
   /// Computes at once: the inputs are evaluated, the outputs are stored tensors. Sizes that the plan has as
-  /// symbols may differ from call to call. `parameters` are the numbers of the program by slot; those left
-  /// out are what they were when it was written. No gradient flows through it.
+  /// symbols may differ from call to call. `parameters` are the numbers of the program by slot, those of
+  /// integers towards zero; those left out are what they were when it was written. No gradient flows through
+  /// it.
   std::vector<Tensor> operator()(const std::vector<Tensor>& inputs, std::span<const double> parameters = {},
                                  Here here = {}) const;
 

@@ -141,6 +141,28 @@ class Plans(unittest.TestCase):
         high = self.run_json(self.plan, *chosen, "--parameter", "0=5")
         self.assertNotEqual(low, high)
 
+    def test_integer_parameters_are_exact(self):
+        program = self.folder / "integers.tsr"
+        text = "func f(x: DTYPE[1]) {{ y: DTYPE[1] = add(x, $0:DTYPE) {loop} return {out} }}".replace("DTYPE", "{dtype}")
+        loop = "z: {dtype}[1] = for 1 (y) with () (i: i64[], c: {dtype}[1]) {{ d: {dtype}[1] = add(c, $0:{dtype}) return d }}"
+        for dtype, number in (("i64", 2**53 + 1), ("i64", -(2**63)), ("i64", 2**63 - 1), ("u64", 2**64 - 1), ("u64", 2**63 + 1)):
+            raw = self.folder / "zero.bin"
+            raw.write_bytes(bytes(8))
+            zero = ["--input", f"x=raw:{dtype}:1:{raw}", "--parameter", f"0={number}"]
+            width = 2**64
+            twice = 2 * number % width
+            for body, out, expected in (("", "y", number), (loop.format(dtype=dtype), "z", twice)):
+                program.write_text(text.format(dtype=dtype, loop=body, out=out))
+                for device in ("cpu", "reference"):
+                    tensors = self.run_json(program, *zero, "--device", device)[0][1]
+                    self.assertEqual(tensors[0]["elements"][0] % width, expected % width, (dtype, number, out, device))
+        program.write_text(text.format(dtype="u8", loop="", out="y"))
+        one = ["run", program, "--random", 1, "--parameter"]
+        for wrong in ("256", "-1", "0.5", "1e300"):
+            self.refused("slot 0 is u8, which does not have", *one, f"0={wrong}")
+        self.assertEqual(tessera(*one, "0=2.5e2").returncode, 0)
+        self.refused("slot 0 is u8, which does not have", *one, f"0={2**70}")
+
     def test_a_profile_names_the_kernels_and_a_trace_has_their_times(self):
         self.compile("--device", "cpu")
         trace = self.folder / "trace.json"

@@ -3,6 +3,7 @@
 #include "tessera/compile/plan_program.h"
 #include "tessera/engine/plan_runner.h"
 #include "tests/differential/runs.h"
+#include "tests/support/slot_bits.h"
 
 using namespace tessera;
 using namespace tessera::differential;
@@ -24,10 +25,12 @@ Result<Results> tessera::differential::run_planned(const Program& program,
   auto planned = TESSERA_TRY(compiler::plan_program(program.function, target, options));
   const auto package = compiler::package(*program.function, {std::move(planned.program)}, "any");
   auto run = TESSERA_TRY(engine::PlanRunner::create(package, device));
-  (void)run.run(program.inputs, program.second_parameters, program.sizes);
-  auto fresh = run.run(program.inputs, parameters, program.sizes);
+  const auto other_bits = fixture::slot_bits(*program.function, program.second_parameters);
+  const auto bits = fixture::slot_bits(*program.function, parameters);
+  (void)run.run(program.inputs, other_bits, program.sizes);
+  auto fresh = run.run(program.inputs, bits, program.sizes);
   auto loaded = TESSERA_TRY(engine::PlanRunner::create(TESSERA_TRY(saved_and_loaded(package)), device));
-  const auto again = loaded.run(program.inputs, parameters, program.sizes);
+  const auto again = loaded.run(program.inputs, bits, program.sizes);
   if (fresh.ok() != again.ok())
     return Error(ErrorCode::internal, "a loaded plan fails where the fresh one does not");
   if (fresh)

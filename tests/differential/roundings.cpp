@@ -9,6 +9,7 @@
 #include "tessera/op/ir_builder.h"
 #include "tests/differential/random_values.h"
 #include "tests/support/compare.h"
+#include "tests/support/slot_bits.h"
 
 using namespace tessera;
 using namespace tessera::differential;
@@ -248,7 +249,10 @@ bool have_types_of(const Results& a, const Results& b) {
 
 Roundings::Roundings(const Program& program, const Results& expected, std::span<const double> parameters,
                      std::uint64_t seed)
-    : program_(program), expected_(expected), parameters_(parameters), seed_(seed) {
+    : program_(program),
+      expected_(expected),
+      parameters_(fixture::slot_bits(*program.function, parameters)),
+      seed_(seed) {
   for (const auto& result : expected) {
     ranges_.emplace_back(static_cast<std::size_t>(result.size()));
     for (std::size_t k = 0; k < ranges_.back().size(); ++k) {

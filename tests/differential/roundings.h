@@ -40,7 +40,7 @@ class Roundings {
 
   const Program& program_;
   const Results& expected_;
-  std::span<const double> parameters_;
+  std::vector<std::uint64_t> parameters_;
   std::uint64_t seed_;
   int runs_ = 0;
   bool is_stable_ = true;  ///< every run gave results of these shapes, from numbers of usual size

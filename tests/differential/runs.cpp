@@ -6,6 +6,7 @@
 #include "tessera/base/text.h"
 #include "tessera/op/interpreter.h"
 #include "tests/support/compare.h"
+#include "tests/support/slot_bits.h"
 
 using namespace tessera;
 using namespace tessera::differential;
@@ -46,7 +47,8 @@ std::optional<std::string> compare(const Results& expected, const Results& got, 
 
 Result<Results> tessera::differential::run_reference(const ir::Function& function, const Program& program,
                                                      std::span<const double> parameters) {
-  return op::interpret(function, program.inputs, {.parameters = parameters}, program.sizes);
+  const auto bits = fixture::slot_bits(function, parameters);
+  return op::interpret(function, program.inputs, {.parameters = bits}, program.sizes);
 }
 
 std::optional<std::string> tessera::differential::difference(const Results& expected, const Results& got) {

@@ -15,13 +15,6 @@ namespace {
 /// What is smaller is copied to and from one place, so that no address changes from run to run.
 constexpr std::size_t most_copied = 16'384;
 
-std::vector<std::uint64_t> parameter_bits(const plan::Plan& plan, const Numbers& numbers) {
-  std::vector<std::uint64_t> out;
-  for (std::size_t slot = 0; slot < plan.parameters.size(); ++slot)
-    out.push_back(slot < numbers.size() ? numbers.bits(slot, plan.parameters[slot]) : 0);
-  return out;
-}
-
 /// The input that a step writes its result over if it may: one that it alone reads, and changes in part.
 std::optional<std::uint32_t> updated_input(const plan::Plan& plan, plan::ValueId result) {
   if (plan.values[result].kind != plan::ValueKind::computed) return std::nullopt;
@@ -44,12 +37,12 @@ class BodyRuns::Body {
     for (const plan::ValueId output : plan_->outputs) updated_.push_back(updated_input(*plan_, output));
   }
 
-  Result<Tensors> run(Tensors& inputs, std::span<const std::int64_t> sizes, const Numbers& numbers) {
+  Result<Tensors> run(Tensors& inputs, std::span<const std::int64_t> sizes,
+                      std::span<const std::uint64_t> numbers) {
     TESSERA_TRY(prepare(inputs, sizes));
     TESSERA_TRY(take_inputs(inputs));
     Tensors results = TESSERA_TRY(place_results(inputs));
-    const auto bits = parameter_bits(*plan_, numbers);
-    TESSERA_TRY(executable_->run({.inputs = from_, .parameters = bits, .outputs = to_}));
+    TESSERA_TRY(executable_->run({.inputs = from_, .parameters = numbers, .outputs = to_}));
     for (std::size_t i = 0; i < results.size(); ++i) copy_out(i, results[i]);
     return results;
   }
@@ -149,7 +142,7 @@ class BodyRuns::Body {
 
 Result<std::optional<BodyRuns::Tensors>> BodyRuns::run(const ir::FunctionRef& function, Tensors& inputs,
                                                        std::span<const std::int64_t> sizes,
-                                                       const Numbers& numbers) {
+                                                       std::span<const std::uint64_t> numbers) {
   const auto [at, is_new] = bodies_.try_emplace(function.get());
   if (is_new) {
     const auto plan = device_->plan_body(function);

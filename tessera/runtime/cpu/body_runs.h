@@ -21,10 +21,10 @@ class BodyRuns {
       : device_(std::move(device)), pool_(std::move(pool)), depth_(depth) {}
 
   /// The results of a body; nothing if it has no plan. Inputs that nobody else holds may be overwritten.
-  /// `numbers` are the parameters by slot.
+  /// `numbers` are the parameters by slot, of all that the body has, as ir::number_bits.
   [[nodiscard]] Result<std::optional<Tensors>> run(const ir::FunctionRef& function, Tensors& inputs,
                                                    std::span<const std::int64_t> sizes,
-                                                   const Numbers& numbers);
+                                                   std::span<const std::uint64_t> numbers);
 
  private:
   class Body;

@@ -393,8 +393,7 @@ Result<void> CpuExecutable::make_ready(const LibraryForm& form, StepRun& run, co
 
 Result<void> CpuExecutable::begin_library(const LibraryForm& form, StepRun& run, const HostWork& work) {
   TESSERA_TRY(make_ready(form, run, work));
-  LibraryLaunch launch{
-      .inputs = work.inputs, .results = work.results, .numbers = numbers().reals, .weights = {}};
+  LibraryLaunch launch{.inputs = work.inputs, .results = work.results, .numbers = numbers(), .weights = {}};
   if (form.right != no_input) {
     const plan::ValueId weights = step_of(work).inputs[form.right];
     launch.weights.is_constant = binding().places[weights].where == plan::Where::constant;
@@ -445,9 +444,8 @@ Result<void> CpuExecutable::begin_kernel(CompiledKernel& kernel, StepRun& run, c
   for (std::size_t i = 0; i < run.copies.size(); ++i)
     if (!work.inputs[i].layout.is_contiguous()) op::copy_elements(work.inputs[i], run.copies[i].array());
   // Which parameters of the plan these are is the step's affair: one kernel serves several.
-  const kernel::Kernel& of = *step_of(work).kernel;
   for (std::size_t i = 0; i < run.parameters.size(); ++i)
-    set_if_other(run.parameters[i], numbers().bits(of.slots[i], of.parameters[i]));
+    set_if_other(run.parameters[i], numbers()[step_of(work).kernel->slots[i]]);
   return {};
 }
 

@@ -51,7 +51,7 @@ class CpuExecutable final : public HostExecutable {
   struct StepRun {
     CompiledJob job;
     bool is_ready = false;
-    std::vector<std::uint64_t> parameters;  ///< of the kernel
+    std::vector<std::uint64_t> parameters;
     LibraryCallRef library;
     std::int64_t row_block = 0;        ///< of a product in a chain over rows
     std::unique_ptr<BodyRuns> bodies;  ///< of a region

@@ -1,5 +1,6 @@
 #include "tessera/runtime/cpu/library_call.h"
 
+#include <bit>
 #include <mutex>
 
 using namespace tessera;
@@ -7,7 +8,7 @@ using namespace tessera::runtime::cpu;
 
 float runtime::cpu::scale_of(const LibraryForm& form, const LibraryLaunch& launch) {
   if (form.scale_slot == no_input) return form.scale;
-  const auto number = static_cast<float>(launch.numbers[form.scale_slot]);
+  const auto number = static_cast<float>(std::bit_cast<double>(launch.numbers[form.scale_slot]));
   return form.scale * (form.divides ? 1.0f / number : number);
 }
 

@@ -58,9 +58,9 @@ class LastWeights {
 };
 
 struct LibraryLaunch {
-  std::span<const op::Array> inputs;   ///< of the layouts that the call was made for
-  std::span<const op::Array> results;  ///< contiguous
-  std::span<const double> numbers;     ///< parameters of the plan, by slot
+  std::span<const op::Array> inputs;       ///< of the layouts that the call was made for
+  std::span<const op::Array> results;      ///< contiguous
+  std::span<const std::uint64_t> numbers;  ///< parameters of the plan, by slot, as ir::number_bits
   WeightSource weights;
 };
 

@@ -549,12 +549,7 @@ Result<void> CudaExecutable::run_driven(plan::StepId s) {
     auto called = device_->run(call, inputs, results);
     return called ? std::move(called) : std::move(called).error().at(step.span.resolve());
   }
-  std::vector<double> numbers;
-  const std::vector<std::uint64_t>& held = replicas_.current().parameters;
-  for (std::size_t slot = 0; slot < held.size(); ++slot)
-    numbers.push_back(
-        std::bit_cast<double>(argument_value(held[slot], plan_->parameters[slot], ir::Dtype::f64)));
-  const RegionLaunch launch{inputs, results, numbers, prepared_.binding.sizes};
+  const RegionLaunch launch{inputs, results, replicas_.current().parameters, prepared_.binding.sizes};
   auto done = run_region(*step.function, launch, *device_, *pool_);
   return done ? std::move(done) : std::move(done).error().at(step.span.resolve());
 }

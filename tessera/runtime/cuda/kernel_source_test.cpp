@@ -294,7 +294,8 @@ TEST_F(KernelSourceTest, NumbersAreRoundedAsTheHostRoundsThem) {
     const std::vector<double> parameters{3.3, 100.7};
     const auto inputs = random_inputs(*function, 3);
     op::InterpreterOptions options;
-    options.parameters = parameters;
+    const auto bits = fixture::slot_bits(*function, parameters);
+    options.parameters = bits;
     const auto expected = value_or_throw(op::interpret(*function, inputs, options));
     add(cat("numbers of ", dtype), value_or_throw(build(*function)), arrays_of(inputs), expected,
         dtype[0] == 'i' || dtype[0] == 'u' ? 0

@@ -22,7 +22,8 @@ class LoopSourceTest : public ::testing::Test {
     SCOPED_TRACE(text);
     const auto function = parsed(text);
     op::InterpreterOptions options;
-    options.parameters = numbers;
+    const auto bits = fixture::slot_bits(*function, numbers);
+    options.parameters = bits;
     const auto expected = value_or_throw(op::interpret(*function, inputs, options));
     const auto results = empty_like(expected);
     const StepProgram program =

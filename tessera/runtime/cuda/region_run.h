@@ -10,10 +10,10 @@
 namespace tessera::runtime::cuda {
 
 struct RegionLaunch {
-  std::span<const op::Array> inputs;    ///< in the device's memory
-  std::span<const op::Array> results;   ///< without gaps
-  std::span<const double> parameters;   ///< by slot
-  std::span<const std::int64_t> sizes;  ///< of the function's symbols
+  std::span<const op::Array> inputs;          ///< in the device's memory
+  std::span<const op::Array> results;         ///< without gaps
+  std::span<const std::uint64_t> parameters;  ///< by slot, as ir::number_bits
+  std::span<const std::int64_t> sizes;        ///< of the function's symbols
 };
 
 /// Returns when everything is queued.
