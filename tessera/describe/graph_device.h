@@ -67,6 +67,8 @@ class GraphDevice {
 
   /// "cuda:0", for messages.
   [[nodiscard]] virtual std::string_view name() const = 0;
+  /// All the memory that it has; 0: not known.
+  [[nodiscard]] virtual std::uint64_t memory_bytes() const = 0;
   /// Memory of the device that is zero at first; it goes back when nobody holds it.
   [[nodiscard]] virtual Result<std::shared_ptr<std::byte>> allocate(std::size_t bytes) = 0;
   [[nodiscard]] virtual Result<void> clear(std::byte* at, std::size_t bytes) = 0;

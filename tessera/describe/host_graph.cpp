@@ -43,13 +43,19 @@ class Owner {
   std::atomic<std::thread::id>& owner_;
 };
 
+/// What there is for a description that nobody set a limit for.
+std::uint64_t memory_of(const GraphDevice* device) {
+  const std::uint64_t bytes = device != nullptr ? device->memory_bytes() : 0;
+  return bytes != 0 ? bytes : machine_memory();
+}
+
 }  // namespace
 
 HostGraph::HostGraph(Description description, KernelTable kernels, HostOptions options)
     : draft_(std::move(description)),
       kernels_(std::move(kernels)),
       bindings_(std::move(options.bindings)),
-      memory_limit_(options.memory != 0 ? options.memory : machine_memory()),
+      memory_limit_(options.memory != 0 ? options.memory : memory_of(options.device.get())),
       compiler_(options.device != nullptr ? nullptr : std::move(options.compiler)),
       device_(std::move(options.device)),
       profiling_(options.profiling) {

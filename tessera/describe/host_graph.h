@@ -25,7 +25,7 @@ namespace tessera::description {
 struct HostOptions {
   Bindings bindings = {};
   ProfilingLevel profiling = ProfilingLevel::none;
-  std::uint64_t memory = 0;  ///< bytes the description may take; 0: what the machine has
+  std::uint64_t memory = 0;  ///< bytes the description may take; 0: what the device, or the machine, has
   /// Makes programs of op nodes (engine/op_compiler.h); without one they run one by one by the reference.
   std::shared_ptr<OpCompiler> compiler = {};
   /// Where buffers lie and nodes run (engine/graph_device.h); null: on the host. Memory that is bound is the

@@ -7,6 +7,7 @@
 #include "tessera/engine/device_schedule.h"
 #include "tessera/op/bound_call.h"
 #include "tessera/op/catalogue.h"
+#include "tessera/runtime/memory_limit.h"
 
 using namespace tessera;
 using namespace tessera::engine;
@@ -19,6 +20,10 @@ class OnDevice final : public description::GraphDevice {
       : device_(std::move(device)), space_(std::move(space)) {}
 
   std::string_view name() const override { return device_->name(); }
+  std::uint64_t memory_bytes() const override {
+    const auto* limited = dynamic_cast<const runtime::LimitedMemory*>(space_.get());
+    return limited != nullptr ? limited->total_bytes() : 0;
+  }
   Result<std::shared_ptr<std::byte>> allocate(std::size_t bytes) override {
     std::byte* memory = TESSERA_TRY(space_->allocate(bytes));
     const auto give_back = [space = space_, bytes](std::byte* held) { space->free(held, bytes); };

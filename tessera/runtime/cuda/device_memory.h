@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tessera/runtime/cuda/context.h"
+#include "tessera/runtime/memory_limit.h"
 #include "tessera/runtime/memory_space.h"
 
 namespace tessera::runtime::cuda {
@@ -38,7 +39,7 @@ class PinnedMemory {
 
 /// All work that uses the memory is queued on one stream: what comes back may be handed out again before the
 /// work of its last user is done.
-class DeviceMemory final : public MemorySpace {
+class DeviceMemory final : public MemorySpace, public LimitedMemory {
  public:
   DeviceMemory(ContextRef context, std::shared_ptr<const Stream> stream);
   ~DeviceMemory() override;
@@ -49,6 +50,8 @@ class DeviceMemory final : public MemorySpace {
   [[nodiscard]] Result<std::byte*> allocate(std::size_t bytes) override;
   /// `bytes` as it was asked for.
   void free(std::byte* memory, std::size_t bytes) noexcept override;
+
+  [[nodiscard]] std::uint64_t total_bytes() const override { return context_->memory_bytes(); }
 
   [[nodiscard]] Result<void> copy_in(std::byte* to, std::span<const std::byte> from) override;
   [[nodiscard]] Result<void> copy_out(const std::byte* from, std::span<std::byte> to) override;
