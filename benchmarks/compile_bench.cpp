@@ -4,71 +4,17 @@
 // it.
 #include <benchmark/benchmark.h>
 
-#include <numeric>
-
-#include "tessera/autodiff/gradient.h"
 #include "tessera/base/text.h"
 #include "tessera/compile/package.h"
 #include "tessera/compile/plan_function.h"
 #include "tessera/engine/devices.h"
-#include "tessera/op/ir_builder.h"
 #include "tessera/plan/binding.h"
+#include "tests/support/compile_graphs.h"
 
 using namespace tessera;
-using op::Value;
+using fixture::Transformer;
 
 namespace {
-
-constexpr std::int64_t tokens = 128, width = 256, heads = 8, size = width / heads;
-
-/// As a framework records it, op by op: 41 statements a layer.
-class Transformer {
- public:
-  ir::FunctionRef build(std::size_t nodes) {
-    Value x = b_.parameter("x", {ir::Dtype::f32, {tokens, width}});
-    while (b_.statements().size() + 41 <= nodes) x = layer(x);
-    while (b_.statements().size() < nodes) x = op::unary("tanh", x);
-    return value_or_throw(b_.function("transformer", std::vector{x}));
-  }
-
- private:
-  Value weight(ir::Shape shape) {
-    return b_.parameter(cat("w", next_++), {ir::Dtype::f32, std::move(shape)});
-  }
-  Value linear(Value x, std::int64_t in, std::int64_t out) {
-    return op::matmul(x, weight({in, out})) + weight({out});
-  }
-
-  Value norm(Value x) {
-    const Value mean = b_.call("mean", {x}, {{"axes", std::vector<std::int64_t>{-1}}, {"keepdims", true}});
-    const Value centred = x - mean;
-    const Value variance =
-        b_.call("mean", {centred * centred}, {{"axes", std::vector<std::int64_t>{-1}}, {"keepdims", true}});
-    return centred * op::unary("rsqrt", variance + 1e-5) * weight({width}) + weight({width});
-  }
-
-  Value split(Value x) {
-    return op::transpose(op::reshape(x, {tokens, heads, size}), std::vector<std::int64_t>{1, 0, 2});
-  }
-
-  Value attention(Value x) {
-    const Value q = split(linear(x, width, width)), k = split(linear(x, width, width));
-    const Value v = split(linear(x, width, width));
-    const Value scores = op::matmul(q, op::transpose_matrix(k)) * 0.125;
-    const Value mixed = op::matmul(op::unary("softmax", scores), v);
-    const Value joined = op::transpose(mixed, std::vector<std::int64_t>{1, 0, 2});
-    return linear(op::reshape(joined, {tokens, width}), width, width);
-  }
-
-  Value layer(Value x) {
-    const Value y = x + attention(norm(x));
-    const Value wide = op::unary("gelu", linear(norm(y), width, 4 * width));
-    return y + linear(wide, 4 * width, width);
-  }
-
-  op::IrBuilder b_;
-  int next_ = 0;
-};
 
 void run(benchmark::State& state, const ir::FunctionRef& function, const compiler::PipelineOptions& options) {
   std::size_t after = 0;
@@ -96,7 +42,7 @@ void one_pass(benchmark::State& state, const compiler::Pass& pass) {
   const compiler::PassOptions options;
   for (auto _ : state) {
     compiler::PassContext context(options);
-    benchmark::DoNotOptimize(value_or_throw(pass.run(function, context)));
+    benchmark::DoNotOptimize(value_or_throw(std::get<compiler::PassFunction>(pass.run)(function, context)));
   }
   state.SetLabel("one pass over 10,000 statements as they are recorded");
 }
@@ -108,11 +54,10 @@ compiler::Planned planned(const ir::FunctionRef& function) {
   return value_or_throw(compiler::plan_function(function, cpu_target()));
 }
 
-plan::Binding bound(const plan::Plan& plan) {
-  std::vector<op::Layout> layouts;
-  for (const plan::ValueId input : plan.inputs)
-    layouts.push_back(op::contiguous(op::extents_of(plan.values[input].type.shape)));
-  return value_or_throw(plan::bind(plan, {}, layouts));
+/// What the CPU binds.
+plan::Binding bound(const plan::PlanRef& plan) {
+  const auto layouts = value_or_throw(plan::contiguous_inputs(*plan, {}));
+  return value_or_throw(value_or_throw(engine::find_device("cpu"))->plan_memory(plan, {}, layouts));
 }
 
 void whole_compile(benchmark::State& state) {
@@ -120,7 +65,7 @@ void whole_compile(benchmark::State& state) {
   compiler::Planned last;
   for (auto _ : state) last = planned(function);
   state.counters["steps"] = static_cast<double>(last.plan->steps.size());
-  state.counters["gap"] = 1 - last.tile_bound / last.tile_cost;
+  state.counters["gap"] = 1 - last.tiling.bound / last.tiling.cost;
   state.SetLabel("compile alone: passes, tiling, lowering, order of steps");
 }
 
@@ -130,13 +75,13 @@ void tiling(benchmark::State& state) {
   for (auto _ : state) last = value_or_throw(compiler::tile(*function, cpu_target()));
   state.counters["statements"] = static_cast<double>(function->body.size());
   state.counters["parts"] = static_cast<double>(last.parts.size());
-  state.counters["gap"] = 1 - last.bound / last.cost;
+  state.counters["gap"] = 1 - last.tiling.bound / last.tiling.cost;
   state.SetLabel("listing and choosing tiles, building their kernels; without passes and lowering");
 }
 
-void show_memory(benchmark::State& state, const plan::Plan& plan) {
+void show_memory(benchmark::State& state, const plan::PlanRef& plan) {
   const MemoryLayout memory = bound(plan).memory;
-  state.counters["steps"] = static_cast<double>(plan.steps.size());
+  state.counters["steps"] = static_cast<double>(plan->steps.size());
   state.counters["peak/bound"] =
       static_cast<double>(memory.bytes) / static_cast<double>(std::max<std::uint64_t>(1, memory.lower_bound));
   state.counters["reuse"] = static_cast<double>(memory.without_reuse) /
@@ -145,35 +90,24 @@ void show_memory(benchmark::State& state, const plan::Plan& plan) {
 
 void layout(benchmark::State& state) {
   const auto plan = planned(Transformer().build(static_cast<std::size_t>(state.range(0)))).plan;
-  for (auto _ : state) benchmark::DoNotOptimize(bound(*plan));
-  show_memory(state, *plan);
+  for (auto _ : state) benchmark::DoNotOptimize(bound(plan));
+  show_memory(state, plan);
   state.SetLabel("laying out the memory of a plan that is there");
 }
 
-/// The gradients of all weights of ten layers.
 void compile_training_step(benchmark::State& state) {
-  const auto forward = Transformer().build(410);
-  std::vector<std::size_t> all(forward->params.size());
-  std::iota(all.begin(), all.end(), std::size_t{0});
-  const auto function = value_or_throw(autodiff::vjp(forward, all));
+  const auto function = fixture::training_step();
   compiler::Planned last;
   for (auto _ : state) last = planned(function);
-  show_memory(state, *last.plan);
+  show_memory(state, last.plan);
   state.SetLabel("compile alone, of gradients that are there");
 }
 
-/// Eight layers of unlike widths.
 void compile_mlp(benchmark::State& state) {
-  op::IrBuilder b;
-  Value x = b.parameter("x", {ir::Dtype::f32, {64, 784}});
-  for (const std::int64_t out : {512, 2048, 256, 1024, 128, 512, 64, 10}) {
-    const Value w = b.parameter("w", {ir::Dtype::f32, {x.shape()[1], out}});
-    x = op::unary("relu", op::matmul(x, w) + b.parameter("b", {ir::Dtype::f32, {out}}));
-  }
-  const auto function = value_or_throw(b.function("mlp", std::vector{op::unary("softmax", x)}));
+  const auto function = fixture::mlp();
   compiler::Planned last;
   for (auto _ : state) last = planned(function);
-  show_memory(state, *last.plan);
+  show_memory(state, last.plan);
   state.SetLabel("compile alone");
 }
 
@@ -203,7 +137,7 @@ BENCHMARK(all_passes_by_parts)->Arg(1000)->Arg(10'000)->Unit(benchmark::kMillise
 }  // namespace
 
 int main(int argc, char** argv) {
-  for (const compiler::Pass& pass : compiler::all_passes())
+  for (const compiler::Pass& pass : compiler::function_passes())
     benchmark::RegisterBenchmark(cat("pass/", pass.name).c_str(), [&pass](benchmark::State& state) {
       one_pass(state, pass);
     })->Unit(benchmark::kMillisecond);

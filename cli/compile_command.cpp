@@ -23,6 +23,11 @@ struct CompileCommandOptions : CompileOptions {
   std::string output;  ///< where the plan goes; empty: no plan is made
 };
 
+/// A function after the passes; of a program that is cut, each part.
+struct CompiledFunction {
+  std::vector<compiler::Outcome> parts;
+};
+
 /// What was written, part by part.
 void print_written(const NamedProgram& program, std::span<const compiler::PlannedProgram> planned,
                    const std::string& device, const CompileCommandOptions& options, const PassDumps& dumps) {
@@ -67,26 +72,53 @@ Result<void> write_plan(const NamedProgram& program, const compiler::PipelineOpt
   return {};
 }
 
+/// The passes over functions; where a later one is to be shown, all of them, for the device.
+Result<CompiledFunction> compile_function(const ir::FunctionRef& function,
+                                          const compiler::PipelineOptions& pipeline,
+                                          const CompileCommandOptions& options, const PassDumps& dumps) {
+  CompiledFunction out;
+  if (!dumps.want_plan()) {
+    out.parts.push_back(TESSERA_TRY(compiler::run_passes(function, pipeline)));
+    return out;
+  }
+  const auto device = TESSERA_TRY(chosen_device(options.device));
+  auto planned = TESSERA_TRY(plan_variant(function, *device, pipeline, options));
+  for (compiler::Planned& part : planned.parts) out.parts.push_back({part.function, std::move(part.passes)});
+  return out;
+}
+
+void write_function(JsonWriter& json, const compiler::Outcome& part) {
+  write_passes(json, part);
+  json.member("function", ir::print(*part.function));
+}
+
 Result<void> print_functions(const NamedProgram& program, const compiler::PipelineOptions& pipeline,
                              const CompileCommandOptions& options, PassDumps& dumps) {
-  std::vector<compiler::Outcome> outcomes;
+  std::vector<CompiledFunction> compiled;
   for (std::size_t v = 0; v < program.functions.size(); ++v) {
     dumps.about(program.variant_text(v));
-    outcomes.push_back(TESSERA_TRY(compiler::run_passes(program.functions[v], pipeline)));
+    compiled.push_back(TESSERA_TRY(compile_function(program.functions[v], pipeline, options, dumps)));
   }
   if (!options.json) {
     dumps.print();
     std::string text;
-    for (std::size_t v = 0; v < outcomes.size(); ++v)
-      text +=
-          cat(outcomes.size() > 1 ? "# " : "", variant_title(program, v), ir::print(*outcomes[v].function));
+    for (std::size_t v = 0; v < compiled.size(); ++v) {
+      text += cat(compiled.size() > 1 ? "# " : "", variant_title(program, v));
+      for (const compiler::Outcome& part : compiled[v].parts) text += ir::print(*part.function);
+    }
     return write_text("-", text);
   }
   JsonWriter json(JsonWriter::Style::indented);
   json.begin_object();
   write_variants(json, program, [&](std::size_t v) {
-    write_passes(json, outcomes[v]);
-    json.member("function", ir::print(*outcomes[v].function));
+    if (compiled[v].parts.size() == 1) return write_function(json, compiled[v].parts[0]);
+    json.key("parts").begin_array();
+    for (const compiler::Outcome& part : compiled[v].parts) {
+      json.begin_object();
+      write_function(json, part);
+      json.end_object();
+    }
+    json.end_array();
   });
   dumps.write(json);
   std::printf("%s\n", json.end_object().text().c_str());
@@ -123,22 +155,27 @@ void tessera::cli::add_options(CLI::App& command, CompileOptions& options) {
                      "which function of a module as IR text; the last if not given");
   command
       .add_option("--disable", options.disabled,
-                  cat("leave a pass out: ", join(compiler::pass_names(), ", ")))
+                  cat("leave a pass out: ", join(compiler::optional_pass_names(), ", ")))
       ->allow_extra_args(false);
   command
       .add_option("--floats", options.floats,
                   "exact: no bit changes; rounding: the default; fast: as real numbers")
       ->check(CLI::IsMember({"exact", "rounding", "fast"}));
   command.add_flag("--decompose", options.decompose, "write every composite op out as its parts");
-  command.add_flag("--verify", options.verify, "check the function after every pass");
+  command.add_flag("--verify", options.verify, "check what every pass made");
   command.add_flag("--autotune", options.autotune,
                    "measure tilings that are predicted to be close, once per machine, and take the fastest");
   command.add_option("--device", options.device, device_option_text("what the plan is for: "));
   command.add_flag("--json", options.json, "print JSON");
 }
 
+std::vector<std::int64_t> tessera::cli::usual_sizes(std::span<const Ref<ir::Var>> dims) {
+  return std::vector<std::int64_t>(dims.size(), 64);
+}
+
 compiler::PipelineOptions tessera::cli::pipeline_options(const CompileOptions& options, FileKind kind) {
   compiler::PipelineOptions out;
+  out.sizes = usual_sizes;
   if (kind == FileKind::model) out.passes.fold_weights();
   out.disabled = options.disabled;
   out.verify = options.verify;
@@ -165,6 +202,8 @@ void tessera::cli::add_compile(Commands& commands) {
       ->check([](const std::string& text) {
         return text.empty() ? std::string("expected the name of a file") : std::string();
       });
-  command.add_option("--dump-after", options->dump_after, "print the function after this pass too")
+  command
+      .add_option("--dump-after", options->dump_after,
+                  cat("print what this pass made too: ", join(compiler::pass_names(), ", ")))
       ->allow_extra_args(false);
 }

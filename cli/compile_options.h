@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,9 @@ struct CompileOptions {
 };
 
 void add_options(CLI::App& command, CompileOptions& options);
-/// For a file of this kind.
+/// 64 for each: what symbols are where nobody says.
+[[nodiscard]] std::vector<std::int64_t> usual_sizes(std::span<const Ref<ir::Var>> dims);
+/// For a file of this kind. Memory is laid out for the usual sizes.
 [[nodiscard]] compiler::PipelineOptions pipeline_options(const CompileOptions& options, FileKind kind);
 
 }  // namespace tessera::cli

@@ -34,12 +34,12 @@ class GivenNumbers {
   }
 
   [[nodiscard]] std::vector<std::int64_t> of(std::span<const Ref<ir::Var>> dims) {
-    constexpr std::int64_t usual = 64;
-    std::vector<std::int64_t> out;
-    for (const auto& dim : dims) {
-      const auto at = given_.find(dim->name);
-      out.push_back(at == given_.end() ? usual : at->second);
-      if (at != given_.end()) used_.insert(at->first);
+    std::vector<std::int64_t> out = usual_sizes(dims);
+    for (std::size_t d = 0; d < dims.size(); ++d) {
+      const auto at = given_.find(dims[d]->name);
+      if (at == given_.end()) continue;
+      out[d] = at->second;
+      used_.insert(at->first);
     }
     return out;
   }
@@ -104,7 +104,9 @@ class Explainer {
     const auto begin = std::chrono::steady_clock::now();
     auto tuned = autotune_ ? TESSERA_TRY(engine::autotune(function, *device_, pipeline_))
                            : engine::untuned(function, *device_);
-    auto planned = compiler::plan_program(tuned.function, tuned.target, {.pipeline = pipeline_});
+    compiler::PlanOptions options{.pipeline = pipeline_, .tiling = {.keep_candidates = true}};
+    options.pipeline.sizes = [this](std::span<const Ref<ir::Var>> dims) { return numbers_.of(dims); };
+    auto planned = compiler::plan_program(tuned.function, tuned.target, options);
     const std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - begin;
     if (!planned && planned.error().code() == ErrorCode::unsupported)
       return explain_without_plan(function, pipeline_, planned.error());
@@ -113,8 +115,7 @@ class Explainer {
     out.remark = device_->remark();
     out.compile_ms = passed.count();
     out.data_dependent_sizes = plan::data_dependent_sizes(planned->program);
-    for (compiler::Planned& part : planned->parts)
-      out.parts.push_back(TESSERA_TRY(explain_part(part, tuned.target)));
+    for (compiler::Planned& part : planned->parts) out.parts.push_back(TESSERA_TRY(explain_part(part)));
     if (autotune_) out.tuning = std::move(tuned.tuning);
     return out;
   }
@@ -122,10 +123,10 @@ class Explainer {
   [[nodiscard]] Result<void> check_all_used() const { return numbers_.check_all_used(); }
 
  private:
-  Result<ExplainedPart> explain_part(compiler::Planned& part, const pattern::Target& target) {
+  Result<ExplainedPart> explain_part(compiler::Planned& part) {
     const auto sizes = numbers_.of(part.plan->dims);
     ExplainedPart out{.passes = {part.function, std::move(part.passes)}, .plan = std::nullopt};
-    auto report = report_on(*part.function, part.plan, target, sizes);
+    auto report = report_on(part, *device_, sizes);
     if (!report) return std::move(report).error().note(sizes_text(*part.plan, sizes));
     out.plan = *std::move(report);
     return out;

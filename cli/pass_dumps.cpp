@@ -4,8 +4,6 @@
 #include <cstdio>
 
 #include "tessera/base/text.h"
-#include "tessera/ir/print.h"
-#include "tessera/plan/plan.h"
 
 using namespace tessera;
 using namespace tessera::cli;
@@ -19,19 +17,20 @@ Result<void> PassDumps::want(std::vector<std::string> passes) {
   return {};
 }
 
-void PassDumps::note(std::string_view wanted, std::string_view shown, std::string text) {
-  if (std::find(wanted_.begin(), wanted_.end(), wanted) == wanted_.end()) return;
-  dumps_.emplace_back(about_.empty() ? std::string(shown) : cat(shown, ", ", about_), std::move(text));
+bool PassDumps::want_plan() const {
+  const auto of_functions = compiler::function_passes();
+  return std::any_of(wanted_.begin(), wanted_.end(), [&](const std::string& name) {
+    return std::none_of(of_functions.begin(), of_functions.end(),
+                        [&](const compiler::Pass& pass) { return pass.name == name; });
+  });
 }
 
 void PassDumps::follow(compiler::PipelineOptions& pipeline) {
   if (wanted_.empty()) return;
-  pipeline.after = [this](const compiler::Pass& pass, const ir::Function& after) {
-    note(pass.name, pass.name, ir::print(after));
-  };
-  // Tiling makes the first plan.
-  pipeline.after_plan = [this](std::string_view pass, const plan::Plan& after) {
-    note(pass == "lower" ? "tile" : pass, pass, plan::to_text(after));
+  pipeline.after = [this](const compiler::Pass& pass, const compiler::Stage& after) {
+    if (std::find(wanted_.begin(), wanted_.end(), pass.name) == wanted_.end()) return;
+    dumps_.emplace_back(about_.empty() ? std::string(pass.name) : cat(pass.name, ", ", about_),
+                        compiler::to_text(after));
   };
 }
 

@@ -17,6 +17,8 @@ class PassDumps {
   [[nodiscard]] Result<void> want(std::vector<std::string> passes);
   /// Notes what comes behind the wanted passes.
   void follow(compiler::PipelineOptions& pipeline);
+  /// Whether one of them comes behind those over functions.
+  [[nodiscard]] bool want_plan() const;
   /// Says what the passes that come next work on, if there are several programs.
   void about(std::string program) { about_ = std::move(program); }
 
@@ -25,8 +27,6 @@ class PassDumps {
   void write(JsonWriter& json) const;
 
  private:
-  void note(std::string_view wanted, std::string_view shown, std::string text);
-
   std::vector<std::string> wanted_;
   std::string about_;
   std::vector<std::pair<std::string, std::string>> dumps_;  ///< behind which pass, and the text

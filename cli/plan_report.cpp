@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tessera/base/checked.h"
 #include "tessera/base/text.h"
-#include "tessera/compile/tiling.h"
 #include "tessera/pattern/graph_function.h"
-#include "tessera/plan/known_sizes.h"
 
 using namespace tessera;
 using namespace tessera::cli;
@@ -89,6 +86,7 @@ class TileExplainer {
 std::string ns_text(double ns) { return cat(std::llround(ns), " ns"); }
 
 std::string proof_text(const pattern::Tiling& tiling) {
+  if (!tiling.list) return cat("tiling: none, ", tiling.uncovered.size(), " single ops\n");
   std::string out = cat("tiling: ", tiling.tiles.size(), " tiles, ", tiling.uncovered.size(),
                         " single ops, predicted ", ns_text(tiling.cost), ", ");
   out += tiling.optimal
@@ -230,36 +228,16 @@ void write_memory(JsonWriter& json, const PlanReport& report) {
 
 }  // namespace
 
-Result<PlanReport> tessera::cli::report_on(const ir::Function& after, plan::PlanRef plan,
-                                           const pattern::Target& target,
+Result<PlanReport> tessera::cli::report_on(compiler::Planned& planned, runtime::Device& device,
                                            std::span<const std::int64_t> sizes) {
   PlanReport out;
-  out.levels = plan::levels(*plan);
-  std::vector<op::Layout> layouts;
-  const plan::KnownSizes known{plan->dims, sizes};
-  for (const plan::ValueId input : plan->inputs) {
-    op::Extents shape;
-    for (const op::Dim& dim : plan->values[input].type.shape) shape.push_back(TESSERA_TRY(known.of(dim)));
-    if (!checked_product(shape))
-      return Error(ErrorCode::limit, cat("an input of type ", plan->values[input].type, " and shape [",
-                                         join(shape, ", "), "] has too many elements"));
-    layouts.push_back(op::contiguous(shape));
-  }
-  out.binding = TESSERA_TRY(plan::bind(*plan, sizes, layouts));
-  out.plan = std::move(plan);
-  if (target.sources.empty()) {
-    out.tiling.optimal = true;
-    return out;
-  }
-  const pattern::Graph graph = TESSERA_TRY(pattern::graph_of(after));
-  pattern::Target priced = target;
-  // As the compiler does it, with a list of what was not taken.
-  const compiler::TilingOptions usual;
-  pattern::StepPrices prices(usual.costs, graph);
-  priced.uncovered_cost = [&](const pattern::Graph&, pattern::NodeId node) {
-    return prices.of(std::span(&node, 1));
-  };
-  out.tiling = TESSERA_TRY(pattern::tile(graph, priced, {.work = usual.work, .keep_candidates = true}));
+  out.plan = planned.plan;
+  out.levels = plan::levels(*out.plan);
+  const auto layouts = TESSERA_TRY(plan::contiguous_inputs(*out.plan, sizes));
+  out.binding = TESSERA_TRY(device.plan_memory(out.plan, sizes, layouts));
+  out.tiling = std::move(planned.tiling);
+  if (!out.tiling.list) return out;
+  const pattern::Graph graph = TESSERA_TRY(pattern::graph_of(*planned.function));
   TileExplainer explainer(graph, out.tiling);
   for (std::uint32_t t = 0; t < out.tiling.tiles.size(); ++t) out.tiles.push_back(explainer.explain(t));
   return out;

@@ -7,9 +7,8 @@
 
 #include "tessera/base/json.h"
 #include "tessera/base/result.h"
-#include "tessera/ir/function.h"
-#include "tessera/pattern/tiler.h"
-#include "tessera/plan/binding.h"
+#include "tessera/compile/plan_function.h"
+#include "tessera/runtime/device.h"
 
 namespace tessera::cli {
 
@@ -30,15 +29,15 @@ struct ExplainedTile {
 /// What a plan is, for people and programs.
 struct PlanReport {
   plan::PlanRef plan;
-  plan::Binding binding;  ///< for the sizes below
+  plan::Binding binding;  ///< the device's own, for the sizes in it
   std::vector<ExplainedTile> tiles;
   pattern::Tiling tiling;
   std::vector<std::uint32_t> levels;  ///< by step
 };
 
-/// `after` is the function behind the passes, which `plan` is of.
-[[nodiscard]] Result<PlanReport> report_on(const ir::Function& after, plan::PlanRef plan,
-                                           const pattern::Target& target,
+/// What was planned, with its candidates kept, and the memory that the device takes for it. Its tiling is
+/// moved into the report.
+[[nodiscard]] Result<PlanReport> report_on(compiler::Planned& planned, runtime::Device& device,
                                            std::span<const std::int64_t> sizes);
 
 [[nodiscard]] std::string plan_text(const PlanReport& report);

@@ -62,12 +62,11 @@ TEST(StepSpans, WhatASpanUsesLivesAsLongAsIt) {
       "c: f32[8, 8] = matmul(b, w) d: f32[8, 8] = matmul(c, w) return d }");
   const std::vector<op::Layout> layouts(2, op::contiguous({8, 8}));
   const auto bytes_with = [&](std::vector<plan::StepSpan> spans) {
-    const auto binding =
-        plan::bind(*plan, {}, layouts, plan::Running::one_by_one, [&](const plan::Binding& bound) {
-          EXPECT_EQ(bound.places[plan->steps[0].results[0]].layout.shape, (op::Extents{8, 8}));
-          return spans;
-        });
-    return value_or_throw(binding).memory.bytes;
+    plan::Binding binding = value_or_throw(plan::find_lives(*plan, {}, layouts));
+    EXPECT_EQ(binding.places[plan->steps[0].results[0]].layout.shape, (op::Extents{8, 8}));
+    plan::hold_over(spans, binding);
+    plan::assign_buffers(*plan, binding);
+    return binding.memory.bytes;
   };
   EXPECT_EQ(bytes_with({}), 2 * 256U);
   EXPECT_EQ(bytes_with({{1, 2}}), 3 * 256U);

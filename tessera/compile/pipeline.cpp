@@ -1,29 +1,39 @@
 #include "tessera/compile/pipeline.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "tessera/base/text.h"
 #include "tessera/compile/canonicalise.h"
 #include "tessera/compile/decompose.h"
 #include "tessera/compile/drop_dead.h"
 #include "tessera/compile/duplicate_cheap.h"
-#include "tessera/compile/each_function.h"
 #include "tessera/compile/fold_batch_norm.h"
 #include "tessera/compile/fold_constants.h"
 #include "tessera/compile/inline_calls.h"
 #include "tessera/compile/join_updates.h"
+#include "tessera/compile/lower.h"
 #include "tessera/compile/merge_equal.h"
-#include "tessera/compile/plan_passes.h"
+#include "tessera/compile/order_steps.h"
+#include "tessera/compile/pass_runner.h"
+#include "tessera/compile/reuse_in_place.h"
 #include "tessera/compile/simplify_algebra.h"
 #include "tessera/compile/simplify_views.h"
-#include "tessera/ir/walk.h"
+#include "tessera/ir/print.h"
 #include "tessera/op/validate.h"
 
 using namespace tessera;
 using namespace tessera::compiler;
 
 namespace {
+
+Result<plan::Binding> liveness(const plan::Plan& plan, std::span<const std::int64_t> sizes) {
+  return plan::find_lives(plan, sizes, TESSERA_TRY(plan::contiguous_inputs(plan, sizes)));
+}
+
+void assign_buffers(const plan::Plan& plan, plan::Binding& binding) { plan::assign_buffers(plan, binding); }
+
+constexpr std::string_view no_plan = "there is no plan without it";
+constexpr std::string_view by_device = "a device that runs the plan does it when the sizes are known";
 
 // clang-format off
 constexpr Pass passes[] = {
@@ -39,75 +49,39 @@ constexpr Pass passes[] = {
     {"inline_calls",     "what a function computes takes the place of its call",    inline_calls},
     {"drop_dead",        "what nothing needs goes",                                 drop_dead},
     {"duplicate_cheap",  "cheap values are computed where they are used",           duplicate_cheap},
+    {"tile",             "statements that one kernel or library call computes",     tile},
+    {"lower",            "parts become steps, variables values of a plan",          lower, no_plan},
+    {"order_steps",      "an order of the steps that needs less memory",            order_steps},
+    {"reuse_in_place",   "results that take the memory of a dying input",           reuse_in_place},
+    {"liveness",         "from which step to which a value is needed",              liveness, by_device},
+    {"assign_buffers",   "values share memory that do not live at once",            assign_buffers, by_device},
 };
 // clang-format on
 
-std::size_t statements_in(const ir::Function& function) {
+constexpr std::size_t count_function_passes() {
   std::size_t out = 0;
-  for (const ir::Function* one : ir::functions_below(function)) out += one->body.size();
+  while (std::holds_alternative<PassFunction>(passes[out].run)) ++out;
   return out;
 }
-
-Result<void> verify_after(const Pass& pass, const ir::Function& function) {
-  auto fine = check_valid(function);
-  if (fine) return {};
-  return Error(ErrorCode::internal,
-               cat("pass '", pass.name, "' wrote a wrong function: ", fine.error().message()))
-      .note(fine.error().to_text());
-}
-
-class Runner {
- public:
-  Runner(ir::FunctionRef function, const PipelineOptions& options)
-      : function_(std::move(function)), options_(options), statements_(statements_in(*function_)) {}
-
-  Result<void> run(const Pass& pass) {
-    PassReport report{.name = pass.name, .statements_before = statements_};
-    report.ran = !is_disabled(options_, pass.name);
-    if (report.ran) TESSERA_TRY(apply(pass, report));
-    report.statements_after = statements_;
-    reports_.push_back(std::move(report));
-    return {};
-  }
-
-  Outcome take() && { return {std::move(function_), std::move(reports_)}; }
-
- private:
-  Result<void> apply(const Pass& pass, PassReport& report) {
-    PassContext context(options_.passes);
-    const auto begin = std::chrono::steady_clock::now();
-    auto next = pass.run(function_, context);
-    const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - begin;
-    if (!next) return std::move(next).error().note(cat("in pass '", pass.name, "'"));
-    report.microseconds = time.count();
-    report.changed = *next != function_;
-    report.rewrites = report.changed ? context.count() : 0;
-    if (report.changed) {
-      function_ = *std::move(next);
-      report.notes = context.notes();
-      statements_ = statements_in(*function_);
-      if (options_.verify) TESSERA_TRY(verify_after(pass, *function_));
-    }
-    if (options_.after) options_.after(pass, *function_);
-    return {};
-  }
-
-  ir::FunctionRef function_;
-  const PipelineOptions& options_;
-  std::size_t statements_;
-  std::vector<PassReport> reports_;
-};
 
 }  // namespace
 
 std::span<const Pass> tessera::compiler::all_passes() { return passes; }
 
+std::span<const Pass> tessera::compiler::function_passes() {
+  return all_passes().first(count_function_passes());
+}
+
 std::vector<std::string_view> tessera::compiler::pass_names() {
   std::vector<std::string_view> out;
   for (const Pass& pass : passes)
     if (std::find(out.begin(), out.end(), pass.name) == out.end()) out.push_back(pass.name);
-  out.push_back("tile");
-  for (const PlanPass& pass : plan_passes()) out.push_back(pass.name);
+  return out;
+}
+
+std::vector<std::string_view> tessera::compiler::optional_pass_names() {
+  std::vector<std::string_view> out = pass_names();
+  std::erase_if(out, [](std::string_view name) { return !check_disabled(name); });
   return out;
 }
 
@@ -116,6 +90,15 @@ Result<void> tessera::compiler::check_pass_name(std::string_view name) {
   if (std::find(names.begin(), names.end(), name) != names.end()) return {};
   return Error(ErrorCode::not_found,
                cat("there is no pass '", printable(name), "'; the passes are ", join(names, ", ")));
+}
+
+Result<void> tessera::compiler::check_disabled(std::string_view name) {
+  TESSERA_TRY(check_pass_name(name));
+  for (const Pass& pass : passes)
+    if (pass.name == name && !pass.why_needed.empty())
+      return Error(ErrorCode::invalid_argument,
+                   cat("pass '", pass.name, "' cannot be disabled: ", pass.why_needed));
+  return {};
 }
 
 bool tessera::compiler::is_disabled(const PipelineOptions& options, std::string_view pass) {
@@ -132,9 +115,18 @@ Result<void> tessera::compiler::check_valid(const ir::Function& function) {
 
 Result<Outcome> tessera::compiler::run_passes(const ir::FunctionRef& function,
                                               const PipelineOptions& options) {
-  for (const std::string& name : options.disabled) TESSERA_TRY(check_pass_name(name));
+  for (const std::string& name : options.disabled) TESSERA_TRY(check_disabled(name));
   TESSERA_TRY(check_valid(*function));
-  Runner runner(function, options);
-  for (const Pass& pass : passes) TESSERA_TRY(runner.run(pass));
-  return std::move(runner).take();
+  const pattern::Target no_target;
+  const TilingOptions no_tiling;
+  PassRunner runner(function, options, no_target, no_tiling);
+  for (const Pass& pass : function_passes()) TESSERA_TRY(runner.run(pass));
+  return Outcome{runner.stage().function, runner.take_reports()};
+}
+
+std::string tessera::compiler::to_text(const Stage& stage) {
+  if (stage.memory) return plan::to_text(*stage.plan, *stage.memory);
+  if (stage.plan) return plan::to_text(*stage.plan);
+  if (stage.tiled) return to_text(*stage.function, *stage.tiled);
+  return ir::print(*stage.function);
 }

@@ -17,9 +17,7 @@ struct Planned {
   plan::PlanRef plan;
   ir::FunctionRef function;  ///< after the passes
   std::vector<PassReport> passes;
-  double tile_cost = 0;
-  double tile_bound = 0;
-  bool is_optimal = true;
+  pattern::Tiling tiling = {};  ///< its own; without tiles where tiling is disabled or the target has none
 };
 
 /// The plan has the inputs, outputs and parameters of the function, in their order.

@@ -6,7 +6,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "tessera/base/text.h"
 #include "tessera/compile/region_kernels.h"
+#include "tessera/ir/describe.h"
 #include "tessera/ir/walk.h"
 #include "tessera/op/catalogue.h"
 #include "tessera/op/ir_builder.h"
@@ -233,7 +235,11 @@ class FusedRegions final : public pattern::TileSource {
 
 TiledFunction one_by_one(const ir::Function& function) {
   TiledFunction out;
-  for (std::uint32_t i = 0; i < function.body.size(); ++i) out.parts.push_back({.statements = {i}});
+  out.tiling.optimal = true;
+  for (std::uint32_t i = 0; i < function.body.size(); ++i) {
+    out.parts.push_back({.statements = {i}});
+    out.tiling.uncovered.push_back(i);
+  }
   return out;
 }
 
@@ -255,10 +261,11 @@ Result<TiledFunction> compiler::tile(const ir::Function& function, const pattern
   pattern::Target priced = target;
   pattern::StepPrices prices(options.costs, graph);
   priced.uncovered_cost = [&](const Graph&, NodeId node) { return prices.of(std::span(&node, 1)); };
-  const pattern::Tiling tiling = TESSERA_TRY(
-      pattern::tile(graph, priced, {.work = options.work.value_or(usual_work(function.body.size()))}));
-  TiledFunction out{
-      .cost = tiling.cost, .bound = tiling.bound, .is_optimal = tiling.optimal, .gaps = tiling.gaps};
+  TiledFunction out;
+  out.tiling = TESSERA_TRY(pattern::tile(graph, priced,
+                                         {.work = options.work.value_or(usual_work(function.body.size())),
+                                          .keep_candidates = options.keep_candidates}));
+  const pattern::Tiling& tiling = out.tiling;
   const PartBuilder builder(function, graph, target.most_ops_in_kernel);
   for (const pattern::TilingStep& step : tiling.order) {
     if (step.kind == pattern::TilingStep::Kind::node) {
@@ -271,6 +278,20 @@ Result<TiledFunction> compiler::tile(const ir::Function& function, const pattern
       builder.add(statements, out.parts);
     else
       builder.add_library(std::move(statements), tile.kernel(), out.parts);
+  }
+  return out;
+}
+
+std::string compiler::to_text(const ir::Function& function, const TiledFunction& tiled) {
+  std::string out;
+  for (const TiledPart& part : tiled.parts) {
+    out += part.kernel != nullptr ? "kernel" : part.ops != nullptr ? printable(part.ops->name) : "step";
+    for (std::size_t i = 0; i < part.statements.size(); ++i) {
+      const ir::Assign& statement = *function.body[part.statements[i]];
+      out +=
+          cat(i == 0 ? ": " : ", ", ir::describe(*statement.value), " ", ir::describe(*statement.targets[0]));
+    }
+    out += "\n";
   }
   return out;
 }

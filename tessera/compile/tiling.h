@@ -15,6 +15,7 @@
 #include "tessera/kernel/kernel.h"
 #include "tessera/pattern/step_cost.h"
 #include "tessera/pattern/target.h"
+#include "tessera/pattern/tiler.h"
 
 namespace tessera::compiler {
 
@@ -24,6 +25,8 @@ struct TilingOptions {
   /// How much work the tiler may do, in units of about a nanosecond (cover/effort.h). It is counted, not
   /// timed: what is chosen depends on the function and the target alone. Empty: what `usual_work` says.
   std::optional<std::uint64_t> work = {};
+  /// Keeps the list of candidates in the tiling, for those who ask what was not chosen.
+  bool keep_candidates = false;
 };
 
 /// One step: a statement, or several that one kernel or a library of the device computes.
@@ -36,11 +39,11 @@ struct TiledPart {
 
 struct TiledFunction {
   std::vector<TiledPart> parts;  ///< in an order in which they can run
-  double cost = 0;               ///< predicted nanoseconds
-  double bound = 0;
-  bool is_optimal = true;
-  std::vector<std::string> gaps;  ///< what the tiler did not look at
+  pattern::Tiling tiling;        ///< what the tiler chose and how it is proved; no tiles without sources
 };
+
+/// A line per part: its statements, and what computes them.
+[[nodiscard]] std::string to_text(const ir::Function& function, const TiledFunction& tiled);
 
 /// What the tiler may do for a function of so many statements: the same for all that are short, and as much
 /// for each statement of a long one, so that long functions are tiled as well as short ones in a time that

@@ -83,8 +83,8 @@ TEST(Tiling, WorkGrowsWithTheStatements) {
     x = op::matmul(d + c, x);
   }
   const auto function = value_or_throw(builder.function("main", std::vector{x}));
-  EXPECT_TRUE(value_or_throw(tile(*function, target)).gaps.empty());
-  EXPECT_FALSE(value_or_throw(tile(*function, target, {.work = usual_work(1)})).gaps.empty());
+  EXPECT_TRUE(value_or_throw(tile(*function, target)).tiling.gaps.empty());
+  EXPECT_FALSE(value_or_throw(tile(*function, target, {.work = usual_work(1)})).tiling.gaps.empty());
 }
 
 namespace {

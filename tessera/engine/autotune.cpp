@@ -5,7 +5,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/compile/lower.h"
-#include "tessera/compile/plan_passes.h"
+#include "tessera/compile/pipeline.h"
 #include "tessera/compile/tiling.h"
 #include "tessera/compile/whole_calls.h"
 #include "tessera/ir/structural_hash.h"
@@ -41,8 +41,8 @@ Result<Cover> cover_of(const ir::Function& function, const pattern::Target& targ
   Cover out;
   out.tiled = TESSERA_TRY(compiler::tile(function, target));
   plan::Plan plan = TESSERA_TRY(compiler::lower(function, out.tiled));
-  std::vector<compiler::PassReport> reports;
-  compiler::run_plan_passes(plan, {}, reports);
+  for (const compiler::Pass& pass : compiler::all_passes())
+    if (const auto* run = std::get_if<compiler::PlanPass>(&pass.run)) (*run)(plan);
   out.plan = std::make_shared<const plan::Plan>(std::move(plan));
   return out;
 }
@@ -153,7 +153,7 @@ class Tuner {
  private:
   Result<void> try_all() {
     Cover best = TESSERA_TRY(cover_of(function_, device_.target()));
-    out_.predicted_ns = best.tiled.cost;
+    out_.predicted_ns = best.tiled.tiling.cost;
     out_.why_not = why_not(function_, *best.plan, device_);
     if (!out_.why_not.empty()) return {};
     Runner runner = TESSERA_TRY(Runner::create(best.plan, device_));
@@ -168,12 +168,12 @@ class Tuner {
     std::vector<TileCut> cuts = kept_;
     cuts.push_back(cut);
     Cover cover = TESSERA_TRY(cover_of(function_, with_cuts(device_.target(), cuts)));
-    if (cover.tiled.cost > close * out_.predicted_ns || have_same_steps(cover, best)) return {};
+    if (cover.tiled.tiling.cost > close * out_.predicted_ns || have_same_steps(cover, best)) return {};
     Runner runner = TESSERA_TRY(Runner::create(cover.plan, device_));
     device_.settle();
     const auto [time, best_time] = TESSERA_TRY(least_times(runner, best_runner));
     const bool is_kept = time < clearly_faster * best_time;
-    out_.trials.push_back({cut, cover.tiled.cost, time, best_time, is_kept});
+    out_.trials.push_back({cut, cover.tiled.tiling.cost, time, best_time, is_kept});
     if (!is_kept) return {};
     kept_ = std::move(cuts);
     best = std::move(cover);

@@ -1,8 +1,8 @@
 #include "tessera/plan/binding.h"
 
 #include <algorithm>
-#include <map>
 
+#include "tessera/base/checked.h"
 #include "tessera/base/text.h"
 #include "tessera/plan/known_sizes.h"
 #include "tessera/plan/size_conditions.h"
@@ -26,13 +26,13 @@ class Binder {
     root_.assign(plan.values.size(), none);
   }
 
-  Result<Binding> run(std::span<const op::Layout> inputs, Running running, const ChooseSpans& spans) {
+  Result<Binding> run(std::span<const op::Layout> inputs) {
     TESSERA_TRY(given_values(inputs));
     for (StepId s = 0; s < plan_.steps.size(); ++s) TESSERA_TRY(step(s));
     place_outputs();
-    if (spans && running == Running::one_by_one) note_spans(spans(out_));
-    place_temporaries(running);
+    find_ranges();
     for (ValueId v = 0; v < plan_.values.size(); ++v) follow_root(v);
+    out_.roots = std::move(root_);
     return std::move(out_);
   }
 
@@ -122,40 +122,21 @@ class Binder {
     }
   }
 
-  void note_spans(std::span<const StepSpan> spans) {
-    for (const StepSpan& span : spans)
-      for (StepId s = span.first; s <= span.last; ++s) span_of_.insert_or_assign(s, span);
-  }
-
-  /// The steps that are under way when one is.
-  [[nodiscard]] StepSpan together_with(StepId s) const {
-    const auto at = span_of_.find(s);
-    return at == span_of_.end() ? StepSpan{s, s} : at->second;
-  }
-
   /// A value lives until the last step that reads it or a view of it.
-  void place_temporaries(Running running) {
+  void find_ranges() {
     std::vector<std::uint32_t> life_of(plan_.values.size(), none);
     std::vector<LiveRange>& ranges = out_.ranges;
     for (StepId s = 0; s < plan_.steps.size(); ++s) {
       for (const ValueId input : plan_.steps[s].inputs)
         if (const std::uint32_t life = life_of[root_[input]]; life != none && !out_.is_view[s])
-          ranges[life].reads.push_back(together_with(s).last);
+          ranges[life].reads.push_back(s);
       for (const ValueId result : plan_.steps[s].results) {
         if (root_[result] != result || is_output_root_[result]) continue;
         life_of[result] = static_cast<std::uint32_t>(ranges.size());
-        ranges.push_back({.first = together_with(s).first,
-                          .reads = {},
-                          .bytes = static_cast<std::uint64_t>(bytes_of(result))});
+        ranges.push_back({.first = s, .reads = {}, .bytes = static_cast<std::uint64_t>(bytes_of(result))});
         out_.temporaries.push_back(result);
+        out_.places[result].where = Where::scratch;
       }
-    }
-    out_.memory = running == Running::one_by_one
-                      ? lay_out(ranges, plan_.steps.size())
-                      : lay_out(ranges, plan_.steps.size(), StepOrder(dependencies(plan_)));
-    for (std::size_t i = 0; i < out_.temporaries.size(); ++i) {
-      out_.places[out_.temporaries[i]].where = Where::scratch;
-      out_.places[out_.temporaries[i]].byte = static_cast<std::int64_t>(out_.memory.offsets[i]);
     }
   }
 
@@ -173,13 +154,12 @@ class Binder {
   std::vector<op::ValueType> types_;  ///< by value, with numbers
   std::vector<ValueId> root_;         ///< by value: whose memory it looks at
   std::vector<bool> is_output_root_;
-  std::map<StepId, StepSpan> span_of_;  ///< of steps that are in one
 };
 
 }  // namespace
 
-Result<Binding> plan::bind(const Plan& plan, std::span<const std::int64_t> sizes,
-                           std::span<const op::Layout> inputs, Running running, const ChooseSpans& spans) {
+Result<Binding> plan::find_lives(const Plan& plan, std::span<const std::int64_t> sizes,
+                                 std::span<const op::Layout> inputs) {
   if (sizes.size() != plan.dims.size() || inputs.size() != plan.inputs.size())
     return Error(ErrorCode::invalid_argument,
                  cat("the plan has ", plan.dims.size(), " sizes and ", plan.inputs.size(), " inputs, got ",
@@ -190,5 +170,76 @@ Result<Binding> plan::bind(const Plan& plan, std::span<const std::int64_t> sizes
                  cat("the plan needs ", pair->first, " = ", pair->second, ", but they are ",
                      TESSERA_TRY(known.of(pair->first)), " and ", TESSERA_TRY(known.of(pair->second))));
   }
-  return Binder(plan, sizes).run(inputs, running, spans);
+  return Binder(plan, sizes).run(inputs);
+}
+
+void plan::hold_over(std::span<const StepSpan> spans, Binding& binding) {
+  const auto together_with = [&](StepId step) {
+    const auto behind = std::upper_bound(spans.begin(), spans.end(), step,
+                                         [](StepId s, const StepSpan& span) { return s < span.first; });
+    if (behind == spans.begin() || std::prev(behind)->last < step) return StepSpan{step, step};
+    return *std::prev(behind);
+  };
+  for (LiveRange& range : binding.ranges) {
+    range.first = together_with(range.first).first;
+    for (std::uint32_t& read : range.reads) read = together_with(read).last;
+  }
+}
+
+void plan::assign_buffers(Binding& binding, MemoryLayout layout) {
+  binding.memory = std::move(layout);
+  for (std::size_t i = 0; i < binding.temporaries.size(); ++i)
+    binding.places[binding.temporaries[i]].byte = static_cast<std::int64_t>(binding.memory.offsets[i]);
+  for (std::size_t v = 0; v < binding.places.size(); ++v)
+    if (const ValueId root = binding.roots[v]; root != none && root != v)
+      binding.places[v].byte = binding.places[root].byte;
+}
+
+void plan::assign_buffers(const Plan& plan, Binding& binding, Running running) {
+  assign_buffers(binding, running == Running::one_by_one
+                              ? lay_out(binding.ranges, plan.steps.size())
+                              : lay_out(binding.ranges, plan.steps.size(), StepOrder(dependencies(plan))));
+}
+
+Result<Binding> plan::bind(const Plan& plan, std::span<const std::int64_t> sizes,
+                           std::span<const op::Layout> inputs, Running running) {
+  Binding out = TESSERA_TRY(find_lives(plan, sizes, inputs));
+  assign_buffers(plan, out, running);
+  return out;
+}
+
+Result<std::vector<op::Layout>> plan::contiguous_inputs(const Plan& plan,
+                                                        std::span<const std::int64_t> sizes) {
+  std::vector<op::Layout> out;
+  const KnownSizes known{plan.dims, sizes};
+  for (const ValueId input : plan.inputs) {
+    const op::ValueType& type = plan.values[input].type;
+    op::Extents shape;
+    for (const op::Dim& dim : type.shape) shape.push_back(TESSERA_TRY(known.of(dim)));
+    if (!checked_product(shape))
+      return Error(ErrorCode::limit, cat("an input of type ", type, " and shape [", join(shape, ", "),
+                                         "] has too many elements"));
+    out.push_back(op::contiguous(shape));
+  }
+  return out;
+}
+
+std::string plan::to_text(const Plan& plan, const Binding& binding) {
+  std::string out;
+  for (std::size_t d = 0; d < binding.sizes.size(); ++d)
+    out += cat(d == 0 ? "for " : ", ", printable(plan.dims[d]->name), " = ", binding.sizes[d],
+               d + 1 == binding.sizes.size() ? "\n" : "");
+  const bool has_places = !binding.memory.offsets.empty();
+  for (std::size_t i = 0; i < binding.temporaries.size(); ++i) {
+    const ValueId value = binding.temporaries[i];
+    const LiveRange& range = binding.ranges[i];
+    out += cat("  %", value, " ", plan.steps[plan.values[value].index].name(), ": ", range.bytes,
+               " bytes, steps ", range.first, " to ", range.last(),
+               has_places ? cat(", at ", binding.memory.offsets[i]) : "", "\n");
+  }
+  if (binding.temporaries.empty()) return cat(out, "  no value of the plan's own\n");
+  if (has_places)
+    out += cat("  ", binding.memory.bytes, " bytes, bound ", binding.memory.lower_bound, ", without reuse ",
+               binding.memory.without_reuse, "\n");
+  return out;
 }

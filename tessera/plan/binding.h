@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tessera/base/memory_layout.h"
@@ -48,6 +48,7 @@ struct Binding {
   std::vector<std::int64_t> size_cells;     ///< the values of the cells that are sizes
   std::vector<op::Attributes> attributes;   ///< by step: with numbers for sizes
   std::vector<op::ValueTypes> input_types;  ///< by step
+  std::vector<ValueId> roots;               ///< by value: the one whose memory it lies in
   std::vector<ValueId> temporaries;         ///< that have memory of their own in the plan's block
   std::vector<LiveRange> ranges;            ///< of each of them, with those that lie in the same place
   MemoryLayout memory;                      ///< of each of them
@@ -62,15 +63,30 @@ struct StepSpan {
   bool operator==(const StepSpan&) const = default;
 };
 
-/// Given a binding that has layouts, types and views, but no memory yet: spans that do not overlap,
-/// ascending.
-using ChooseSpans = std::function<std::vector<StepSpan>(const Binding&)>;
+/// All of a binding but where temporaries lie: layouts, types, views, and from which step to which each of
+/// them lives. `inputs` are the layouts of the inputs, with offset 0. Fails if a size is not known, negative
+/// or too large, if two sizes differ that must be equal, or if an input has another shape.
+[[nodiscard]] Result<Binding> find_lives(const Plan& plan, std::span<const std::int64_t> sizes,
+                                         std::span<const op::Layout> inputs);
 
-/// `inputs` are the layouts of the inputs, with offset 0. Values that a step of a span uses live as long as
-/// the span; only those who run the steps one by one have some. Fails if a size is not known, negative or too
-/// large, if two sizes differ that must be equal, or if an input has another shape.
+/// What a step of a span uses lives as long as the span. REQUIRES spans that do not overlap, ascending, and
+/// steps that run one by one but for them.
+void hold_over(std::span<const StepSpan> spans, Binding& binding);
+
+/// Gives the temporaries their places, for lives that were found.
+void assign_buffers(const Plan& plan, Binding& binding, Running running = Running::one_by_one);
+/// The same by a layout of `binding.ranges` that is there.
+void assign_buffers(Binding& binding, MemoryLayout layout);
+
+/// Both: find_lives, then assign_buffers.
 [[nodiscard]] Result<Binding> bind(const Plan& plan, std::span<const std::int64_t> sizes,
-                                   std::span<const op::Layout> inputs, Running running = Running::one_by_one,
-                                   const ChooseSpans& spans = {});
+                                   std::span<const op::Layout> inputs, Running running = Running::one_by_one);
+
+/// The layouts of inputs without gaps, for these sizes. Fails if one has too many elements.
+[[nodiscard]] Result<std::vector<op::Layout>> contiguous_inputs(const Plan& plan,
+                                                                std::span<const std::int64_t> sizes);
+
+/// A line per temporary: how long it lives, and where it lies once that is known.
+[[nodiscard]] std::string to_text(const Plan& plan, const Binding& binding);
 
 }  // namespace tessera::plan

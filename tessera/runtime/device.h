@@ -58,6 +58,14 @@ class Device {
   [[nodiscard]] virtual Result<std::unique_ptr<Executable>> load(plan::PlanRef plan,
                                                                  const std::shared_ptr<MemoryPool>& pool) = 0;
 
+  /// Where values lie when a plan runs with these sizes and inputs of these layouts: what the binding of its
+  /// executable is, without taking the memory.
+  [[nodiscard]] virtual Result<plan::Binding> plan_memory(const plan::PlanRef& plan,
+                                                          std::span<const std::int64_t> sizes,
+                                                          std::span<const op::Layout> inputs) {
+    return plan::bind(*plan, sizes, inputs);
+  }
+
   /// Something that holds steps, none at first; errors of steps go through `blame`. Fails with code
   /// `unsupported` where a device makes calls one by one.
   [[nodiscard]] virtual Result<std::unique_ptr<StepGraph>> step_graph(StepBlame /*blame*/) {

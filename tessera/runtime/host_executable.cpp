@@ -16,11 +16,16 @@ void runtime::clear(const op::Array& array) {
   std::fill_n(array.data, static_cast<std::size_t>(array.size()) * ir::size_of(array.dtype), std::byte{0});
 }
 
+Result<plan::Binding> HostExecutable::find_binding(std::span<const std::int64_t> sizes,
+                                                   std::span<const op::Layout> inputs) {
+  plan::Binding out = TESSERA_TRY(plan::find_lives(*plan_, sizes, inputs));
+  TESSERA_TRY(assign_memory(out));
+  return out;
+}
+
 Result<void> HostExecutable::prepare(std::span<const std::int64_t> sizes,
                                      std::span<const op::Layout> inputs) {
-  const plan::Running running = TESSERA_TRY(running_for(sizes));
-  const auto spans = [&](const plan::Binding& bound) { return spans_for(bound); };
-  plan::Binding binding = TESSERA_TRY(plan::bind(*plan_, sizes, inputs, running, spans));
+  plan::Binding binding = TESSERA_TRY(find_binding(sizes, inputs));
   const auto bytes = static_cast<std::size_t>(binding.memory.bytes);
   if (scratch_ == nullptr || scratch_->size() < bytes) {
     auto scratch = pool_->allocate(bytes);

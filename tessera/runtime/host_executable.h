@@ -28,6 +28,9 @@ class HostExecutable : public Executable {
   [[nodiscard]] Result<void> prepare(std::span<const std::int64_t> sizes,
                                      std::span<const op::Layout> inputs) override;
   [[nodiscard]] const plan::Binding& binding() const override { return binding_; }
+  /// What prepare() would bind, without memory. REQUIRES that it is not prepared yet.
+  [[nodiscard]] Result<plan::Binding> find_binding(std::span<const std::int64_t> sizes,
+                                                   std::span<const op::Layout> inputs);
   [[nodiscard]] Result<void> run(const Launch& launch) override;
 
  protected:
@@ -35,12 +38,12 @@ class HostExecutable : public Executable {
   [[nodiscard]] virtual Result<void> run_work(std::size_t index, HostWork& work) = 0;
   /// Runs all works, whose addresses are set; one after the other if a device does not know better.
   [[nodiscard]] virtual Result<void> run_works();
-  /// Which steps may run side by side with these sizes: their values must not share memory.
-  [[nodiscard]] virtual Result<plan::Running> running_for(std::span<const std::int64_t>) {
-    return plan::Running::one_by_one;
+  /// Decides how steps run with the sizes of a binding, and where values lie so that they can; here: one by
+  /// one.
+  [[nodiscard]] virtual Result<void> assign_memory(plan::Binding& binding) {
+    plan::assign_buffers(*plan_, binding);
+    return {};
   }
-  /// Steps that are run part by part, where steps run one by one (plan/binding.h).
-  [[nodiscard]] virtual std::vector<plan::StepSpan> spans_for(const plan::Binding&) { return {}; }
   /// There are new sizes.
   virtual void sizes_changed() {}
   /// Some works have `moved`.

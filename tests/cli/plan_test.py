@@ -267,11 +267,30 @@ class Plans(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         report = json.loads(result.stdout)
         names = [one["name"] for one in report["parts"][0]["passes"]]
-        self.assertEqual(names[-3:], ["tile", "order_steps", "reuse_in_place"])
+        self.assertEqual(names[-6:], ["tile", "lower", "order_steps", "reuse_in_place", "liveness", "assign_buffers"])
         self.assertEqual([dump["after"] for dump in report["dumps"]], ["order_steps"])
         result = tessera("compile", self.program, "-o", self.plan, "--json", "--disable", "reuse_in_place")
         ran = {one["name"]: one["ran"] for one in json.loads(result.stdout)["parts"][0]["passes"]}
         self.assertEqual((ran["reuse_in_place"], ran["order_steps"]), (False, True))
+
+    def test_every_pass_is_dumped_and_verified(self):
+        report = json.loads(tessera("compile", self.program, "-o", self.plan, "--json", "--verify").stdout)
+        names = {one["name"] for one in report["parts"][0]["passes"]}
+        for words in ([], ["-o", self.plan]):
+            for name in names:
+                result = tessera("compile", self.program, *words, "--dump-after", name, "--verify")
+                self.assertEqual((result.returncode, result.stderr), (0, ""))
+                self.assertTrue(result.stdout.startswith(f"# after {name}\n"), (name, result.stdout))
+        for name in ("lower", "liveness", "assign_buffers"):
+            self.refused(f"pass '{name}' cannot be disabled: ", "compile", self.program, "--disable", name)
+        self.refused("there is no pass 'nothing'", "compile", self.program, "--dump-after", "nothing")
+
+    def test_explain_says_what_the_plan_s_own_tiling_said(self):
+        alone = json.loads(tessera("explain", self.program, "--json", "--disable", "tile").stdout)
+        self.assertEqual((alone["tiles"], alone["certificate"]["candidates"]), ([], 0))
+        self.assertIn("tiling: none, ", tessera("explain", self.program, "--disable", "tile").stdout)
+        tiled = json.loads(tessera("explain", self.program, "--json").stdout)
+        self.assertGreater(tiled["certificate"]["candidates"], 0)
 
     def test_the_kind_of_a_file_is_said(self):
         self.compile()

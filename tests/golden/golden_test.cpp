@@ -1,4 +1,5 @@
-// One pass, or the whole pipeline, on one function; of passes over plans, the plan of the function.
+// One pass, or the whole pipeline, on one function; of those behind functions, the parts, the plan or the
+// memory of the function.
 // PASS.what.txt has options (`# floats=fast`, `# takes=none`), the function as text, a line `----`, and what
 // the pass makes of it. With TESSERA_UPDATE=1 the results are written anew, to be read before they are
 // committed.
@@ -12,12 +13,10 @@
 
 #include "tessera/compile/pipeline.h"
 #include "tessera/compile/plan_function.h"
-#include "tessera/compile/plan_passes.h"
 #include "tessera/ir/parse.h"
 #include "tessera/ir/print.h"
 #include "tessera/ir/structural_equal.h"
 #include "tessera/op/validate.h"
-#include "tessera/plan/verify.h"
 
 using namespace tessera;
 namespace fs = std::filesystem;
@@ -50,16 +49,18 @@ ir::FunctionRef function_in(const std::string& text) {
   return ir::FunctionRef(ir::as<ir::Function>(node));
 }
 
+const compiler::Pass& pass_named(const std::string& name) {
+  for (const compiler::Pass& pass : compiler::all_passes())
+    if (pass.name == name) return pass;
+  throw Exception(Error(ErrorCode::not_found, cat("no pass '", name, "'")));
+}
+
 ir::FunctionRef result_of(const std::string& name, const ir::FunctionRef& function,
                           const compiler::PassOptions& options) {
   if (name == "pipeline")
     return value_or_throw(compiler::run_passes(function, {.passes = options, .verify = true})).function;
-  for (const compiler::Pass& pass : compiler::all_passes()) {
-    if (pass.name != name) continue;
-    compiler::PassContext context(options);
-    return value_or_throw(pass.run(function, context));
-  }
-  throw Exception(Error(ErrorCode::not_found, cat("no pass '", name, "'")));
+  compiler::PassContext context(options);
+  return value_or_throw(std::get<compiler::PassFunction>(pass_named(name).run)(function, context));
 }
 
 /// What a pass over functions makes of one.
@@ -71,27 +72,47 @@ std::string function_after(const std::string& pass, const ir::FunctionRef& funct
   return ir::print(*after);
 }
 
-/// The plan of a function as it is written, with kernels of fused regions, after one pass over plans.
-std::string plan_after(const compiler::PlanPass& pass, const ir::FunctionRef& function,
-                       const compiler::PassOptions& options) {
-  compiler::PlanOptions how{.pipeline = {.passes = options}};
-  for (const std::string_view name : compiler::pass_names())
-    if (name != "tile") how.pipeline.disabled.emplace_back(name);
+/// What a pass makes of the function as it is written: tiled into kernels of fused regions, lowered, and laid
+/// out for symbols that are 8. Every pass before it but tiling and lowering is left out; all are verified.
+std::string stage_after(const compiler::Pass& pass, const ir::FunctionRef& function,
+                        const compiler::PassOptions& options) {
+  std::string out, before;
+  compiler::PlanOptions how{.pipeline = {.passes = options, .verify = true}};
+  for (const std::string_view name : compiler::optional_pass_names())
+    if (name != "tile" && name != pass.name) how.pipeline.disabled.emplace_back(name);
+  how.pipeline.sizes = [](const auto& dims) { return std::vector<std::int64_t>(dims.size(), 8); };
+  how.pipeline.after = [&](const compiler::Pass& ran, const compiler::Stage& stage) {
+    if (ran.name == pass.name) out = compiler::to_text(stage);
+    if (const auto* run = std::get_if<compiler::PlanPass>(&ran.run);
+        run != nullptr && ran.name == pass.name) {
+      plan::Plan again = *stage.plan;
+      EXPECT_EQ((*run)(again), 0U) << "not idempotent";
+    }
+    if (ran.name == "lower") before = plan::to_text(*stage.plan);
+  };
   const pattern::Target target{.name = "test", .sources = {compiler::fused_regions()}};
-  plan::Plan plan = *value_or_throw(compiler::plan_function(function, target, how)).plan;
-  const std::string before = plan::to_text(plan);
-  const bool says_changed = pass.run(plan) != 0;
-  EXPECT_EQ(says_changed, plan::to_text(plan) != before);
-  EXPECT_EQ(pass.run(plan), 0U) << "not idempotent";
-  if (auto fine = plan::verify(plan); !fine) ADD_FAILURE() << fine.error().to_text();
-  return plan::to_text(plan);
+  const auto planned = value_or_throw(compiler::plan_function(function, target, how));
+  for (const compiler::PassReport& report : planned.passes)
+    if (report.name == pass.name && std::holds_alternative<compiler::PlanPass>(pass.run))
+      EXPECT_EQ(report.changed, out != before);
+  return out;
 }
 
-std::string text_after(const std::string& pass, const ir::FunctionRef& function,
+std::string text_after(const std::string& name, const ir::FunctionRef& function,
                        const compiler::PassOptions& options) {
-  for (const compiler::PlanPass& one : compiler::plan_passes())
-    if (one.name == pass) return plan_after(one, function, options);
-  return function_after(pass, function, options);
+  if (name == "pipeline") return function_after(name, function, options);
+  const compiler::Pass& pass = pass_named(name);
+  return std::holds_alternative<compiler::PassFunction>(pass.run) ? function_after(name, function, options)
+                                                                  : stage_after(pass, function, options);
+}
+
+TEST(Golden, EveryPassHasAFile) {
+  for (const std::string_view pass : compiler::pass_names()) {
+    const auto all = files();
+    EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const fs::path& path) {
+      return path.filename().string().starts_with(cat(pass, "."));
+    })) << pass;
+  }
 }
 
 TEST(Golden, PassesWriteWhatTheyShould) {

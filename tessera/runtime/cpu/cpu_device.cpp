@@ -82,3 +82,8 @@ Result<std::unique_ptr<Executable>> CpuDevice::load(plan::PlanRef plan,
   return std::unique_ptr<Executable>(
       std::make_unique<CpuExecutable>(shared_from_this(), std::move(plan), pool));
 }
+
+Result<plan::Binding> CpuDevice::plan_memory(const plan::PlanRef& plan, std::span<const std::int64_t> sizes,
+                                             std::span<const op::Layout> inputs) {
+  return CpuExecutable(shared_from_this(), plan, MemoryPool::create()).find_binding(sizes, inputs);
+}

@@ -43,6 +43,9 @@ class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDe
   [[nodiscard]] const pattern::Target& target() const override { return options_.target; }
   [[nodiscard]] Result<std::unique_ptr<Executable>> load(plan::PlanRef plan,
                                                          const std::shared_ptr<MemoryPool>& pool) override;
+  [[nodiscard]] Result<plan::Binding> plan_memory(const plan::PlanRef& plan,
+                                                  std::span<const std::int64_t> sizes,
+                                                  std::span<const op::Layout> inputs) override;
 
   /// A plan for what is inside of a region; an error if there can be none.
   [[nodiscard]] Result<plan::PlanRef> plan_body(const ir::FunctionRef& body) const;

@@ -39,6 +39,20 @@ constexpr unsigned most_planned_depth = 16;
 
 constexpr std::uint32_t no_work = 0xffffffff;
 
+/// What runs side by side, or row by row, holds more values at once. It may where that takes little more than
+/// the steps in turn must, or little at all.
+std::uint64_t most_scratch(const MemoryLayout& in_turn) {
+  constexpr std::uint64_t always_fine = std::uint64_t{1} << 18;
+  return std::max({always_fine, in_turn.bytes, in_turn.lower_bound + in_turn.lower_bound / 10});
+}
+
+/// Chains that are nearly all of the work, as many at once as there are threads, may hold twice as much.
+std::uint64_t most_narrow_scratch(const MemoryLayout& in_turn, double part_side_by_side) {
+  constexpr double nearly_all = 0.9;
+  const std::uint64_t most = most_scratch(in_turn);
+  return part_side_by_side < nearly_all ? most : std::max(most, 2 * in_turn.lower_bound);
+}
+
 /// The first error of several threads.
 class FirstError {
  public:
@@ -116,30 +130,58 @@ StepTime CpuExecutable::time_of(const plan::Step& step, double work) const {
   return {};
 }
 
-Result<plan::Running> CpuExecutable::running_for(std::span<const std::int64_t> sizes) {
+Result<void> CpuExecutable::assign_memory(plan::Binding& binding) {
   waves_.clear();
-  step_times_.clear();
   row_bands_.clear();
-  if (plan().steps.size() > most_scheduled_steps) return plan::Running::one_by_one;
-  const auto work = TESSERA_TRY(plan::work_by_step(plan(), sizes));
-  for (std::size_t s = 0; s < work.size(); ++s) step_times_.push_back(time_of(plan().steps[s], work[s]));
+  plan::assign_buffers(plan(), binding);
+  if (plan().steps.size() > most_scheduled_steps) return {};
+  const auto work = TESSERA_TRY(plan::work_by_step(plan(), binding.sizes));
+  std::vector<StepTime> times;
+  for (std::size_t s = 0; s < work.size(); ++s) times.push_back(time_of(plan().steps[s], work[s]));
+  const std::uint64_t most = most_scratch(binding.memory);
   // What is run by one thread is cut as if there were two: results do not depend on the number of threads.
-  const unsigned threads = device_->threads().size();
-  auto waves = schedule(plan(), step_times_, std::max(threads, 2U));
-  if (std::none_of(waves.begin(), waves.end(), [](const Wave& wave) { return wave.is_side_by_side; }))
-    return plan::Running::one_by_one;
-  step_times_.clear();
-  if (threads == 1) return plan::Running::one_by_one;
-  waves_ = std::move(waves);
-  return plan::Running::side_by_side;
+  const unsigned threads = std::max(device_->threads().size(), 2U);
+  const auto waves = schedule(plan(), times, threads);
+  if (run_side_by_side(waves, most, binding) ||
+      run_side_by_side(narrowed(waves, threads),
+                       most_narrow_scratch(binding.memory, part_side_by_side(waves, times)), binding))
+    return {};
+  row_bands_ = find_row_bands(plan(), binding, libraries_, times, device_->threads().size());
+  run_bands(most, binding);
+  return {};
 }
 
-std::vector<plan::StepSpan> CpuExecutable::spans_for(const plan::Binding& binding) {
-  if (!step_times_.empty())
-    row_bands_ = find_row_bands(plan(), binding, libraries_, step_times_, device_->threads().size());
-  std::vector<plan::StepSpan> out;
-  for (const RowBand& band : row_bands_) out.push_back(band.steps);
-  return out;
+/// Takes the waves if some of their tasks run side by side and their memory is not more than the most. One
+/// thread runs the steps in turn, where they lie.
+bool CpuExecutable::run_side_by_side(std::vector<Wave> waves, std::uint64_t most, plan::Binding& binding) {
+  if (!has_side_by_side(waves)) return false;
+  MemoryLayout layout = lay_out(binding.ranges, waves);
+  if (layout.bytes > most) return false;
+  if (device_->threads().size() == 1) return true;
+  layout.lower_bound = binding.memory.lower_bound;
+  plan::assign_buffers(binding, std::move(layout));
+  waves_ = std::move(waves);
+  return true;
+}
+
+/// Takes the chains over rows if what they hold at once is not more than the most; else the longest goes.
+void CpuExecutable::run_bands(std::uint64_t most, plan::Binding& binding) {
+  const std::uint64_t bound = binding.memory.lower_bound;
+  const std::vector<LiveRange> in_turn = binding.ranges;
+  while (!row_bands_.empty()) {
+    std::vector<plan::StepSpan> spans;
+    for (const RowBand& band : row_bands_) spans.push_back(band.steps);
+    plan::hold_over(spans, binding);
+    MemoryLayout layout = lay_out(binding.ranges, plan().steps.size());
+    if (layout.bytes <= most) {
+      layout.lower_bound = bound;
+      return plan::assign_buffers(binding, std::move(layout));
+    }
+    binding.ranges = in_turn;
+    row_bands_.erase(std::max_element(row_bands_.begin(), row_bands_.end(), [](const auto& a, const auto& b) {
+      return a.steps.last - a.steps.first < b.steps.last - b.steps.first;
+    }));
+  }
 }
 
 /// What runs often gets better code, which takes its place between two launches.

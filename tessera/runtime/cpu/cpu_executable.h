@@ -40,8 +40,7 @@ class CpuExecutable final : public HostExecutable {
  protected:
   [[nodiscard]] Result<void> run_work(std::size_t index, HostWork& work) override;
   [[nodiscard]] Result<void> run_works() override;
-  [[nodiscard]] Result<plan::Running> running_for(std::span<const std::int64_t> sizes) override;
-  [[nodiscard]] std::vector<plan::StepSpan> spans_for(const plan::Binding& binding) override;
+  [[nodiscard]] Result<void> assign_memory(plan::Binding& binding) override;
   void sizes_changed() override;
   void addresses_changed() override;
   void copy(const HostWork& work) override;
@@ -71,6 +70,8 @@ class CpuExecutable final : public HostExecutable {
     unsigned thread = 0;
   };
 
+  [[nodiscard]] bool run_side_by_side(std::vector<Wave> waves, std::uint64_t most, plan::Binding& binding);
+  void run_bands(std::uint64_t most, plan::Binding& binding);
   void follow_improvements();
   void even_out_scratch();
   [[nodiscard]] Result<void> run_in_turn();
@@ -113,7 +114,6 @@ class CpuExecutable final : public HostExecutable {
   std::uint64_t improvements_ = 0;        ///< of the device's code that it has taken over
   std::vector<kernel::Scratch> scratch_;  ///< by thread
   std::vector<Wave> waves_;
-  std::vector<StepTime> step_times_;  ///< of the sizes it is prepared for; none if there are too many steps
   std::vector<RowBand> row_bands_;
   std::vector<BandRun> bands_;
   std::vector<std::uint32_t> work_of_;  ///< by step: its work; none for a view

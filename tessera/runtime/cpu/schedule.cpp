@@ -1,7 +1,9 @@
 #include "tessera/runtime/cpu/schedule.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
+#include <utility>
 
 using namespace tessera;
 using namespace tessera::runtime::cpu;
@@ -101,6 +103,38 @@ class Scheduler {
   std::vector<Wave> out_;
 };
 
+/// The steps one behind the other as waves have them, and what each waits for: the step before it in its
+/// task, or all of the wave before.
+class WaveOrder {
+ public:
+  explicit WaveOrder(std::span<const Wave> waves) {
+    std::vector<std::uint32_t> ends;  // of the wave before
+    for (const Wave& wave : waves) {
+      std::vector<std::uint32_t> own_ends;
+      for (const Task& task : wave.tasks) {
+        if (!wave.is_side_by_side && !own_ends.empty()) ends = std::exchange(own_ends, {});
+        for (std::size_t i = 0; i < task.size(); ++i) add(task[i], i == 0 ? ends : std::vector{last()});
+        own_ends.push_back(last());
+      }
+      ends = std::move(own_ends);
+    }
+  }
+
+  [[nodiscard]] std::uint32_t position(StepId step) const { return position_.at(step); }
+  [[nodiscard]] const std::vector<std::vector<std::uint32_t>>& waits() const { return waits_; }
+
+ private:
+  [[nodiscard]] std::uint32_t last() const { return static_cast<std::uint32_t>(waits_.size() - 1); }
+  void add(StepId step, std::vector<std::uint32_t> waits) {
+    if (position_.size() <= step) position_.resize(step + 1, 0);
+    position_[step] = static_cast<std::uint32_t>(waits_.size());
+    waits_.push_back(std::move(waits));
+  }
+
+  std::vector<std::uint32_t> position_;            ///< by step
+  std::vector<std::vector<std::uint32_t>> waits_;  ///< by position
+};
+
 }  // namespace
 
 double runtime::cpu::shared_ns(double alone, double threads) {
@@ -110,4 +144,48 @@ double runtime::cpu::shared_ns(double alone, double threads) {
 std::vector<Wave> runtime::cpu::schedule(const plan::Plan& plan, std::span<const StepTime> times,
                                          unsigned threads) {
   return Scheduler(plan, times, threads).run();
+}
+
+bool runtime::cpu::has_side_by_side(std::span<const Wave> waves) {
+  return std::any_of(waves.begin(), waves.end(), [](const Wave& wave) { return wave.is_side_by_side; });
+}
+
+double runtime::cpu::part_side_by_side(std::span<const Wave> waves, std::span<const StepTime> times) {
+  double all = 0, beside = 0;
+  for (const Wave& wave : waves)
+    for (const Task& task : wave.tasks)
+      for (const StepId step : task) {
+        all += times[step].nanoseconds;
+        if (wave.is_side_by_side) beside += times[step].nanoseconds;
+      }
+  return all == 0 ? 0 : beside / all;
+}
+
+std::vector<Wave> runtime::cpu::narrowed(std::vector<Wave> waves, unsigned threads) {
+  std::vector<Wave> out;
+  for (Wave& wave : waves) {
+    if (!wave.is_side_by_side || wave.tasks.size() <= threads) {
+      out.push_back(std::move(wave));
+      continue;
+    }
+    for (std::size_t begin = 0; begin < wave.tasks.size(); begin += threads) {
+      const std::size_t count = std::min<std::size_t>(threads, wave.tasks.size() - begin);
+      out.push_back({.tasks = {}, .is_side_by_side = count > 1});
+      std::move(wave.tasks.begin() + static_cast<std::ptrdiff_t>(begin),
+                wave.tasks.begin() + static_cast<std::ptrdiff_t>(begin + count),
+                std::back_inserter(out.back().tasks));
+    }
+  }
+  return out;
+}
+
+MemoryLayout runtime::cpu::lay_out(std::span<const LiveRange> ranges, std::span<const Wave> waves) {
+  const WaveOrder order(waves);
+  std::vector<LiveRange> in_waves(ranges.begin(), ranges.end());
+  for (LiveRange& range : in_waves) {
+    range.first = order.position(range.first);
+    for (std::uint32_t& read : range.reads) read = order.position(read);
+    std::sort(range.reads.begin(), range.reads.end());
+  }
+  return tessera::lay_out(in_waves, order.waits().size(), StepOrder(order.waits()));
 }

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "tessera/base/memory_layout.h"
 #include "tessera/plan/plan.h"
 
 namespace tessera::runtime::cpu {
@@ -36,5 +37,18 @@ inline constexpr double share_efficiency = 0.9;
 /// All steps, in an order in which they can run.
 [[nodiscard]] std::vector<Wave> schedule(const plan::Plan& plan, std::span<const StepTime> times,
                                          unsigned threads);
+
+/// Whether any of them runs side by side.
+[[nodiscard]] bool has_side_by_side(std::span<const Wave> waves);
+
+/// How much of the work they run side by side, between 0 and 1.
+[[nodiscard]] double part_side_by_side(std::span<const Wave> waves, std::span<const StepTime> times);
+
+/// The same with no more tasks at once than there are threads: what one wave holds, the next may use.
+[[nodiscard]] std::vector<Wave> narrowed(std::vector<Wave> waves, unsigned threads);
+
+/// Where values lie whose steps run in these waves. A place is used again by a later wave, or by a later step
+/// of the same task. REQUIRES the waves have all steps that ranges name.
+[[nodiscard]] MemoryLayout lay_out(std::span<const LiveRange> ranges, std::span<const Wave> waves);
 
 }  // namespace tessera::runtime::cpu

@@ -223,6 +223,11 @@ Result<std::unique_ptr<Executable>> CudaDevice::load(plan::PlanRef plan,
       std::make_unique<CudaExecutable>(shared_from_this(), std::move(plan), pool, std::move(capturing)));
 }
 
+Result<plan::Binding> CudaDevice::plan_memory(const plan::PlanRef& plan, std::span<const std::int64_t> sizes,
+                                              std::span<const op::Layout> inputs) {
+  return plan::bind(*plan, sizes, inputs, CudaExecutable::running_of(*plan));
+}
+
 /// Graphs of steps are made once and patched: their products are those of the library.
 Result<std::unique_ptr<StepGraph>> CudaDevice::step_graph(StepBlame blame) {
   settle();

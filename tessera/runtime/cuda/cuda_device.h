@@ -45,6 +45,9 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   [[nodiscard]] const pattern::Target& target() const override { return target_; }
   [[nodiscard]] Result<std::unique_ptr<Executable>> load(plan::PlanRef plan,
                                                          const std::shared_ptr<MemoryPool>& pool) override;
+  [[nodiscard]] Result<plan::Binding> plan_memory(const plan::PlanRef& plan,
+                                                  std::span<const std::int64_t> sizes,
+                                                  std::span<const op::Layout> inputs) override;
   [[nodiscard]] Result<std::unique_ptr<StepGraph>> step_graph(StepBlame blame) override;
 
   [[nodiscard]] const ContextRef& context() const { return context_; }

@@ -65,12 +65,16 @@ CudaExecutable::CudaExecutable(std::shared_ptr<CudaDevice> device, plan::PlanRef
 
 // ---- sizes
 
+plan::Running CudaExecutable::running_of(const plan::Plan& plan) {
+  return plan.steps.size() <= most_steps_side_by_side ? plan::Running::side_by_side
+                                                      : plan::Running::one_by_one;
+}
+
 Result<void> CudaExecutable::prepare(std::span<const std::int64_t> sizes,
                                      std::span<const op::Layout> inputs) {
   const Current current = TESSERA_TRY(device_->context()->enter());
   Prepared next;
-  next.running = plan_->steps.size() <= most_steps_side_by_side ? plan::Running::side_by_side
-                                                                : plan::Running::one_by_one;
+  next.running = running_of(*plan_);
   next.binding = TESSERA_TRY(plan::bind(*plan_, sizes, inputs, next.running));
   // Addresses are known at a launch; most of them are aligned.
   const std::vector<std::uint8_t> aligned(plan_->inputs.size() + next.binding.buffers.size(), 0);

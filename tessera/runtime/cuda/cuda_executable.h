@@ -21,6 +21,9 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
   CudaExecutable(std::shared_ptr<CudaDevice> device, plan::PlanRef plan, std::shared_ptr<MemoryPool> pool,
                  std::shared_ptr<const Stream> capturing);
 
+  /// How the steps of a plan run: the more there are, the longer it takes to see which may share memory.
+  [[nodiscard]] static plan::Running running_of(const plan::Plan& plan);
+
   /// Refuses sizes that need more memory than the device has, before any is taken.
   [[nodiscard]] Result<void> prepare(std::span<const std::int64_t> sizes,
                                      std::span<const op::Layout> inputs) override;
