@@ -45,6 +45,7 @@ void add_bench(Commands& commands);
 void add_calibrate(Commands& commands);
 void add_compile(Commands& commands);
 void add_demo(Commands& commands);
+void add_devices(Commands& commands);
 void add_diff(Commands& commands);
 void add_equal(Commands& commands);
 void add_explain(Commands& commands);

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "cli/demo.h"
+#include "cli/digit_timing.h"
 #include "cli/progress.h"
 #include "tessera/base/json.h"
 #include "tessera/base/text.h"
@@ -51,6 +52,7 @@ struct TrainingOutcome {
   double seconds = 0;
   std::string checkpoint;  ///< where the training is kept; empty if nowhere
   DigitGuesses guesses;
+  BatchTimes times;
 };
 
 void report(Progress& progress, const TrainingMoment& now) {
@@ -84,6 +86,7 @@ TrainingOutcome train(DigitTraining& training, const TrainingOptions& options, O
     training.save(out.checkpoint);
   }
   out.guesses = guess(training.parameters(), training.data().held_out);
+  out.times = time_batches(training);
   return out;
 }
 
@@ -132,6 +135,9 @@ void show_engine(const DigitTraining& training, const TrainingOutcome& outcome) 
   if (training.nodes_per_step() != 0)
     std::printf("  a batch      %zu nodes recorded: loss, gradients, update; one evaluation\n",
                 training.nodes_per_step());
+  std::printf("  compiled     a batch takes %.3f ms as a plan, %.3f ms op by op: %.1f times as fast\n",
+              outcome.times.compiled, outcome.times.streamed,
+              outcome.times.streamed / outcome.times.compiled);
   std::printf("  altogether   %llu evaluations, %llu kernels, %llu views\n",
               static_cast<unsigned long long>(figures.evaluations),
               static_cast<unsigned long long>(figures.kernels),
@@ -175,6 +181,8 @@ void show_json(const DigitTraining& training, const TrainingOutcome& outcome) {
   json.member("evaluations", figures.evaluations).member("kernels", figures.kernels);
   json.member("views", figures.views).member("plans", figures.plans).member("planned", figures.planned());
   json.member("streamed", figures.runs(engine::Tier::streamed)).member("memory", memory_now.used);
+  json.member("batch_ms_compiled", outcome.times.compiled);
+  json.member("batch_ms_streamed", outcome.times.streamed);
   json.member("memory_peak", memory_now.peak).end_object().end_object();
   std::printf("%s\n", json.text().c_str());
 }

@@ -94,20 +94,25 @@ Digits DigitTraining::batch_at(const std::vector<std::int64_t>& order, std::int6
   return {gather(data_.train.pixels, indices), gather(data_.train.labels, indices)};
 }
 
-void DigitTraining::step(const Digits& batch) {
+double tessera::cli::train_with(const Digits& batch, nn::TrainingState& state, double rate,
+                                std::size_t* nodes) {
   const auto found = nn::loss_and_gradients(
       [&](const nn::Parameters& p) {
         return cross_entropy(digit_scores(p, batch.pixels, Use::training), batch.labels);
       },
-      state_.parameters);
-  const double rate = optim::cosine_decay(first_rate, steps(), options_.epochs * batches());
-  optim::adam(state_.parameters, found.gradients, state_.optimizer, rate);
-  if (nodes_per_step_ == 0) nodes_per_step_ = count_nodes(found.loss, state_);
+      state.parameters);
+  optim::adam(state.parameters, found.gradients, state.optimizer, rate);
+  if (nodes != nullptr) *nodes = count_nodes(found.loss, state);
   std::vector<Tensor> wanted{found.loss};
-  for (const nn::Parameters* part : {&state_.parameters, &state_.optimizer.slots})
+  for (const nn::Parameters* part : {&state.parameters, &state.optimizer.slots})
     for (const auto& [name, value] : *part) wanted.push_back(value);
   eval(std::span<const Tensor>(wanted));
-  loss_ = found.loss.item<double>();
+  return found.loss.item<double>();
+}
+
+void DigitTraining::step(const Digits& batch) {
+  const double rate = optim::cosine_decay(first_rate, steps(), options_.epochs * batches());
+  loss_ = train_with(batch, state_, rate, nodes_per_step_ == 0 ? &nodes_per_step_ : nullptr);
 }
 
 bool DigitTraining::run_epoch(const Report& report, const std::function<bool()>& should_stop) {

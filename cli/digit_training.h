@@ -25,6 +25,9 @@ struct TrainingMoment {
   std::optional<double> accuracy;       ///< on the held-out part, at the end of an epoch
 };
 
+/// One step of training, evaluated. The loss, and how many calls were recorded if `nodes` asks for it.
+double train_with(const Digits& batch, nn::TrainingState& state, double rate, std::size_t* nodes = nullptr);
+
 class DigitTraining {
  public:
   using Report = std::function<void(const TrainingMoment&)>;
@@ -43,6 +46,8 @@ class DigitTraining {
   [[nodiscard]] const DigitData& data() const { return data_; }
   [[nodiscard]] std::int64_t steps() const { return state_.optimizer.steps; }
   [[nodiscard]] std::int64_t batches() const;
+  /// Of the first epoch.
+  [[nodiscard]] Digits first_batch() const { return batch_at(order_of(0), 0); }
   [[nodiscard]] std::int64_t epoch() const { return state_.progress.at("epoch"); }
   [[nodiscard]] std::int64_t batch() const { return state_.progress.at("batch"); }
   [[nodiscard]] std::uint64_t seed() const { return static_cast<std::uint64_t>(state_.progress.at("seed")); }

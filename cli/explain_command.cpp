@@ -66,6 +66,7 @@ struct Explained {
   std::vector<ExplainedPart> parts;
   std::vector<std::string> data_dependent_sizes;
   std::string why_no_plan;
+  std::string device;  ///< its name, and what it found
   std::string remark;  ///< of the device
   std::optional<engine::Tuning> tuning;
   double compile_ms = 0;  ///< passes, tiling and lowering
@@ -112,6 +113,8 @@ class Explainer {
       return explain_without_plan(function, pipeline_, planned.error());
     if (!planned) return std::move(planned).error();
     Explained out;
+    const std::string found = device_->found();
+    out.device = cat(device_->name(), found.empty() ? "" : ": ", found);
     out.remark = device_->remark();
     out.compile_ms = passed.count();
     out.data_dependent_sizes = plan::data_dependent_sizes(planned->program);
@@ -176,6 +179,7 @@ void write_explained(JsonWriter& json, const Explained& explained) {
   json.member("compile_ms", explained.compile_ms);
   json.member("data_dependent_sizes", explained.data_dependent_sizes);
   if (!explained.why_no_plan.empty()) json.member("no_plan", explained.why_no_plan);
+  if (!explained.device.empty()) json.member("device", explained.device);
   if (!explained.remark.empty()) json.member("remark", explained.remark);
   if (explained.tuning) write_tuning(json, *explained.tuning);
   if (explained.parts.size() == 1) {
@@ -202,6 +206,7 @@ std::string text_of(const Explained& explained) {
   }
   if (explained.tuning) out += tuning_text(*explained.tuning);
   if (!explained.why_no_plan.empty()) out += cat("no plan: ", explained.why_no_plan, "\n");
+  if (!explained.device.empty()) out += cat("device: ", explained.device, "\n");
   if (!explained.remark.empty()) out += cat("remark: ", explained.remark, "\n");
   return out;
 }

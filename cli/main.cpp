@@ -93,6 +93,7 @@ int run(int argc, char** argv) {
   add_signature(commands);
   add_hot(commands);
   add_ops(commands);
+  add_devices(commands);
   add_tile(commands);
   add_compile(commands);
   add_explain(commands);

@@ -44,6 +44,7 @@ class Demo(unittest.TestCase):
         accuracy = float(result.stdout.split(" % of the 359 held-out digits are right")[0].split("\n")[-1])
         self.assertGreaterEqual(accuracy, 95)
         self.assertRegex(result.stdout, r"\n  \d \(\d+ %\)")
+        self.assertRegex(result.stdout, r"a batch takes \d+\.\d+ ms as a plan, \d+\.\d+ ms op by op: \d+\.\d times as fast")
         for word in ["nodes recorded", "evaluations", "s of training", "KiB at most"]:
             self.assertIn(word, result.stdout)
         self.assertEqual(list(self.folder.iterdir()), [], "nothing was asked to be kept")
@@ -57,6 +58,8 @@ class Demo(unittest.TestCase):
         self.assertGreaterEqual(answer["engine"]["evaluations"], answer["batches"])
         # The loop becomes hot by itself: most of it runs as plans.
         self.assertGreater(answer["engine"]["planned"], answer["engine"]["streamed"])
+        self.assertGreater(answer["engine"]["batch_ms_compiled"], 0)
+        self.assertGreater(answer["engine"]["batch_ms_streamed"], answer["engine"]["batch_ms_compiled"])
         again = json.loads(demo("--epochs", 2, "--seed", 3, "--json").stdout)
         self.assertEqual((again["loss"], again["accuracy"]), (answer["loss"], answer["accuracy"]))
         other = json.loads(demo("--epochs", 2, "--seed", 4, "--json").stdout)

@@ -275,10 +275,10 @@ void refuse_shared(Counted which, std::int64_t tries) {
 
 TEST(AllocationFailure, OfBlocksInSharedWorkLosesNothing) {
   if (is_sanitized) GTEST_SKIP() << "blocks are the sanitizer's";
-  refuse_shared(Counted::blocks, 40);
+  refuse_shared(Counted::blocks, 25);
 }
 TEST(AllocationFailure, OnOtherThreadsLosesNothing) {
   if (is_sanitized) GTEST_SKIP() << "blocks are the sanitizer's";
-  refuse_shared(Counted::beside, 40);
+  refuse_shared(Counted::beside, 25);
 }
-TEST(AllocationFailure, InSharedWorkLosesNothing) { refuse_shared(Counted::all, is_sanitized ? 5 : 40); }
+TEST(AllocationFailure, InSharedWorkLosesNothing) { refuse_shared(Counted::all, is_sanitized ? 5 : 25); }

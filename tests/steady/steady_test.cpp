@@ -1,6 +1,7 @@
 // A loop that is recorded again and again settles: from its hundredth evaluation on nothing is allocated.
 // malloc, mmap and operator new are replaced in this program by ones that count. What oneDNN allocates inside
-// a call of a primitive (a table of the arguments) is counted apart: its interface has no way around that.
+// a call of a primitive (a table of the arguments) is counted apart: its interface has no way around that. So
+// is what OpenMP and the loader make for a thread when it first has a part in such a call, which may be late.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <link.h>
@@ -11,6 +12,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <new>
 
 #include "tessera/engine/devices.h"
@@ -23,29 +25,35 @@ namespace {
 std::atomic<long> allocations{0};
 std::atomic<long> inside_onednn{0};
 
-/// Where the code of oneDNN lies. Asked for each allocation, so it must cost nothing: a plan that seemed slow
-/// would be given up.
+/// Where the code of oneDNN lies, and of what it stands on. Asked for each allocation, so it must cost
+/// nothing: a plan that seemed slow would be given up.
 struct CodeRange {
   std::uintptr_t begin = 0, end = 0;
 };
-CodeRange onednn_code;
+constexpr const char* foreign_libraries[] = {"libdnnl", "libgomp", "ld-linux"};
+CodeRange foreign_code[std::size(foreign_libraries)];
 
 void find_onednn() {
   const auto look = [](dl_phdr_info* info, std::size_t, void*) {
-    if (std::strstr(info->dlpi_name, "libdnnl") == nullptr) return 0;
-    for (std::size_t i = 0; i < info->dlpi_phnum; ++i) {
-      const auto& part = info->dlpi_phdr[i];
-      if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
-      onednn_code = {info->dlpi_addr + part.p_vaddr, info->dlpi_addr + part.p_vaddr + part.p_memsz};
+    for (std::size_t library = 0; library < std::size(foreign_libraries); ++library) {
+      if (std::strstr(info->dlpi_name, foreign_libraries[library]) == nullptr) continue;
+      for (std::size_t i = 0; i < info->dlpi_phnum; ++i) {
+        const auto& part = info->dlpi_phdr[i];
+        if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
+        foreign_code[library] = {info->dlpi_addr + part.p_vaddr,
+                                 info->dlpi_addr + part.p_vaddr + part.p_memsz};
+      }
     }
-    return 1;
+    return 0;
   };
   dl_iterate_phdr(look, nullptr);
 }
 
-bool is_onednn(const void* caller) {
+void count_for(const void* caller) {
   const auto at = reinterpret_cast<std::uintptr_t>(caller);
-  return at >= onednn_code.begin && at < onednn_code.end;
+  bool is_foreign = false;
+  for (const CodeRange& code : foreign_code) is_foreign = is_foreign || (at >= code.begin && at < code.end);
+  (is_foreign ? inside_onednn : allocations).fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -57,19 +65,19 @@ void* __libc_realloc(void* memory, std::size_t bytes);
 void* __libc_memalign(std::size_t alignment, std::size_t bytes);
 
 void* malloc(std::size_t bytes) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
+  count_for(__builtin_return_address(0));
   return __libc_malloc(bytes);
 }
 void* calloc(std::size_t count, std::size_t bytes) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
+  count_for(__builtin_return_address(0));
   return __libc_calloc(count, bytes);
 }
 void* realloc(void* memory, std::size_t bytes) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
+  count_for(__builtin_return_address(0));
   return __libc_realloc(memory, bytes);
 }
 void* memalign(std::size_t alignment, std::size_t bytes) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
+  count_for(__builtin_return_address(0));
   return __libc_memalign(alignment, bytes);
 }
 void* aligned_alloc(std::size_t alignment, std::size_t bytes) { return memalign(alignment, bytes); }
@@ -86,8 +94,7 @@ void* mmap(void* at, std::size_t bytes, int protection, int flags, int file, off
 }
 
 void* operator new(std::size_t bytes) {
-  (is_onednn(__builtin_return_address(0)) ? inside_onednn : allocations)
-      .fetch_add(1, std::memory_order_relaxed);
+  count_for(__builtin_return_address(0));
   void* const memory = __libc_malloc(bytes == 0 ? 1 : bytes);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
