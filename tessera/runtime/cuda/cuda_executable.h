@@ -115,7 +115,7 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
   std::shared_ptr<const Stream> capturing_;
   GraphReplicas replicas_;
   BodyPlans bodies_;
-  bool awaits_products_ = false;  ///< the program computes products by kernels until the library is there
+  bool awaits_products_ = false;      ///< the program computes products by kernels until the library is there
   bool library_has_ends_ = true;      ///< as far as is known
   std::string without_conditionals_;  ///< why regions are no nodes; empty: they are, as far as is known
   std::string words_;                 ///< what it is, for errors of the driver
