@@ -5,6 +5,7 @@
 #include "tessera/op/catalogue.h"
 #include "tessera/runtime/cuda/capture.h"
 #include "tessera/runtime/cuda/emulator/test_devices.h"
+#include "tessera/runtime/cuda/op_source.h"
 
 using namespace tessera;
 using namespace tessera::runtime;
@@ -139,6 +140,45 @@ TEST_P(CudaCalls, DifferByTheirAttributes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, CudaCalls, all_test_devices(), test_device_name);
+
+/// Elements of every size, through tiles where the axis that lies side by side is another one.
+TEST_P(CudaCalls, CopyArraysThatAreTurned) {
+  const auto copied = [&](op::Dtype dtype, const op::Extents& shape, const std::vector<std::size_t>& order) {
+    const op::Layout dense = op::contiguous(shape);
+    op::Layout turned{{}, {}, 0};
+    for (const std::size_t axis : order) {
+      turned.shape.push_back(dense.shape[axis]);
+      turned.strides.push_back(dense.strides[axis]);
+    }
+    const std::size_t width = ir::size_of(dtype),
+                      bytes = static_cast<std::size_t>(op::element_count(shape)) * width;
+    std::vector<std::byte> values(bytes), got(bytes), wanted(bytes);
+    for (std::size_t i = 0; i < bytes; ++i) values[i] = static_cast<std::byte>(i * 7 + i / 251);
+    const auto pool = MemoryPool::create({}, device_->memory_space());
+    const auto x = value_or_throw(pool->allocate(bytes)), y = value_or_throw(pool->allocate(bytes));
+    value_or_throw(x->space()->copy_in(x->data(), values));
+    const op::Array from{dtype, turned, x->data()}, to{dtype, op::contiguous(turned.shape), y->data()};
+    const StepProgram program = copy_program(from, to);
+    value_or_throw(device_->run_program(program, {&from, 1}, {&to, 1}));
+    value_or_throw(y->space()->copy_out(y->data(), got));
+    for (std::int64_t i = 0; i < op::element_count(shape); ++i) {
+      std::int64_t rest = i, place = 0;
+      for (std::size_t a = turned.shape.size(); a-- > 0; rest /= turned.shape[a])
+        place += rest % turned.shape[a] * turned.strides[a];
+      std::copy_n(values.begin() + place * static_cast<std::int64_t>(width), width,
+                  wanted.begin() + i * static_cast<std::int64_t>(width));
+    }
+    EXPECT_EQ(got, wanted);
+    return program.launches.at(0).source->entry;
+  };
+  for (const op::Dtype dtype : {op::Dtype::u8, op::Dtype::bf16, op::Dtype::f32, op::Dtype::f64})
+    EXPECT_EQ(copied(dtype, {70, 33}, {1, 0}), "tessera_turned_copy");
+  EXPECT_EQ(copied(op::Dtype::f32, {3, 40, 65}, {0, 2, 1}), "tessera_turned_copy");
+  EXPECT_EQ(copied(op::Dtype::f32, {40, 3, 33}, {2, 1, 0}), "tessera_turned_copy");
+  EXPECT_EQ(copied(op::Dtype::i32, {2, 3, 32, 33}, {1, 3, 0, 2}), "tessera_turned_copy");
+  EXPECT_EQ(copied(op::Dtype::f32, {70, 5}, {1, 0}), "tessera_copy") << "too narrow for tiles";
+  EXPECT_EQ(copied(op::Dtype::f32, {40, 3, 64}, {1, 0, 2}), "tessera_copy") << "it lies along the same axis";
+}
 
 TEST(CudaPrecision, IsSaidToTheLibraryAndToReaders) {
   for (const auto products : {ProductPrecision::full, ProductPrecision::tf32}) {

@@ -1,6 +1,7 @@
 #include "tessera/runtime/cuda/program_writer.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "tessera/base/text.h"
 #include "tessera/runtime/cuda/early_start.h"
@@ -67,6 +68,72 @@ constexpr std::string_view copy_body = R"(
     }
     y[to] = x[from];
 )";
+
+/// From this size on two axes are worth tiles: a warp reads and writes whole lines of memory.
+constexpr std::int64_t copied_tile = 32;
+
+/// The axis along which elements lie side by side in the first array, if they lie so along the last in the
+/// second alone.
+std::optional<std::size_t> turned_axis(const Walk& walk) {
+  const std::size_t last = walk.rank() - 1;
+  if (walk.strides[1][last] != 1 || walk.strides[0][last] == 1 || walk.shape[last] < copied_tile)
+    return std::nullopt;
+  for (std::size_t axis = 0; axis < last; ++axis)
+    if (walk.strides[0][axis] == 1 && walk.shape[axis] >= copied_tile) return axis;
+  return std::nullopt;
+}
+
+/// The walk without two axes, of which the second is the last one.
+Walk without_axes(Walk walk, std::size_t axis) {
+  const auto drop = [axis](op::Extents& values) {
+    values.pop_back();
+    values.erase(values.begin() + static_cast<std::ptrdiff_t>(axis));
+    if (values.empty()) values.push_back(0);
+  };
+  for (op::Extents& steps : walk.strides) drop(steps);
+  drop(walk.shape);
+  if (walk.shape[0] == 0) walk.shape[0] = 1;
+  return walk;
+}
+
+/// A warp reads along one axis and writes along the other, by way of a tile in shared memory.
+constexpr std::string_view turned_body = R"(
+  __shared__ T tile[32][33];
+  const int lane = (int)threadIdx.x & 31, line = (int)threadIdx.x >> 5;
+  for (I number = (I)blockIdx.x; number < tiles; number += (I)gridDim.x) {
+    I rest = number / tiles_along, from = 0, to = 0;
+    const I along = (number - rest * tiles_along) * 32, across = rest % tiles_across * 32;
+    rest /= tiles_across;
+    for (int a = R - 1; a >= 0; --a) {
+      const I place = a == 0 ? rest : rest % size[a];
+      rest /= size[a];
+      from += place * from_step[a];
+      to += place * to_step[a];
+    }
+    for (int k = line; k < 32; k += 8)
+      if (along + k < size_along && across + lane < size_across)
+        tile[k][lane] = x[from + (along + k) * from_along + across + lane];
+    __syncthreads();
+    for (int k = line; k < 32; k += 8)
+      if (along + lane < size_along && across + k < size_across)
+        y[to + (across + k) * to_across + along + lane] = tile[lane][k];
+    __syncthreads();
+  }
+)";
+
+Launch turned_copy(const Walk& walk, std::size_t across, const Operand& from, const Operand& to) {
+  const std::size_t along = walk.rank() - 1;
+  const auto tiles = [&](std::size_t axis) { return (walk.shape[axis] + copied_tile - 1) / copied_tile; };
+  const Walk others = without_axes(walk, across);
+  const std::int64_t count = tiles(along) * tiles(across) * others.points();
+  KernelWriter kernel("tessera_turned_copy", width_of(walk), unit_text(from.element_bytes()));
+  kernel.pointer("const T", "x", from.memory).pointer("T", "y", to.memory);
+  kernel.walk(others, std::vector<std::string_view>{"from_step", "to_step"});
+  kernel.integer("size_along", walk.shape[along]).integer("size_across", walk.shape[across]);
+  kernel.integer("from_along", walk.strides[0][along]).integer("to_across", walk.strides[1][across]);
+  kernel.integer("tiles_along", tiles(along)).integer("tiles_across", tiles(across)).integer("tiles", count);
+  return std::move(kernel).launch(turned_body, std::min(count, most_walking_blocks));
+}
 
 }  // namespace
 
@@ -183,6 +250,7 @@ void ProgramWriter::copy(const Operand& from, const Operand& to) {
     return;
   }
   const Walk elements = joined_walk(to.shape, {from.strides, to.strides});
+  if (const auto axis = turned_axis(elements)) return add(turned_copy(elements, *axis, from, to));
   const std::int64_t unit = unit_bytes(elements, from, to);
   const Walk walk = in_units(elements, unit / bytes);
   KernelWriter kernel("tessera_copy", width_of(walk), unit_text(unit));
