@@ -10,6 +10,7 @@
 #include "cli/variants.h"
 #include "tessera/compile/package.h"
 #include "tessera/compile/plan_program.h"
+#include "tessera/compile/unused.h"
 #include "tessera/engine/autotune.h"
 #include "tessera/ir/print.h"
 
@@ -138,6 +139,7 @@ Result<Answer> run_compile(const CompileCommandOptions& options) {
         file, choice,
         {.device = options.device, .pipeline = std::move(pipeline), .json = options.json, .dumps = &dumps});
   const NamedProgram program = TESSERA_TRY(read_program(file, choice));
+  print_warnings(program, file.kind);
   TESSERA_TRY(options.output.empty() ? print_functions(program, pipeline, options, dumps)
                                      : write_plan(program, pipeline, options, dumps));
   return Answer::yes;
@@ -183,6 +185,14 @@ compiler::PipelineOptions tessera::cli::pipeline_options(const CompileOptions& o
   if (options.floats == "fast") out.passes.floats = compiler::FloatRules::fast;
   if (options.decompose) out.passes.takes = [](const op::CallInfo&) { return false; };
   return out;
+}
+
+void tessera::cli::print_warnings(const NamedProgram& program, FileKind kind) {
+  if (kind != FileKind::text) return;
+  for (const ir::FunctionRef& function : program.functions)
+    for (const compiler::Note& note : compiler::find_unused(function))
+      std::fprintf(stderr, "tessera: warning: %s: %s\n", printable(note.at.resolve().to_text()).c_str(),
+                   printable(note.what).c_str());
 }
 
 void tessera::cli::add_compile(Commands& commands) {

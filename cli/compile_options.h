@@ -29,4 +29,7 @@ void add_options(CLI::App& command, CompileOptions& options);
 /// For a file of this kind. Memory is laid out for the usual sizes.
 [[nodiscard]] compiler::PipelineOptions pipeline_options(const CompileOptions& options, FileKind kind);
 
+/// Says on standard error what a function that somebody wrote as text does in vain.
+void print_warnings(const NamedProgram& program, FileKind kind);
+
 }  // namespace tessera::cli

@@ -266,6 +266,7 @@ Result<Answer> run_explain(const ExplainOptions& options) {
       !program && file.kind == FileKind::description && program.error().code() == ErrorCode::unsupported;
   if (has_host_functions) return explain_groups(file, options, program.error().message());
   const NamedProgram named = TESSERA_TRY(std::move(program));
+  print_warnings(named, file.kind);
   Explainer explainer = TESSERA_TRY(Explainer::create(options, file.kind));
   std::vector<Explained> explained;
   for (const ir::FunctionRef& function : named.functions)

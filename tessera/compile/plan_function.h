@@ -20,8 +20,13 @@ struct Planned {
   pattern::Tiling tiling = {};  ///< its own; without tiles where tiling is disabled or the target has none
 };
 
-/// The plan has the inputs, outputs and parameters of the function, in their order.
+/// Validates the function first. The plan has the inputs, outputs and parameters of the function, in their
+/// order.
 [[nodiscard]] Result<Planned> plan_function(const ir::FunctionRef& function, const pattern::Target& target,
                                             const PlanOptions& options = {});
+/// The same of a function that is known to be valid.
+[[nodiscard]] Result<Planned> plan_valid_function(const ir::FunctionRef& function,
+                                                  const pattern::Target& target,
+                                                  const PlanOptions& options = {});
 
 }  // namespace tessera::compiler

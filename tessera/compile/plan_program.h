@@ -13,7 +13,8 @@ struct PlannedProgram {
   std::vector<Planned> parts;  ///< what was done for each
 };
 
-/// The program has the inputs, outputs and parameters of the function, in their order.
+/// Validates the function first. The program has the inputs, outputs and parameters of the function, in their
+/// order.
 [[nodiscard]] Result<PlannedProgram> plan_program(const ir::FunctionRef& function,
                                                   const pattern::Target& target,
                                                   const PlanOptions& options = {});

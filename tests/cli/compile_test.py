@@ -31,7 +31,7 @@ def tessera(*arguments, stdin=""):
 class Compile(unittest.TestCase):
     def test_prints_the_function(self):
         result = tessera("compile", "-", "--verify", stdin=PROGRAM)
-        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual((result.returncode, result.stderr), (0, "tessera: warning: <stdin>:6:3: add is not needed\n"))
         self.assertEqual(result.stdout, COMPILED)
 
     def test_descriptions(self):
@@ -91,6 +91,22 @@ class Compile(unittest.TestCase):
         example = ROOT / "examples/describe/running_total.json"
         self.assertIn("from run to run: 'total'", tessera("explain", example).stdout)
         self.assertEqual(json.loads(tessera("explain", example, "--json").stdout)["states"], ["'total'"])
+
+    def test_what_is_in_vain_is_a_warning(self):
+        text = "func f(x: f32[4], unused: f32[9]) {\n  dead: f32[4] = exp(x)\n  a: f32[4] = relu(x)\n  return a\n}"
+        for command in ("compile", "explain"):
+            result = tessera(command, "-", stdin=text)
+            self.assertEqual(result.returncode, 0)
+            self.assertEqual(result.stderr, "tessera: warning: <stdin>:1:19: input 'unused' is not read\n"
+                                            "tessera: warning: <stdin>:2:3: exp is not needed\n")
+
+    def test_tuples_are_found_before_anything_is_made(self):
+        text = "func f(p: (f32[2], f32[2]), q: (f32[2])) {\n  a: f32[2] = item(p, 0)\n  return a, q\n}"
+        with tempfile.TemporaryDirectory() as folder:
+            result = tessera("compile", "-", "-o", pathlib.Path(folder) / "plan", stdin=text)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn("<stdin>:1:8: input 'p' is a tuple\n  <stdin>:1:29: input 'q' is a tuple\n", result.stderr)
+            self.assertIn("result 'q' is a tuple", result.stderr)
 
     def test_disable_and_dump(self):
         result = tessera("compile", "-", "--disable", "simplify_views", "--dump-after", "simplify_algebra", stdin=PROGRAM)

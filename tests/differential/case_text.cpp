@@ -32,8 +32,9 @@ std::string tessera::differential::write_case(const Program& program, const Vari
                                               const std::string& failure) {
   std::string out = cat("# ", one_line(failure), "\n", ir::print(*program.function), rule);
   out += cat("device ", variant.device, "\nexact ", variant.exact ? 1 : 0, "\nseed ", variant.seed,
-             "\ndisabled ", join(variant.disabled, " "), "\nsizes ", join(program.sizes, " "), "\nfirst ",
-             join(program.first_parameters, " "), "\nsecond ", join(program.second_parameters, " "), "\n");
+             "\ndisabled ", join(variant.disabled, " "), "\nno_tiles_of ", join(variant.no_tiles_of, " "),
+             "\nsizes ", join(program.sizes, " "), "\nfirst ", join(program.first_parameters, " "),
+             "\nsecond ", join(program.second_parameters, " "), "\n");
   for (const auto& input : program.inputs)
     out += cat("input ", one_line(ir::print(*compiler::dense_constant(input))), "\n");
   return out;
@@ -55,6 +56,7 @@ Result<Case> tessera::differential::read_case(const std::string& text) {
     if (key == "exact") out.variant.exact = line == "exact 1";
     if (key == "seed") out.variant.seed = words_after<std::uint64_t>(line, key).at(0);
     if (key == "disabled") out.variant.disabled = words_after<std::string>(line, key);
+    if (key == "no_tiles_of") out.variant.no_tiles_of = words_after<std::string>(line, key);
     if (key == "sizes") out.program.sizes = words_after<std::int64_t>(line, key);
     if (key == "first") out.program.first_parameters = words_after<double>(line, key);
     if (key == "second") out.program.second_parameters = words_after<double>(line, key);

@@ -149,16 +149,30 @@ class Check {
 
   [[nodiscard]] compiler::PlanOptions plan_options() const {
     compiler::PlanOptions out;
-    out.pipeline = {.passes = pass_options(variant_), .disabled = variant_.disabled};
+    out.pipeline = {.passes = pass_options(variant_), .disabled = variant_.disabled, .verify = true};
+    out.pipeline.sizes = [this](std::span<const Ref<ir::Var>> dims) {
+      std::vector<std::int64_t> sizes = program_.sizes;
+      sizes.resize(dims.size(), 2);  // those that are learned
+      return sizes;
+    };
     return out;
   }
 
-  /// As a plan of single steps or of fused ones; the reference device runs the ops of both.
+  /// What plans are tiled by. The reference device runs the ops of any plan: of single steps, or of the tiles
+  /// of the CPU.
+  [[nodiscard]] pattern::Target plan_target() const {
+    const bool tiles = !is_reference() || variant_.seed % 2 != 0;
+    pattern::Target out = (tiles && is_reference() ? cpu_target(0) : target_).device->target();
+    std::erase_if(out.sources, [&](const auto& source) {
+      const auto& left_out = variant_.no_tiles_of;
+      return std::find(left_out.begin(), left_out.end(), source->name()) != left_out.end();
+    });
+    return out;
+  }
+
   std::optional<std::string> planned_differs() {
-    static const pattern::Target fused{.name = "fused", .sources = {compiler::fused_regions()}};
-    const bool fuses = is_reference() && variant_.seed % 2 != 0;
-    const auto got = run_planned(program_, plan_options(), *target_.device,
-                                 fuses ? fused : target_.device->target(), program_.first_parameters);
+    const auto got =
+        run_planned(program_, plan_options(), *target_.device, plan_target(), program_.first_parameters);
     if (!got && got.error().code() == ErrorCode::unsupported) return std::nullopt;
     if (!got) return cat("planned: ", got.error().to_text());
     const auto text = compare(*got, 0);
@@ -221,6 +235,8 @@ Variant tessera::differential::random_variant(std::uint64_t seed, Numbers number
   if (random.one_in(3)) return out;
   for (const std::string_view pass : compiler::optional_pass_names())
     if (random.one_in(3)) out.disabled.emplace_back(pass);
+  for (const auto& source : cpu_target(0).device->target().sources)
+    if (random.one_in(4)) out.no_tiles_of.push_back(source->name());
   return out;
 }
 

@@ -14,7 +14,8 @@ struct Variant {
   std::string device = "reference";
   bool exact = true;  ///< no bit may change; else passes may round otherwise, and composites are taken apart
   std::vector<std::string> disabled = {};
-  std::uint64_t seed = 0;  ///< chooses the composites that are taken apart
+  std::vector<std::string> no_tiles_of = {};  ///< names of tile sources that plans do without
+  std::uint64_t seed = 0;                     ///< chooses the composites that are taken apart
 };
 
 /// On a device every result may be rounded otherwise, so that whatever the reference gives is compared by

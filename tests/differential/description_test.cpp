@@ -6,10 +6,23 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 #include "tests/support/repeats.h"
 
 using namespace tessera::differential;
+
+TEST(RandomDescriptions, ThoseFoundBeforeStayMended) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(TESSERA_SOURCE_DIR "/tests/differential/found")) {
+    if (entry.path().extension() != ".seed") continue;
+    std::uint64_t seed = 0;
+    ASSERT_TRUE(std::ifstream(entry.path()) >> seed) << entry.path();
+    const DescriptionVerdict verdict = check_description(seed);
+    EXPECT_FALSE(verdict.failure) << entry.path() << "\n" << *verdict.failure;
+  }
+}
 
 TEST(RandomDescriptions, RunAsTheyAreListedWhateverChanges) {
   using Clock = std::chrono::steady_clock;

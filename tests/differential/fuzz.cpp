@@ -102,11 +102,15 @@ bool program_fails(std::uint64_t seed, const Arguments& arguments, std::uint64_t
   return verdict.failure.has_value();
 }
 
-bool description_fails(std::uint64_t seed, std::uint64_t& ran) {
+/// Its seed is all of it: the file is a line that the test `differential` runs again.
+bool description_fails(std::uint64_t seed, const Arguments& arguments, std::uint64_t& ran) {
   const DescriptionVerdict verdict = check_description(seed);
   ran += verdict.ran ? 1 : 0;
-  if (verdict.failure)
+  if (verdict.failure) {
     std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), verdict.failure->c_str());
+    std::ofstream(cat(arguments.out, "/description_", seed, ".seed"))
+        << seed << "\n# " << *verdict.failure << "\n";
+  }
   return verdict.failure.has_value();
 }
 
@@ -117,10 +121,10 @@ int run(const Arguments& arguments) {
   (void)value_or_throw(engine::find_device(arguments.device));
   std::uint64_t ran = 0, failed = 0, seed = arguments.seed;
   for (; Clock::now() < end && ran < arguments.programs && failed < arguments.most_failures; ++seed)
-    failed +=
-        (arguments.kind == "programs" ? program_fails(seed, arguments, ran) : description_fails(seed, ran))
-            ? 1
-            : 0;
+    failed += (arguments.kind == "programs" ? program_fails(seed, arguments, ran)
+                                            : description_fails(seed, arguments, ran))
+                  ? 1
+                  : 0;
   std::printf("%llu %s ran, %llu failed, seeds %llu to %llu\n", static_cast<unsigned long long>(ran),
               arguments.kind.c_str(), static_cast<unsigned long long>(failed),
               static_cast<unsigned long long>(arguments.seed), static_cast<unsigned long long>(seed - 1));
