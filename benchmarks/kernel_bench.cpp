@@ -1,6 +1,7 @@
 // Fused kernels on one thread: by the block interpreter and by generated code, and what making code costs.
 #include <benchmark/benchmark.h>
 
+#include <bit>
 #include <cmath>
 
 #include "tessera/ir/parse.h"
@@ -43,7 +44,8 @@ struct Case {
 void interpret(benchmark::State& state, const std::string& text) {
   Case c(text);
   kernel::Scratch scratch;
-  const std::vector<double> parameters(c.interpreter.kernel().parameters.size(), 0.75);
+  const std::vector<std::uint64_t> parameters(c.interpreter.kernel().parameters.size(),
+                                              std::bit_cast<std::uint64_t>(0.75));
   for (auto _ : state) {
     const auto done = kernel::run(c.interpreter, c.inputs, c.outputs, parameters, scratch);
     if (!done) state.SkipWithError(done.error().to_text().c_str());
@@ -56,7 +58,8 @@ void generated(benchmark::State& state, const std::string& text, bool precise = 
   kernel::Scratch scratch;
   runtime::cpu::CompiledKernel code(c.interpreter.kernel(), {.is_precise = precise});
   runtime::cpu::CompiledJob job;
-  const std::vector<double> parameters(c.interpreter.kernel().parameters.size(), 0.75);
+  const std::vector<std::uint64_t> parameters(c.interpreter.kernel().parameters.size(),
+                                              std::bit_cast<std::uint64_t>(0.75));
   for (auto _ : state) {
     const auto done = code.prepare(c.inputs, c.outputs, job);
     if (!done) state.SkipWithError(done.error().to_text().c_str());
