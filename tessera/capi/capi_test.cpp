@@ -246,6 +246,23 @@ TEST(CapiErrors, SizesThatOverflow) {
   EXPECT_EQ(tsr_engine_free(engine), TSR_OK);
 }
 
+TEST(CapiEngines, AreMadeOnADevice) {
+  tsr_engine engine = nullptr;
+  EXPECT_EQ(tsr_engine_create_on("cpu:precise:threads=2", 0, 0, nullptr), TSR_ERROR_NULL);
+  EXPECT_EQ(tsr_engine_create_on("abacus", 0, 0, &engine), TSR_ERROR_DEVICE);
+  EXPECT_EQ(tsr_engine_create_on("cpu:threads=many", 0, 0, &engine), TSR_ERROR_DEVICE);
+  ASSERT_EQ(tsr_engine_create_on("cpu:precise:threads=2", 0, 0, &engine), TSR_OK);
+  const tsr_options options{engine, "cpu:precise:threads=2", TSR_F32};
+  tsr_tensor a = nullptr, b = nullptr;
+  ASSERT_EQ(tsr_tensor_create(&a, two_by_three, 2, &options), TSR_OK);
+  ASSERT_EQ(tsr_tensor_fill(a, 3), TSR_OK);
+  ASSERT_EQ(tsr_add(a, a, &b), TSR_OK);
+  EXPECT_EQ(read(b, 6), std::vector<float>(6, 6.0f));
+  EXPECT_EQ(tsr_tensor_free(a), TSR_OK);
+  EXPECT_EQ(tsr_tensor_free(b), TSR_OK);
+  EXPECT_EQ(tsr_engine_free(engine), TSR_OK);
+}
+
 TEST(CapiErrors, RanksAboveTheLimit) {
   Handles own;
   const tsr_tensor x = own(make({1}));

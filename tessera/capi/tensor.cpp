@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "tessera/capi/arguments.h"
+#include "tessera/engine/devices.h"
 
 using namespace tessera;
 using namespace tessera::capi;
@@ -32,6 +33,18 @@ void require_bytes(const Tensor& tensor, std::size_t given) {
          join(tensor.shape(), ", "), "] have ", needed, " bytes, not ", given);
 }
 
+void create_engine(const char* device, std::uint64_t memory_limit, std::uint64_t seed, tsr_engine* out) {
+  require(out, "out");
+  engine::EngineOptions options{.seed = seed};
+  if (memory_limit != 0) options.memory_limit = memory_limit;
+  if (device != nullptr) {
+    auto found = engine::find_device(device);
+    if (!found) fail(TSR_ERROR_DEVICE, found.error().message());
+    options.device = *std::move(found);
+  }
+  *out = make_handle(engine::Engine::create(std::move(options)));
+}
+
 /// Calls the deleter of the caller, but only once the tensor was made.
 struct Release {
   void (*deleter)(void*);
@@ -46,12 +59,12 @@ struct Release {
 }  // namespace
 
 int tsr_engine_create(std::uint64_t memory_limit, std::uint64_t seed, tsr_engine* out) noexcept {
-  return guard("tsr_engine_create", [&] {
-    require(out, "out");
-    engine::EngineOptions options{.seed = seed};
-    if (memory_limit != 0) options.memory_limit = memory_limit;
-    *out = make_handle(engine::Engine::create(std::move(options)));
-  });
+  return guard("tsr_engine_create", [&] { create_engine(nullptr, memory_limit, seed, out); });
+}
+
+int tsr_engine_create_on(const char* device, std::uint64_t memory_limit, std::uint64_t seed,
+                         tsr_engine* out) noexcept {
+  return guard("tsr_engine_create_on", [&] { create_engine(device, memory_limit, seed, out); });
 }
 
 int tsr_engine_free(tsr_engine engine) noexcept {

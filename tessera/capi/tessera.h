@@ -159,6 +159,10 @@ typedef struct tsr_node {
 
 /// `memory_limit` in bytes, 0 for none. `seed` is that of random tensors.
 TSR_API int tsr_engine_create(uint64_t memory_limit, uint64_t seed, tsr_engine* out) TSR_NOEXCEPT;
+/// The same on a device: "cpu", "cpu:precise", "cpu:threads=4", "cuda:0", "reference". Null: what
+/// TESSERA_DEVICE names, else the CPU, as above.
+TSR_API int tsr_engine_create_on(const char* device, uint64_t memory_limit, uint64_t seed,
+                                 tsr_engine* out) TSR_NOEXCEPT;
 TSR_API int tsr_engine_free(tsr_engine engine) TSR_NOEXCEPT;
 
 // ---- tensors

@@ -36,6 +36,8 @@ class Device {
   /// Where the arrays of calls and launches must lie; null: in host memory.
   [[nodiscard]] virtual std::shared_ptr<MemorySpace> memory_space() { return nullptr; }
 
+  /// Whether run() takes results that hold anything; else they are zero.
+  [[nodiscard]] virtual bool takes_any_results() const { return false; }
   /// Runs one call. Inputs may have any strides, results are contiguous, zero and do not overlap inputs.
   [[nodiscard]] virtual Result<void> run(const op::CallInfo& call, std::span<const op::Array> inputs,
                                          std::span<const op::Array> results) = 0;

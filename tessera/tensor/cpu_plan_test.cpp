@@ -97,3 +97,22 @@ TEST(CpuPlan, WeightsOf16BitsMayChange) {
   const auto got = run(planned), expected = run(plain);
   for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 0.02) << i;
 }
+
+TEST(CpuDevice, WhatItMayBeToldStandsBehindItsName) {
+  const auto plain = value_or_throw(engine::find_device("cpu"));
+  const auto both = value_or_throw(engine::find_device("cpu:precise:threads=3"));
+  EXPECT_EQ(both->name(), "cpu:precise:threads=3");
+  EXPECT_EQ(both, value_or_throw(engine::find_device("cpu:threads=3:precise"))) << "one device for all";
+  EXPECT_NE(both, plain);
+  EXPECT_EQ(both->found().substr(0, 10), "3 threads,");
+  EXPECT_NE(both->found().find(", precise"), std::string::npos);
+  EXPECT_EQ(value_or_throw(engine::find_device("cpu:threads=1"))->found().substr(0, 9), "1 thread,");
+}
+
+TEST(CpuDevice, WrongNamesAreRefused) {
+  const auto message = [](std::string_view name) { return engine::find_device(name).error().message(); };
+  EXPECT_EQ(message("cpu:fast"), "the CPU has no option 'fast', only precise and threads=N");
+  EXPECT_EQ(message("cpu:"), "the CPU has no option '', only precise and threads=N");
+  EXPECT_EQ(message("cpu:threads=0"), "'0' is no number of threads, which is a whole number from 1 to 256");
+  EXPECT_NE(message("cpus").find("there is no device 'cpus', only "), std::string::npos);
+}

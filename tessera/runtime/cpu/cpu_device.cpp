@@ -37,7 +37,9 @@ Result<void> CpuDevice::run(const op::CallInfo& call, std::span<const op::Array>
   return memory_as_error([&]() -> Result<void> {
     const bool done =
         TESSERA_TRY(run_single_call(call, inputs, results, {.threads = threads_, .libraries = libraries_}));
-    return done ? Result<void>() : op::run_reference(call, inputs, results);
+    if (done) return {};
+    for (const op::Array& result : results) clear(result);
+    return op::run_reference(call, inputs, results);
   });
 }
 

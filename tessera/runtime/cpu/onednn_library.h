@@ -154,6 +154,7 @@ struct Primitive::State {
 
   /// A binding that nobody else uses now; given back after the run.
   Result<std::unique_ptr<Binding>> take_binding();
+  void give_back(std::unique_ptr<Binding> binding);
   Result<void> run(Binding& binding, const PrimitiveOperands& operands, std::byte* scratch) const;
 
   const OneDnn::Library& library;
@@ -164,7 +165,9 @@ struct Primitive::State {
   std::size_t scratch_bytes = 0;
   std::size_t scratch_offsets[slot_count] = {};  ///< of the slots that lie in scratch memory
   std::mutex mutex;
-  std::vector<std::unique_ptr<Binding>> free;  ///< guarded by mutex; as many as ever ran at once
+  /// As many as ever ran at once, or one for each processor if it runs often. Guarded by the mutex.
+  std::vector<std::unique_ptr<Binding>> free;
+  std::uint32_t runs = 0;  ///< guarded by the mutex
 
  private:
   Result<std::unique_ptr<Binding>> new_binding() const;

@@ -1,5 +1,9 @@
+#include <algorithm>
+#include <thread>
+
 #include "tessera/base/text.h"
 #include "tessera/runtime/cpu/onednn_library.h"
+#include "tessera/runtime/cpu/thread_pool.h"
 
 using namespace tessera;
 using namespace tessera::runtime::cpu;
@@ -15,6 +19,9 @@ std::size_t PackedWeights::byte_size() const { return state_->bytes; }
 namespace {
 
 constexpr int column_axis = 1;
+
+/// Runs after which a primitive is one of a loop.
+constexpr std::uint32_t runs_until_hot = 16;
 
 /// How many columns lie together in a block.
 dnnl_dim_t block_columns(const dnnl_blocking_desc_t& blocking) {
@@ -129,9 +136,21 @@ Result<void> Primitive::run(const PrimitiveOperands& operands, std::byte* scratc
   const OnCallingThread alone(state_->library);
   auto binding = TESSERA_TRY(state_->take_binding());
   auto done = state_->run(*binding, operands, scratch);
-  const std::lock_guard lock(state_->mutex);
-  state_->free.push_back(std::move(binding));
+  state_->give_back(std::move(binding));
   return done;
+}
+
+/// A thread that had no part in the first runs must not take memory in a later one.
+void Primitive::State::give_back(std::unique_ptr<Binding> binding) {
+  const std::lock_guard lock(mutex);
+  free.push_back(std::move(binding));
+  if (++runs != runs_until_hot) return;
+  const std::size_t wanted = std::clamp(std::thread::hardware_concurrency(), 1U, most_threads);
+  while (free.size() < wanted) {
+    auto more = new_binding();
+    if (!more) return;
+    free.push_back(*std::move(more));
+  }
 }
 
 Result<std::unique_ptr<Primitive::State::Binding>> Primitive::State::take_binding() {
