@@ -33,6 +33,26 @@ struct HostOptions {
   GraphDeviceRef device = {};
 };
 
+/// A description that programs may share: it is copied when it is changed while one does.
+class SharedDescription {
+ public:
+  explicit SharedDescription(Description description)
+      : shared_(std::make_shared<Description>(std::move(description))) {}
+
+  const Description& operator*() const { return *shared_; }
+  const Description* operator->() const { return shared_.get(); }
+  [[nodiscard]] std::shared_ptr<const Description> share() const { return shared_; }
+  /// One thread at a time.
+  Description& edit() {
+    if (shared_.use_count() != 1) shared_ = std::make_shared<Description>(*shared_);
+    std::atomic_thread_fence(std::memory_order_acquire);  // the last who shared it has read it
+    return *shared_;
+  }
+
+ private:
+  std::shared_ptr<Description> shared_;
+};
+
 class HostGraph {
  public:
   /// Validates and builds. The error of an invalid description is its first, with the others as notes.
@@ -75,11 +95,17 @@ class HostGraph {
     std::string structure;  ///< what changed; empty if the structure is the same
     std::set<std::pair<std::uint32_t, std::string>> numbers;  ///< node, parameter
     std::set<std::uint32_t> grids, shapes, bindings;
+    std::set<std::uint32_t> ops;  ///< nodes that call another one
     std::set<std::string> kernels, captures;
 
     [[nodiscard]] bool is_empty() const {
       return structure.empty() && numbers.empty() && grids.empty() && shapes.empty() && bindings.empty() &&
-             kernels.empty() && captures.empty();
+             kernels.empty() && captures.empty() && ops.empty();
+    }
+    /// Whether nothing but ops is others.
+    [[nodiscard]] bool has_only_ops() const {
+      return !ops.empty() && structure.empty() && numbers.empty() && grids.empty() && shapes.empty() &&
+             bindings.empty() && kernels.empty() && captures.empty();
     }
   };
   class Updater;
@@ -96,7 +122,7 @@ class HostGraph {
   void note() { is_noted_ = true; }
 
   mutable std::mutex edit_mutex_;  // the draft and what is pending; held during an update
-  Description draft_;
+  SharedDescription draft_;
   std::unordered_map<std::string, std::uint32_t> node_names_, buffer_names_;  // of the draft
   KernelTable kernels_;
   Bindings bindings_;

@@ -47,6 +47,10 @@ class HostGraph::Updater {
   void find_dirty_calls();
   void raise(Tier tier, std::string cause);
 
+  /// Where only ops are others; false if there is more to it.
+  Result<bool> exchange_ops();
+  Result<void> exchange_groups(std::span<const std::uint32_t> nodes);
+
   Result<void> patch();
   Result<void> patch_node(std::uint32_t node, const Dirty& dirty);
   Result<void> patch_numbers(std::uint32_t node, BoundNode& bound);
@@ -67,10 +71,10 @@ class HostGraph::Updater {
   void compare_captures(const HostExecutable& next);
 
   [[nodiscard]] bool is_captured(std::uint32_t node) const {
-    return graph_.draft_.nodes[node].kind == NodeKind::captured;
+    return graph_.draft_->nodes[node].kind == NodeKind::captured;
   }
   [[nodiscard]] std::string name(std::uint32_t node) const {
-    return cat("node ", shown(graph_.draft_.nodes[node].id));
+    return cat("node ", shown(graph_.draft_->nodes[node].id));
   }
 
   HostGraph& graph_;
@@ -91,6 +95,14 @@ class HostGraph::Updater {
   };
   std::vector<KernelNumber> kernel_numbers_;
   std::optional<HostMemory> memory_;  // with the new bindings
+  /// A group whose function is another.
+  struct ExchangedGroup {
+    std::uint32_t index = 0;
+    OpGroup group;
+    BoundGroup bound;
+  };
+  std::vector<ExchangedGroup> exchanged_groups_;
+  std::shared_ptr<const Program> program_;  // of the groups and nodes that call other ops
   bool must_rebuild_ = false;
 };
 

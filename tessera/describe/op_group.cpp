@@ -302,6 +302,19 @@ Result<Grouping> tessera::description::group_ops(const Program& program) {
   return out;
 }
 
+Result<std::vector<OpGroup>> tessera::description::rewrite_groups(const Program& program,
+                                                                  const Grouping& grouping,
+                                                                  std::span<const std::uint32_t> groups) {
+  const auto uses = uses_of(program.graph);
+  std::vector<OpGroup> out;
+  for (const std::uint32_t group : groups) {
+    const OpGroup& before = grouping.groups[group];
+    out.push_back({.scope = before.scope, .steps = before.steps});
+    TESSERA_TRY(GroupWriter(program, uses, out.back()).run());
+  }
+  return out;
+}
+
 Grouping tessera::description::one_by_one(const Program& program) {
   Grouping out;
   for (const Sequence& sequence : program.schedule.sequences) out.units.push_back(steps_alone(sequence));
