@@ -52,7 +52,9 @@ HostGraph::HostGraph(Description description, KernelTable kernels, HostOptions o
       memory_limit_(options.memory != 0 ? options.memory : machine_memory()),
       compiler_(options.device != nullptr ? nullptr : std::move(options.compiler)),
       device_(std::move(options.device)),
+      threads_(std::make_shared<SideBySide>(options.threads)),
       profiling_(options.profiling) {
+  if (threads_->threads() == 1 || device_ != nullptr) threads_ = nullptr;
   index_draft();
 }
 
@@ -257,7 +259,7 @@ Result<void> HostGraph::set_description(Description description) {
 }
 
 Result<void> HostGraph::check_caller() const {
-  const auto self = std::this_thread::get_id();
+  const auto self = acting_thread();
   if (launching_thread_ != self && updating_thread_ != self) return {};
   return Error(ErrorCode::invalid_argument, "a function of a graph cannot call the graph that runs it");
 }

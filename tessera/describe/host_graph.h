@@ -26,6 +26,9 @@ struct HostOptions {
   Bindings bindings = {};
   ProfilingLevel profiling = ProfilingLevel::none;
   std::uint64_t memory = 0;  ///< bytes the description may take; 0: what the machine has
+  /// Kernels that do not wait for each other run on so many threads, as do captured nodes that allow it
+  /// (CaptureCall::allow_side_by_side); 0: as many as there are processors, 1: one after the other.
+  std::uint32_t threads = 0;
   /// Makes programs of op nodes (engine/op_compiler.h); without one they run one by one by the reference.
   std::shared_ptr<OpCompiler> compiler = {};
   /// Where buffers lie and nodes run (engine/graph_device.h); null: on the host. Memory that is bound is the
@@ -129,6 +132,7 @@ class HostGraph {
   std::uint64_t memory_limit_;
   std::shared_ptr<OpCompiler> compiler_;
   GraphDeviceRef device_;
+  std::shared_ptr<SideBySide> threads_;  // null: one
   Pending pending_;
   bool is_noted_ = false;  // something changed since the last update
   std::optional<Error> last_error_;

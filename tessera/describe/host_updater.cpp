@@ -167,6 +167,7 @@ Result<std::unique_ptr<HostExecutable>> tessera::description::build_executable(
     ++report.captures;
   }
   TESSERA_TRY(add_groups(*program, inputs, *out, report));
+  out->threads = inputs.threads;
   out->program = std::move(program);
   return out;
 }
@@ -481,6 +482,7 @@ Result<void> HostGraph::Updater::rebuild() {
                                     .compiler = graph_.compiler_.get(),
                                     .memory = graph_.memory_limit_,
                                     .device = graph_.device_,
+                                    .threads = graph_.threads_,
                                     .previous = graph_.executable_.get(),
                                     .keeps_calls = [&](std::uint32_t node) { return keeps_calls(node); }},
                                    report_));

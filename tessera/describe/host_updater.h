@@ -10,9 +10,10 @@ namespace tessera::description {
 struct BuildInputs {
   const KernelTable& kernels;
   const Bindings& bindings;
-  OpCompiler* compiler = nullptr;  ///< null: op nodes run one by one
-  std::uint64_t memory = 0;        ///< bytes for what the program plans and what its groups hold
-  GraphDeviceRef device = {};      ///< null: the host
+  OpCompiler* compiler = nullptr;            ///< null: op nodes run one by one
+  std::uint64_t memory = 0;                  ///< bytes for what the program plans and what its groups hold
+  GraphDeviceRef device = {};                ///< null: the host
+  std::shared_ptr<SideBySide> threads = {};  ///< null: one
   const HostExecutable* previous =
       nullptr;  ///< graph buffers go on with its content, equal groups with its programs
   /// Whether a captured node is the same node of `previous`, with the same function, so that what it recorded

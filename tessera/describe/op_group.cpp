@@ -256,6 +256,7 @@ std::vector<Unit> steps_alone(const Sequence& sequence) {
   std::vector<Unit> out;
   for (std::uint32_t s = 0; s < sequence.steps.size(); ++s)
     out.push_back({.index = s, .level = sequence.steps[s].level});
+  std::stable_sort(out.begin(), out.end(), [](const Unit& a, const Unit& b) { return a.level < b.level; });
   return out;
 }
 
