@@ -237,8 +237,11 @@ std::optional<Dtype> card_dtype(const GraphNode& node, const Pin& pin) {
 }  // namespace
 
 void tessera::description::check_types(Graph& graph, const std::vector<Sequence>& sequences, Report& report) {
-  for_each_node_in_order(graph, sequences,
-                         [&](std::uint32_t node) { NodeChecker(graph, node, report).run(); });
+  for_each_node_in_order(graph, sequences, [&](std::uint32_t node) { check_types(graph, node, report); });
+}
+
+void tessera::description::check_types(Graph& graph, std::uint32_t node, Report& report) {
+  NodeChecker(graph, node, report).run();
 }
 
 bool tessera::description::fits(const ScalarValue& value, Dtype dtype) {

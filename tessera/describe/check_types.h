@@ -8,6 +8,8 @@ namespace tessera::description {
 /// Checks every node in program order and gives types to the buffers that writing pins got. A buffer that a
 /// broken node writes may stay without one; what reads it is then not checked.
 void check_types(Graph& graph, const std::vector<Sequence>& sequences, Report& report);
+/// The same of one node.
+void check_types(Graph& graph, std::uint32_t node, Report& report);
 
 /// Whether a number can be stored as a dtype: integers in range, and no fraction where there are none.
 [[nodiscard]] bool fits(const ScalarValue& value, Dtype dtype);

@@ -23,9 +23,14 @@ bool same(const Parameter& a, const Parameter& b) {
          a.buffer == b.buffer && a.required == b.required;
 }
 
+bool calls_same(const Node& a, const Node& b) {
+  return a.call == b.call && a.attributes.entries() == b.attributes.entries();
+}
+
+/// Which op a node calls does not count.
 bool same(const Node& a, const Node& b) {
-  return a.id == b.id && a.block == b.block && a.within == b.within && a.kind == b.kind && a.call == b.call &&
-         a.code == b.code && a.attributes.entries() == b.attributes.entries() &&
+  return a.id == b.id && a.block == b.block && a.within == b.within && a.kind == b.kind && a.code == b.code &&
+         (a.kind == NodeKind::op || calls_same(a, b)) &&
          std::equal(a.parameters.begin(), a.parameters.end(), b.parameters.begin(), b.parameters.end(),
                     [](const Parameter& p, const Parameter& q) { return same(p, q); });
 }
@@ -94,6 +99,7 @@ Difference tessera::description::compare(const Description& before, const Descri
     if (before.buffers[i].shape != after.buffers[i].shape) out.shapes.push_back(i);
   for (std::uint32_t i = 0; i < after.nodes.size(); ++i) {
     if (before.nodes[i].grid != after.nodes[i].grid) out.grids.push_back(i);
+    if (!calls_same(before.nodes[i], after.nodes[i])) out.ops.push_back(i);
     const auto& parameters = after.nodes[i].parameters;
     for (std::uint32_t k = 0; k < parameters.size(); ++k)
       if (!same(parameters[k].scalar, before.nodes[i].parameters[k].scalar)) out.numbers.push_back({i, k});

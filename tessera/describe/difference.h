@@ -19,9 +19,10 @@ struct Difference {
   std::vector<Number> numbers;        ///< values of scalars
   std::vector<std::uint32_t> shapes;  ///< of buffers
   std::vector<std::uint32_t> grids;   ///< of nodes
+  std::vector<std::uint32_t> ops;     ///< nodes that call another op, or with other attributes
 
   [[nodiscard]] bool is_empty() const {
-    return structure.empty() && numbers.empty() && shapes.empty() && grids.empty();
+    return structure.empty() && numbers.empty() && shapes.empty() && grids.empty() && ops.empty();
   }
 };
 

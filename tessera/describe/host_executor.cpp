@@ -93,10 +93,55 @@ class Runner {
 
   // Regions nest at most as deep as validation allows, so that this may recurse.
   Result<void> run_scope(std::uint32_t scope) {
-    for (const Unit& unit : exe_.grouping.units[scope])
-      TESSERA_TRY(unit.is_group ? run_group(unit.index)
-                                : run_step(exe_.program->schedule.sequences[scope].steps[unit.index]));
+    const std::span<const Unit> units = exe_.grouping.units[scope];
+    for (std::size_t begin = 0, end = 0; begin < units.size(); begin = end) {
+      while (end < units.size() && units[end].level == units[begin].level) ++end;
+      TESSERA_TRY(run_level(scope, units.subspan(begin, end - begin)));
+    }
     return {};
+  }
+
+  Result<void> run_unit(std::uint32_t scope, const Unit& unit) {
+    return unit.is_group ? run_group(unit.index) : run_step(step_of(scope, unit));
+  }
+  [[nodiscard]] const Step& step_of(std::uint32_t scope, const Unit& unit) const {
+    return exe_.program->schedule.sequences[scope].steps[unit.index];
+  }
+
+  // ---- side by side
+
+  /// Units that do not wait for each other. The error is the first one's that failed.
+  Result<void> run_level(std::uint32_t scope, std::span<const Unit> units) {
+    const std::vector<std::size_t> together = host_functions(scope, units);
+    std::vector<Result<void>> done(together.size());
+    if (!together.empty())
+      exe_.threads->run(together.size(),
+                        [&](std::size_t i) { done[i] = run_node(step_of(scope, units[together[i]]).index); });
+    for (std::size_t i = 0, next = 0; i < units.size(); ++i)
+      if (next < together.size() && together[next] == i)
+        TESSERA_TRY(std::move(done[next++]));
+      else
+        TESSERA_TRY(run_unit(scope, units[i]));
+    return {};
+  }
+
+  /// Which of the units run at the same time; none if that would not pay.
+  [[nodiscard]] std::vector<std::size_t> host_functions(std::uint32_t scope,
+                                                        std::span<const Unit> units) const {
+    std::vector<std::size_t> out;
+    if (exe_.threads == nullptr || units.size() < 2) return out;
+    constexpr std::chrono::nanoseconds least =
+        std::chrono::microseconds(30);  // to wake a thread and wait for it
+    std::size_t long_ones = 0;
+    for (std::size_t i = 0; i < units.size(); ++i) {
+      if (units[i].is_group || step_of(scope, units[i]).kind != StepKind::node) continue;
+      const BoundNode& node = exe_.nodes[step_of(scope, units[i]).index];
+      if (!node.is_side_by_side) continue;
+      out.push_back(i);
+      long_ones += node.last_time >= least ? 1 : 0;
+    }
+    if (long_ones < 2) out.clear();
+    return out;
   }
 
   Result<void> run_step(const Step& step) {
@@ -238,9 +283,17 @@ class Runner {
 
   Result<void> run_node(std::uint32_t index) {
     const auto timer = clock_.time_node(index);
-    Result<void> done = call(index);
+    Result<void> done =
+        exe_.threads != nullptr && exe_.nodes[index].is_side_by_side ? timed_call(index) : call(index);
     if (!done) return at_node(*exe_.program, index, std::move(done).error());
     return {};
+  }
+
+  Result<void> timed_call(std::uint32_t index) {
+    const auto begin = std::chrono::steady_clock::now();
+    Result<void> done = call(index);
+    exe_.nodes[index].last_time = std::chrono::steady_clock::now() - begin;
+    return done;
   }
 
   /// What a function throws becomes the error of its node.
@@ -412,6 +465,8 @@ Result<void> tessera::description::bind_code(const Node& node, const HostMemory&
   TESSERA_TRY(check_side(memory, code, is_kernel ? "kernel" : "capture", node.call));
   to.code = std::move(code);
   if (is_kernel && to.code == nullptr) to.kernel = TESSERA_TRY(kernels.load(node.call));
+  to.is_side_by_side = to.kernel != nullptr;  // of a capture, what it says
+  to.last_time = BoundNode().last_time;
   return {};
 }
 
@@ -466,6 +521,7 @@ Result<void> tessera::description::capture(const Program& program, std::uint32_t
     return at_node(program, index,
                    Error(ErrorCode::device, "the capture threw something that is no std::exception"));
   }
+  bound.is_side_by_side = call.is_side_by_side();
   bound.calls = std::make_shared<const std::vector<CaptureCall::Call>>(call.take_calls());
   return {};
 }

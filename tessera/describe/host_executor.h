@@ -10,6 +10,7 @@
 #include "tessera/describe/op_group.h"
 #include "tessera/describe/op_program.h"
 #include "tessera/describe/profile.h"
+#include "tessera/describe/side_by_side.h"
 
 namespace tessera::description {
 
@@ -34,6 +35,9 @@ struct BoundNode {
       calls;                                            ///< of a captured node; null: not captured yet
   std::shared_ptr<std::vector<double>> device_numbers;  ///< by parameter
   std::vector<op::HostTensor> numbers;                  ///< of an op: its scalars, in the order of inputs
+  bool is_side_by_side = false;  ///< a host function that may run at the same time as others
+  /// What its last run took, if it is such; at first more than anything.
+  std::chrono::nanoseconds last_time = std::chrono::nanoseconds::max();
   // On a device:
   DeviceCodeRef code;                             ///< of a kernel or a captured node
   std::vector<std::shared_ptr<std::byte>> cells;  ///< by parameter: where a number lies that is read there
@@ -78,6 +82,7 @@ struct HostExecutable {
   std::vector<BoundNode> nodes;
   Grouping grouping;
   std::vector<BoundGroup> groups;
+  std::shared_ptr<SideBySide> threads;  ///< null: steps run one after the other
   // On a device:
   std::shared_ptr<DeviceSchedule> held;  ///< null: the host drives the steps
   std::string driven;                    ///< why it does; empty: it does not, or something is not bound yet

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <condition_variable>
+
 #include "tessera/describe/test_graph.h"
 
 using namespace tessera;
@@ -302,6 +304,116 @@ TEST(HostExecutor, BindingsAreChecked) {
   EXPECT_EQ(message({{"x", bytes.first(16)}, {"y", bytes.subspan(8, 16)}}),
             "external buffer 'y' is bound to memory that another is bound to, and one is written");
   EXPECT_EQ(message({{"z", bytes}}), "there is no buffer 'z'");
+}
+
+namespace {
+
+/// Whether two of them are inside at the same time.
+class Meeting {
+ public:
+  void enter() {
+    std::unique_lock lock(mutex_);
+    ++inside_;
+    changed_.notify_all();
+    met_ |=
+        changed_.wait_for(lock, std::chrono::milliseconds(met_ ? 0 : patience_), [&] { return inside_ > 1; });
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // worth a thread the next time
+    lock.lock();
+    --inside_;
+  }
+  void expect_none() { patience_ = 20; }
+  [[nodiscard]] bool has_met() const { return met_; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int inside_ = 0;
+  int patience_ = 10'000;
+  bool met_ = false;
+};
+
+/// Two nodes that do not wait for each other.
+Builder two_at_once(bool are_captured, const std::function<void()>& body, bool is_allowed = true) {
+  Builder b;
+  b.external("p", Dtype::f32, {1}).external("q", Dtype::f32, {1});
+  for (const char* buffer : {"p", "q"})
+    if (are_captured)
+      b.captured(cat("of_", buffer), CaptureFunction([=](CaptureCall& call) {
+                   call.record("body", body);
+                   if (is_allowed) call.allow_side_by_side();
+                 }),
+                 {write("o", {.buffer = buffer})});
+    else
+      b.kernel(cat("of_", buffer), [=](KernelCall&) { body(); }, {write("o", {.buffer = buffer})});
+  return b;
+}
+
+Memory two_floats() { return Memory().add<float>("p", {0}).add<float>("q", {0}); }
+
+}  // namespace
+
+TEST(HostExecutor, KernelsThatDoNotWaitForEachOtherRunAtOnce) {
+  for (const bool are_captured : {false, true}) {
+    Meeting meeting;
+    Builder b = two_at_once(are_captured, [&] { meeting.enter(); });
+    Memory memory = two_floats();
+    const auto graph = make_graph(b, memory, {.threads = 2});
+    ASSERT_TRUE(graph->launch());
+    EXPECT_TRUE(meeting.has_met());
+  }
+}
+
+TEST(HostExecutor, NothingRunsAtOnceUnlessItMay) {
+  const auto meets = [](bool are_captured, bool is_allowed, std::uint32_t threads) {
+    Meeting meeting;
+    meeting.expect_none();
+    Builder b = two_at_once(
+        are_captured, [&] { meeting.enter(); }, is_allowed);
+    Memory memory = two_floats();
+    const auto graph = make_graph(b, memory, {.threads = threads});
+    EXPECT_TRUE(graph->launch());
+    return meeting.has_met();
+  };
+  EXPECT_FALSE(meets(false, true, 1));
+  EXPECT_FALSE(meets(true, true, 1));
+  EXPECT_FALSE(meets(true, false, 2)) << "a capture must say so";
+}
+
+TEST(HostExecutor, OfKernelsThatRunAtOnceTheFirstErrorIsReportedAndAllAreMeasured) {
+  std::atomic<bool> fails = true;
+  std::atomic<int> runs = 0;
+  Builder b = two_at_once(false, [&] {
+    ++runs;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    if (fails) throw std::runtime_error("no");
+  });
+  Memory memory = two_floats();
+  const auto graph = make_graph(b, memory, {.profiling = ProfilingLevel::per_kernel, .threads = 2});
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(graph->launch().error().message(), "node 'of_p': no");
+  fails = false;
+  runs = 0;
+  const auto report = graph->launch();
+  ASSERT_TRUE(report);
+  EXPECT_EQ(runs, 2);
+  for (const auto& kernel : report->profile.kernels) {
+    EXPECT_EQ(kernel.runs, 1U);
+    EXPECT_GE(kernel.time, std::chrono::milliseconds(2));
+  }
+}
+
+TEST(HostExecutor, AKernelOnAnotherThreadCannotCallItsGraphEither) {
+  HostGraph* self = nullptr;
+  std::atomic<int> refused = 0;
+  Builder b = two_at_once(false, [&] {
+    refused += self->launch() ? 0 : 1;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  });
+  Memory memory = two_floats();
+  const auto graph = make_graph(b, memory, {.threads = 2});
+  self = graph.get();
+  ASSERT_TRUE(graph->launch());
+  EXPECT_EQ(refused, 2);
 }
 
 TEST(HostExecutor, ProfilesAsMuchAsIsAsked) {

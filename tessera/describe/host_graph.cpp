@@ -58,7 +58,9 @@ HostGraph::HostGraph(Description description, KernelTable kernels, HostOptions o
       memory_limit_(options.memory != 0 ? options.memory : memory_of(options.device.get())),
       compiler_(options.device != nullptr ? nullptr : std::move(options.compiler)),
       device_(std::move(options.device)),
+      threads_(std::make_shared<SideBySide>(options.threads)),
       profiling_(options.profiling) {
+  if (threads_->threads() == 1 || device_ != nullptr) threads_ = nullptr;
   index_draft();
 }
 
@@ -68,7 +70,7 @@ Result<std::unique_ptr<HostGraph>> HostGraph::create(Description description, Ke
       new HostGraph(std::move(description), std::move(kernels), std::move(options)));
   for (const auto& [name, memory] : out->bindings_) {
     const std::uint32_t buffer = TESSERA_TRY(out->draft_buffer(name));
-    if (out->draft_.buffers[buffer].lifetime != Lifetime::external)
+    if (out->draft_->buffers[buffer].lifetime != Lifetime::external)
       return Error(ErrorCode::invalid_argument,
                    cat("buffer ", shown(name), " is not external, it cannot be bound"));
   }
@@ -82,8 +84,8 @@ Result<std::unique_ptr<HostGraph>> HostGraph::create(Description description, Ke
 void HostGraph::index_draft() {
   node_names_.clear();
   buffer_names_.clear();
-  for (std::uint32_t i = 0; i < draft_.nodes.size(); ++i) node_names_.emplace(draft_.nodes[i].id, i);
-  for (std::uint32_t i = 0; i < draft_.buffers.size(); ++i) buffer_names_.emplace(draft_.buffers[i].id, i);
+  for (std::uint32_t i = 0; i < draft_->nodes.size(); ++i) node_names_.emplace(draft_->nodes[i].id, i);
+  for (std::uint32_t i = 0; i < draft_->buffers.size(); ++i) buffer_names_.emplace(draft_->buffers[i].id, i);
 }
 
 Result<std::uint32_t> HostGraph::draft_node(std::string_view id) const {
@@ -102,7 +104,7 @@ Result<void> HostGraph::set_number(std::string_view node, std::string_view param
   TESSERA_TRY(check_caller());
   const std::lock_guard lock(edit_mutex_);
   const std::uint32_t index = TESSERA_TRY(draft_node(node));
-  Parameter* number = number_of(draft_.nodes[index], parameter);
+  Parameter* number = number_of(draft_.edit().nodes[index], parameter);
   if (number == nullptr)
     return Error(ErrorCode::not_found, cat("node ", shown(node), " has no number ", shown(parameter)));
   const bool is_integer = std::holds_alternative<std::int64_t>(*number->scalar);
@@ -125,9 +127,9 @@ Result<void> HostGraph::set_number(std::string_view node, std::string_view param
 /// As the plan has it, if it has the node; a node that is new is checked when it is built.
 Dtype HostGraph::number_dtype(std::uint32_t node, const Parameter& number) const {
   if (number.dtype) return *number.dtype;
-  if (!pending_.structure.empty() || executable_ == nullptr) return Dtype::f64;
+  if (!pending_.structure.empty() || pending_.ops.contains(node) || executable_ == nullptr) return Dtype::f64;
   for (const Argument& argument : executable_->nodes[node].arguments)
-    if (argument.name == number.name && draft_.nodes[node].kind == NodeKind::op) return argument.dtype;
+    if (argument.name == number.name && draft_->nodes[node].kind == NodeKind::op) return argument.dtype;
   return Dtype::f64;
 }
 
@@ -135,14 +137,14 @@ Result<void> HostGraph::set_grid(std::string_view node, std::array<std::int64_t,
   TESSERA_TRY(check_caller());
   const std::lock_guard lock(edit_mutex_);
   const std::uint32_t index = TESSERA_TRY(draft_node(node));
-  if (draft_.nodes[index].kind == NodeKind::op)
+  if (draft_->nodes[index].kind == NodeKind::op)
     return Error(ErrorCode::invalid_argument, cat("node ", shown(node), " is op ",
-                                                  shown(draft_.nodes[index].call), ", which has no grid"));
+                                                  shown(draft_->nodes[index].call), ", which has no grid"));
   for (std::int64_t size : grid)
     if (size < 1)
       return Error(ErrorCode::invalid_argument,
                    cat("node ", shown(node), ": a grid of ", size, " is not positive"));
-  draft_.nodes[index].grid = grid;
+  draft_.edit().nodes[index].grid = grid;
   pending_.grids.insert(index);
   note();
   return {};
@@ -153,7 +155,7 @@ Result<void> HostGraph::bind(std::string_view buffer, std::span<std::byte> memor
   TESSERA_TRY(check_caller());
   const std::lock_guard lock(edit_mutex_);
   const std::uint32_t index = TESSERA_TRY(draft_buffer(buffer));
-  Buffer& b = draft_.buffers[index];
+  Buffer& b = draft_.edit().buffers[index];
   if (b.lifetime != Lifetime::external)
     return Error(ErrorCode::invalid_argument,
                  cat("buffer ", shown(buffer), " is not external, it cannot be bound"));
@@ -171,10 +173,10 @@ Result<void> HostGraph::resize(std::string_view buffer, Extents shape) {
   TESSERA_TRY(check_caller());
   const std::lock_guard lock(edit_mutex_);
   const std::uint32_t index = TESSERA_TRY(draft_buffer(buffer));
-  if (draft_.buffers[index].lifetime == Lifetime::external)
+  if (draft_->buffers[index].lifetime == Lifetime::external)
     return Error(ErrorCode::invalid_argument,
                  cat("buffer ", shown(buffer), " is external: bind other memory to change its shape"));
-  draft_.buffers[index].shape = std::move(shape);
+  draft_.edit().buffers[index].shape = std::move(shape);
   pending_.shapes.insert(index);
   note();
   return {};
@@ -234,7 +236,7 @@ Result<void> HostGraph::replace_capture(std::string name, DeviceCode code) {
 Result<void> HostGraph::check_called(NodeKind kind, std::string_view name) const {
   const bool is_kernel = kind == NodeKind::kernel;
   if (is_kernel ? kernels_.has_kernel(name) : kernels_.has_capture(name)) return {};
-  const auto& nodes = draft_.nodes;
+  const auto& nodes = draft_->nodes;
   if (std::any_of(nodes.begin(), nodes.end(),
                   [&](const Node& node) { return node.kind == kind && node.call == name; }))
     return {};
@@ -249,20 +251,21 @@ Result<void> HostGraph::set_description(Description description) {
   TESSERA_TRY(check_caller());
   const std::lock_guard lock(edit_mutex_);
   // Against the draft, so that what is pending already stays so.
-  const Difference difference = compare(draft_, description);
-  draft_ = std::move(description);
-  index_draft();
+  const Difference difference = compare(*draft_, description);
+  draft_ = SharedDescription(std::move(description));
+  if (!difference.structure.empty()) index_draft();
   if (pending_.structure.empty()) pending_.structure = difference.structure;
   for (const auto& [node, parameter] : difference.numbers)
-    pending_.numbers.emplace(node, draft_.nodes[node].parameters[parameter].name);
+    pending_.numbers.emplace(node, draft_->nodes[node].parameters[parameter].name);
   pending_.shapes.insert(difference.shapes.begin(), difference.shapes.end());
   pending_.grids.insert(difference.grids.begin(), difference.grids.end());
+  pending_.ops.insert(difference.ops.begin(), difference.ops.end());
   if (!difference.is_empty()) note();
   return {};
 }
 
 Result<void> HostGraph::check_caller() const {
-  const auto self = std::this_thread::get_id();
+  const auto self = acting_thread();
   if (launching_thread_ != self && updating_thread_ != self) return {};
   return Error(ErrorCode::invalid_argument, "a function of a graph cannot call the graph that runs it");
 }

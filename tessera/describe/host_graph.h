@@ -26,11 +26,34 @@ struct HostOptions {
   Bindings bindings = {};
   ProfilingLevel profiling = ProfilingLevel::none;
   std::uint64_t memory = 0;  ///< bytes the description may take; 0: what the device, or the machine, has
+  /// Kernels that do not wait for each other run on so many threads, as do captured nodes that allow it
+  /// (CaptureCall::allow_side_by_side); 0: as many as there are processors, 1: one after the other.
+  std::uint32_t threads = 0;
   /// Makes programs of op nodes (engine/op_compiler.h); without one they run one by one by the reference.
   std::shared_ptr<OpCompiler> compiler = {};
   /// Where buffers lie and nodes run (engine/graph_device.h); null: on the host. Memory that is bound is the
   /// device's, kernels and captures are for it, and op nodes are not compiled together.
   GraphDeviceRef device = {};
+};
+
+/// A description that programs may share: it is copied when it is changed while one does.
+class SharedDescription {
+ public:
+  explicit SharedDescription(Description description)
+      : shared_(std::make_shared<Description>(std::move(description))) {}
+
+  const Description& operator*() const { return *shared_; }
+  const Description* operator->() const { return shared_.get(); }
+  [[nodiscard]] std::shared_ptr<const Description> share() const { return shared_; }
+  /// One thread at a time.
+  Description& edit() {
+    if (shared_.use_count() != 1) shared_ = std::make_shared<Description>(*shared_);
+    std::atomic_thread_fence(std::memory_order_acquire);  // the last who shared it has read it
+    return *shared_;
+  }
+
+ private:
+  std::shared_ptr<Description> shared_;
 };
 
 class HostGraph {
@@ -75,11 +98,17 @@ class HostGraph {
     std::string structure;  ///< what changed; empty if the structure is the same
     std::set<std::pair<std::uint32_t, std::string>> numbers;  ///< node, parameter
     std::set<std::uint32_t> grids, shapes, bindings;
+    std::set<std::uint32_t> ops;  ///< nodes that call another one
     std::set<std::string> kernels, captures;
 
     [[nodiscard]] bool is_empty() const {
       return structure.empty() && numbers.empty() && grids.empty() && shapes.empty() && bindings.empty() &&
-             kernels.empty() && captures.empty();
+             kernels.empty() && captures.empty() && ops.empty();
+    }
+    /// Whether nothing but ops is others.
+    [[nodiscard]] bool has_only_ops() const {
+      return !ops.empty() && structure.empty() && numbers.empty() && grids.empty() && shapes.empty() &&
+             bindings.empty() && kernels.empty() && captures.empty();
     }
   };
   class Updater;
@@ -96,13 +125,14 @@ class HostGraph {
   void note() { is_noted_ = true; }
 
   mutable std::mutex edit_mutex_;  // the draft and what is pending; held during an update
-  Description draft_;
+  SharedDescription draft_;
   std::unordered_map<std::string, std::uint32_t> node_names_, buffer_names_;  // of the draft
   KernelTable kernels_;
   Bindings bindings_;
   std::uint64_t memory_limit_;
   std::shared_ptr<OpCompiler> compiler_;
   GraphDeviceRef device_;
+  std::shared_ptr<SideBySide> threads_;  // null: one
   Pending pending_;
   bool is_noted_ = false;  // something changed since the last update
   std::optional<Error> last_error_;

@@ -363,6 +363,46 @@ TEST(UpdateTiers, Trap_G7_ACaptureWithOtherKernelsIsRecapturedOrRebuiltInTheSame
   EXPECT_EQ(z3[0], 77);
 }
 
+TEST(UpdateTiers, AnotherOpIsPutInItsPlace) {
+  Builder b;
+  b.external("x", Dtype::f32, {2}).external("y", Dtype::f32, {2}).graph("zero", Dtype::f32, {2});
+  b.op("a", "add", {read("a", {.buffer = "x"}), scalar("b", 3), write("y")});
+  b.op("b", "mul", {read("a"), read("b", {.buffer = "x"}), write("y")}).edge({"a", "y"}, {"b", "a"});
+  b.op("c", "add", {read("a"), read("b", {.buffer = "zero"}), write("y", {.buffer = "y"})})
+      .edge({"b", "y"}, {"c", "a"});
+  Memory memory;
+  memory.add<float>("x", {1, 2}).add<float>("y", {0, 0});
+  const auto graph = make_graph(b, memory);
+  EXPECT_EQ(graph->report()->warnings(), 1U);
+  const auto with = [&](std::string_view first, std::string_view second) {
+    Description d = *b.finish();
+    d.nodes[0].call = first;
+    d.nodes[1].call = second;
+    EXPECT_TRUE(graph->set_description(std::move(d)));
+    return graph->update();
+  };
+  const auto launched = [&] {
+    EXPECT_TRUE(graph->launch());
+    return memory.get<float>("y");
+  };
+  UpdateReport report = with("add", "sub");
+  EXPECT_EQ(report.tier, Tier::cold);
+  EXPECT_EQ(report.cause, "node 'b' changed");
+  EXPECT_EQ(report.nodes, 1U) << "the others are as they were";
+  EXPECT_EQ(launched(), (std::vector<float>{3, 3}));
+  EXPECT_EQ(graph->report()->warnings(), 1U);
+  ASSERT_TRUE(graph->set_number("a", "b", 5.0));
+  EXPECT_EQ(graph->update().tier, Tier::hot);
+  EXPECT_EQ(launched(), (std::vector<float>{5, 5}));
+  // What is no op, or one of other types, is an error, and the last good plan goes on.
+  EXPECT_TRUE(with("add", "no_such_op").error);
+  EXPECT_NE(with("add", "lt").error->message().find("node 'c'"), std::string::npos);
+  EXPECT_EQ(launched(), (std::vector<float>{5, 5}));
+  report = with("mul", "add");
+  EXPECT_FALSE(report.error);
+  EXPECT_EQ(launched(), (std::vector<float>{4, 8})) << "numbers are those of the description again";
+}
+
 TEST(HostGraph, Trap_G5_AFailedRebuildKeepsTheLastGoodOneAndTheNextChangeTriesAgain) {
   Fixture f;
   EXPECT_EQ(f.launched(), 3);

@@ -5,6 +5,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/describe/check_types.h"
+#include "tessera/describe/exchange_ops.h"
 #include "tessera/ir/structural_equal.h"
 #include "tessera/ir/structural_hash.h"
 
@@ -84,31 +85,39 @@ op::Array array_of(const Graph& graph, std::uint32_t buffer) {
 /// Makes programs of groups, within the memory that the plan leaves.
 class ProgramMaker {
  public:
-  ProgramMaker(const Program& program, const BuildInputs& inputs, UpdateReport& report)
-      : compiler_(*inputs.compiler), known_(inputs.previous), report_(report) {
-    const std::uint64_t planned = program.schedule.memory.peak();
-    left_ = inputs.memory > planned ? inputs.memory - planned : 0;
+  ProgramMaker(const Program& program, OpCompiler& compiler, std::uint64_t memory, UpdateReport& report)
+      : compiler_(compiler), report_(report), left_(memory) {
+    take_memory(program.schedule.memory.peak());
   }
 
   /// Null for a group that cannot be compiled or has no memory for it: it runs step by step, as planned.
   std::shared_ptr<OpProgram> make(const ir::FunctionRef& function) {
-    std::shared_ptr<OpProgram> out = known_.take(*function);
-    if (out != nullptr && out->bytes() > left_) out = nullptr;
-    if (out == nullptr) {
-      auto compiled = compiler_.compile(function, left_);
-      if (compiled) out = *std::move(compiled);
-      ++(compiled ? report_.programs : report_.interpreted);
-    }
-    if (out != nullptr) left_ -= out->bytes();
-    return out;
+    auto compiled = compiler_.compile(function, left_);
+    ++(compiled ? report_.programs : report_.interpreted);
+    return compiled ? keep(*std::move(compiled)) : nullptr;
+  }
+  /// One that there is; null if there is none or no memory for it.
+  std::shared_ptr<OpProgram> keep(std::shared_ptr<OpProgram> program) {
+    if (program == nullptr || program->bytes() > left_) return nullptr;
+    take_memory(program->bytes());
+    return program;
   }
 
  private:
+  void take_memory(std::uint64_t bytes) { left_ -= std::min(left_, bytes); }
+
   OpCompiler& compiler_;
-  KnownPrograms known_;
   UpdateReport& report_;
-  std::uint64_t left_ = 0;  // bytes
+  std::uint64_t left_;  // bytes
 };
+
+BoundGroup bound_group(const Graph& graph, const OpGroup& group) {
+  BoundGroup out;
+  for (const std::uint32_t buffer : group.inputs) out.inputs.push_back(array_of(graph, buffer));
+  for (const std::uint32_t buffer : group.results) out.results.push_back(array_of(graph, buffer));
+  out.numbers.resize(group.numbers.size());
+  return out;
+}
 
 /// A group that only zeroes buffers runs step by step.
 Result<void> add_groups(const Program& program, const BuildInputs& inputs, HostExecutable& out,
@@ -118,14 +127,13 @@ Result<void> add_groups(const Program& program, const BuildInputs& inputs, HostE
     return {};
   }
   out.grouping = TESSERA_TRY(group_ops(program));
-  ProgramMaker programs(program, inputs, report);
+  ProgramMaker programs(program, *inputs.compiler, inputs.memory, report);
+  KnownPrograms known(inputs.previous);
   for (const OpGroup& group : out.grouping.groups) {
-    BoundGroup bound;
-    for (const std::uint32_t buffer : group.inputs) bound.inputs.push_back(array_of(program.graph, buffer));
-    for (const std::uint32_t buffer : group.results) bound.results.push_back(array_of(program.graph, buffer));
-    bound.numbers.resize(group.numbers.size());
-    if (!group.nodes.empty()) bound.program = programs.make(group.function);
-    out.groups.push_back(std::move(bound));
+    BoundGroup& bound = out.groups.emplace_back(bound_group(program.graph, group));
+    if (group.nodes.empty()) continue;
+    bound.program = programs.keep(known.take(*group.function));
+    if (bound.program == nullptr) bound.program = programs.make(group.function);
   }
   return {};
 }
@@ -159,6 +167,7 @@ Result<std::unique_ptr<HostExecutable>> tessera::description::build_executable(
     ++report.captures;
   }
   TESSERA_TRY(add_groups(*program, inputs, *out, report));
+  out->threads = inputs.threads;
   out->program = std::move(program);
   return out;
 }
@@ -184,9 +193,13 @@ Result<void> HostGraph::Updater::apply() {
     raise(Tier::cold, pending.structure);
     return rebuild();
   }
+  if (!pending.ops.empty()) {
+    raise(Tier::cold, cat(name(*pending.ops.begin()), " changed"));
+    return TESSERA_TRY(exchange_ops()) ? commit_patches() : rebuild();
+  }
   find_dirty_nodes();
   for (std::uint32_t buffer : pending.shapes) {
-    raise(Tier::warm, cat("buffer ", shown(graph_.draft_.buffers[buffer].id), " resized"));
+    raise(Tier::warm, cat("buffer ", shown(graph_.draft_->buffers[buffer].id), " resized"));
     must_rebuild_ = true;
   }
   if (!must_rebuild_) TESSERA_TRY(patch());
@@ -207,7 +220,7 @@ void HostGraph::Updater::find_dirty_nodes() {
     dirty_[node].grid = true;
     dirty_[node].capture |= is_captured(node);
     // An op has none, as validation will say.
-    must_rebuild_ |= graph_.draft_.nodes[node].kind == NodeKind::op;
+    must_rebuild_ |= graph_.draft_->nodes[node].kind == NodeKind::op;
     raise(is_captured(node) ? Tier::recapture : Tier::warm, cat(name(node), ": grid changed"));
   }
 }
@@ -216,7 +229,7 @@ void HostGraph::Updater::find_dirty_nodes() {
 void HostGraph::Updater::find_dirty_numbers() {
   for (const auto& [node, parameter] : graph_.pending_.numbers) {
     dirty_[node].numbers = true;
-    const auto& parameters = graph_.draft_.nodes[node].parameters;
+    const auto& parameters = graph_.draft_->nodes[node].parameters;
     const auto found = std::find_if(parameters.begin(), parameters.end(),
                                     [&](const Parameter& p) { return p.name == parameter; });
     const bool needs_capture = is_captured(node) && found != parameters.end() && !found->in_device_memory;
@@ -246,8 +259,8 @@ void HostGraph::Updater::find_dirty_holders() {
 void HostGraph::Updater::find_dirty_calls() {
   const Pending& pending = graph_.pending_;
   if (pending.kernels.empty() && pending.captures.empty()) return;
-  for (std::uint32_t i = 0; i < graph_.draft_.nodes.size(); ++i) {
-    const Node& node = graph_.draft_.nodes[i];
+  for (std::uint32_t i = 0; i < graph_.draft_->nodes.size(); ++i) {
+    const Node& node = graph_.draft_->nodes[i];
     if (node.kind == NodeKind::kernel && pending.kernels.contains(node.call)) {
       dirty_[i].kernel = true;
       raise(Tier::code, cat("kernel ", shown(node.call), " changed"));
@@ -257,6 +270,48 @@ void HostGraph::Updater::find_dirty_calls() {
       raise(Tier::recapture, cat("capture ", shown(node.call), " changed"));
     }
   }
+}
+
+Result<bool> HostGraph::Updater::exchange_ops() {
+  if (!graph_.pending_.has_only_ops() || graph_.device_ != nullptr) return false;
+  const std::vector<std::uint32_t> nodes(graph_.pending_.ops.begin(), graph_.pending_.ops.end());
+  const HostExecutable& exe = *graph_.executable_;
+  program_ = description::exchange_ops(*exe.program, graph_.draft_.share(), nodes);
+  if (program_ == nullptr) return false;
+  Report report;
+  add_warnings(*program_, report);
+  // Others come from the order, and errors from an update that failed: all is looked at again.
+  if (graph_.report_.errors() != 0 || graph_.report_.warnings() != report.warnings()) return false;
+  graph_.report_ = std::move(report);
+  for (const std::uint32_t node : nodes) {
+    patched_.emplace_back(node, TESSERA_TRY(bind_node(*program_, node, exe.memory, graph_.kernels_)));
+    ++report_.nodes;
+  }
+  TESSERA_TRY(exchange_groups(nodes));
+  return true;
+}
+
+Result<void> HostGraph::Updater::exchange_groups(std::span<const std::uint32_t> nodes) {
+  if (graph_.compiler_ == nullptr) return {};
+  const HostExecutable& exe = *graph_.executable_;
+  const auto has_changed = [&](const OpGroup& group) {
+    return std::find_first_of(group.nodes.begin(), group.nodes.end(), nodes.begin(), nodes.end()) !=
+           group.nodes.end();
+  };
+  ProgramMaker programs(*program_, *graph_.compiler_, graph_.memory_limit_, report_);
+  std::vector<std::uint32_t> changed;
+  for (std::uint32_t i = 0; i < exe.groups.size(); ++i)
+    if (has_changed(exe.grouping.groups[i]))
+      changed.push_back(i);
+    else
+      static_cast<void>(programs.keep(exe.groups[i].program));
+  auto groups = TESSERA_TRY(rewrite_groups(*program_, exe.grouping, changed));
+  for (std::size_t i = 0; i < changed.size(); ++i) {
+    BoundGroup bound = bound_group(program_->graph, groups[i]);
+    bound.program = programs.make(groups[i].function);
+    exchanged_groups_.push_back({changed[i], std::move(groups[i]), std::move(bound)});
+  }
+  return {};
 }
 
 Result<void> HostGraph::Updater::patch() {
@@ -275,17 +330,17 @@ Result<void> HostGraph::Updater::patch_node(std::uint32_t node, const Dirty& dir
   const Program& program = *exe.program;
   ++report_.nodes;
   const bool has_numbers_alone = !dirty.pointers && !dirty.grid && !dirty.kernel && !dirty.capture;
-  if (has_numbers_alone && graph_.draft_.nodes[node].kind == NodeKind::kernel)
+  if (has_numbers_alone && graph_.draft_->nodes[node].kind == NodeKind::kernel)
     return patch_kernel_numbers(node), Result<void>();
   BoundNode bound = exe.nodes[node];
   if (dirty.numbers) TESSERA_TRY(patch_numbers(node, bound));
-  if (dirty.grid) bound.grid = graph_.draft_.nodes[node].grid;
+  if (dirty.grid) bound.grid = graph_.draft_->nodes[node].grid;
   if (dirty.pointers)
     for (std::size_t i = 0; i < bound.arguments.size(); ++i)
       if (const std::uint32_t buffer = program.graph.nodes[node].pins[i].buffer; buffer != no_index)
         bound.arguments[i].data = memory_->data(buffer);
   if (dirty.kernel || dirty.capture)
-    if (auto code = bind_code(graph_.draft_.nodes[node], exe.memory, graph_.kernels_, bound); !code)
+    if (auto code = bind_code(graph_.draft_->nodes[node], exe.memory, graph_.kernels_, bound); !code)
       return at_node(program, node, std::move(code).error());
   if (dirty.capture) {
     TESSERA_TRY(capture(program, node, bound, graph_.kernels_));
@@ -304,7 +359,7 @@ void HostGraph::Updater::patch_kernel_numbers(std::uint32_t node) {
   const std::vector<Argument>& arguments = graph_.executable_->nodes[node].arguments;
   for (std::uint32_t i = 0; i < arguments.size(); ++i) {
     if (!arguments[i].is_scalar || !graph_.pending_.numbers.contains({node, arguments[i].name})) continue;
-    for (const Parameter& parameter : graph_.draft_.nodes[node].parameters)
+    for (const Parameter& parameter : graph_.draft_->nodes[node].parameters)
       if (parameter.name == arguments[i].name) kernel_numbers_.push_back({{node, i}, *parameter.scalar});
     if (arguments[i].device_value == nullptr) continue;
     const double value =
@@ -327,7 +382,7 @@ Result<void> HostGraph::Updater::patch_numbers(std::uint32_t node, BoundNode& bo
     if (!argument.is_scalar) continue;
     const std::size_t at = number++;
     if (!graph_.pending_.numbers.contains({node, argument.name})) continue;
-    for (const Parameter& parameter : graph_.draft_.nodes[node].parameters)
+    for (const Parameter& parameter : graph_.draft_->nodes[node].parameters)
       if (parameter.name == argument.name) argument.scalar = *parameter.scalar;
     if (!bound.numbers.empty()) {
       bound.numbers[at] = TESSERA_TRY(number_tensor(argument.scalar, argument.dtype));
@@ -357,6 +412,11 @@ void HostGraph::Updater::swap_patches(HostExecutable& executable) {
   for (KernelNumber& number : kernel_numbers_)
     std::swap(executable.nodes[number.which.node].arguments[number.which.argument].scalar, number.value);
   if (memory_) std::swap(executable.memory, *memory_);
+  if (program_ != nullptr) std::swap(executable.program, program_);
+  for (ExchangedGroup& exchanged : exchanged_groups_) {
+    std::swap(executable.grouping.groups[exchanged.index], exchanged.group);
+    std::swap(executable.groups[exchanged.index], exchanged.bound);
+  }
 }
 
 /// Launches that are under way have read what there was.
@@ -409,8 +469,8 @@ Result<void> HostGraph::Updater::hold(HostExecutable& executable, std::shared_pt
 }
 
 Result<void> HostGraph::Updater::rebuild() {
-  Validation validation = validate(std::make_shared<const Description>(graph_.draft_), &graph_.kernels_,
-                                   {.device_memory = graph_.memory_limit_});
+  Validation validation =
+      validate(graph_.draft_.share(), &graph_.kernels_, {.device_memory = graph_.memory_limit_});
   graph_.report_ = validation.report;
   if (validation.program == nullptr) return validation.report.to_error();
   report_.nodes = report_.captures = 0;
@@ -422,6 +482,7 @@ Result<void> HostGraph::Updater::rebuild() {
                                     .compiler = graph_.compiler_.get(),
                                     .memory = graph_.memory_limit_,
                                     .device = graph_.device_,
+                                    .threads = graph_.threads_,
                                     .previous = graph_.executable_.get(),
                                     .keeps_calls = [&](std::uint32_t node) { return keeps_calls(node); }},
                                    report_));
@@ -434,7 +495,7 @@ Result<void> HostGraph::Updater::rebuild() {
 
 bool HostGraph::Updater::keeps_calls(std::uint32_t node) const {
   return graph_.executable_ != nullptr && graph_.pending_.structure.empty() &&
-         !graph_.pending_.captures.contains(graph_.draft_.nodes[node].call);
+         !graph_.pending_.captures.contains(graph_.draft_->nodes[node].call);
 }
 
 /// A resize moves buffers: what captured nodes hold may have changed with it.

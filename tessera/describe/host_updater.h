@@ -10,9 +10,10 @@ namespace tessera::description {
 struct BuildInputs {
   const KernelTable& kernels;
   const Bindings& bindings;
-  OpCompiler* compiler = nullptr;  ///< null: op nodes run one by one
-  std::uint64_t memory = 0;        ///< bytes for what the program plans and what its groups hold
-  GraphDeviceRef device = {};      ///< null: the host
+  OpCompiler* compiler = nullptr;            ///< null: op nodes run one by one
+  std::uint64_t memory = 0;                  ///< bytes for what the program plans and what its groups hold
+  GraphDeviceRef device = {};                ///< null: the host
+  std::shared_ptr<SideBySide> threads = {};  ///< null: one
   const HostExecutable* previous =
       nullptr;  ///< graph buffers go on with its content, equal groups with its programs
   /// Whether a captured node is the same node of `previous`, with the same function, so that what it recorded
@@ -47,6 +48,10 @@ class HostGraph::Updater {
   void find_dirty_calls();
   void raise(Tier tier, std::string cause);
 
+  /// Where only ops are others; false if there is more to it.
+  Result<bool> exchange_ops();
+  Result<void> exchange_groups(std::span<const std::uint32_t> nodes);
+
   Result<void> patch();
   Result<void> patch_node(std::uint32_t node, const Dirty& dirty);
   Result<void> patch_numbers(std::uint32_t node, BoundNode& bound);
@@ -67,10 +72,10 @@ class HostGraph::Updater {
   void compare_captures(const HostExecutable& next);
 
   [[nodiscard]] bool is_captured(std::uint32_t node) const {
-    return graph_.draft_.nodes[node].kind == NodeKind::captured;
+    return graph_.draft_->nodes[node].kind == NodeKind::captured;
   }
   [[nodiscard]] std::string name(std::uint32_t node) const {
-    return cat("node ", shown(graph_.draft_.nodes[node].id));
+    return cat("node ", shown(graph_.draft_->nodes[node].id));
   }
 
   HostGraph& graph_;
@@ -91,6 +96,14 @@ class HostGraph::Updater {
   };
   std::vector<KernelNumber> kernel_numbers_;
   std::optional<HostMemory> memory_;  // with the new bindings
+  /// A group whose function is another.
+  struct ExchangedGroup {
+    std::uint32_t index = 0;
+    OpGroup group;
+    BoundGroup bound;
+  };
+  std::vector<ExchangedGroup> exchanged_groups_;
+  std::shared_ptr<const Program> program_;  // of the groups and nodes that call other ops
   bool must_rebuild_ = false;
 };
 

@@ -108,6 +108,10 @@ class CaptureCall : public Arguments {
   void record(std::string kernel, std::function<void()> call) {
     calls_.push_back({std::move(kernel), std::move(call)});
   }
+  /// The calls share nothing with other nodes but what the parameters say, so that they may run at the same
+  /// time as nodes that they do not wait for.
+  void allow_side_by_side() { is_side_by_side_ = true; }
+  [[nodiscard]] bool is_side_by_side() const { return is_side_by_side_; }
 
   struct Call {
     std::string kernel;
@@ -117,8 +121,11 @@ class CaptureCall : public Arguments {
 
  private:
   std::vector<Call> calls_;
+  bool is_side_by_side_ = false;
 };
 
+/// Kernels that do not wait for each other may run at the same time (HostOptions::threads): what they share
+/// is what their parameters say.
 using KernelFunction = std::function<void(KernelCall&)>;
 using CaptureFunction = std::function<void(CaptureCall&)>;
 /// Makes a kernel: compiles a source, opens a library. Its error is reported at the nodes that call the

@@ -256,6 +256,7 @@ std::vector<Unit> steps_alone(const Sequence& sequence) {
   std::vector<Unit> out;
   for (std::uint32_t s = 0; s < sequence.steps.size(); ++s)
     out.push_back({.index = s, .level = sequence.steps[s].level});
+  std::stable_sort(out.begin(), out.end(), [](const Unit& a, const Unit& b) { return a.level < b.level; });
   return out;
 }
 
@@ -299,6 +300,19 @@ Result<Grouping> tessera::description::group_ops(const Program& program) {
   }
   const auto uses = uses_of(program.graph);
   for (OpGroup& group : out.groups) TESSERA_TRY(GroupWriter(program, uses, group).run());
+  return out;
+}
+
+Result<std::vector<OpGroup>> tessera::description::rewrite_groups(const Program& program,
+                                                                  const Grouping& grouping,
+                                                                  std::span<const std::uint32_t> groups) {
+  const auto uses = uses_of(program.graph);
+  std::vector<OpGroup> out;
+  for (const std::uint32_t group : groups) {
+    const OpGroup& before = grouping.groups[group];
+    out.push_back({.scope = before.scope, .steps = before.steps});
+    TESSERA_TRY(GroupWriter(program, uses, out.back()).run());
+  }
   return out;
 }
 

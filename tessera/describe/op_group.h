@@ -6,6 +6,7 @@
 // the schedule allows stays allowed.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "tessera/describe/validate.h"
@@ -45,6 +46,10 @@ struct Grouping {
 /// Every op node is in a group, except those whose results differ from call to call; a region in which all
 /// nodes are ops is part of a group as a whole.
 [[nodiscard]] Result<Grouping> group_ops(const Program& program);
+
+/// Groups of a grouping, by position, for a program in which only ops that nodes call are others.
+[[nodiscard]] Result<std::vector<OpGroup>> rewrite_groups(const Program& program, const Grouping& grouping,
+                                                          std::span<const std::uint32_t> groups);
 
 /// The whole launch as one function of buffers, with their names.
 struct Launch {

@@ -17,6 +17,8 @@ namespace tessera::description {
 void resolve_regions(Graph& graph, const Names& names, Report& report);
 /// The parameters of all nodes; those of ops from their cards.
 void resolve_parameters(Graph& graph, const Names& names, Report& report);
+/// Those of one; without names, buffers are left to the caller.
+void resolve_parameters(Graph& graph, std::uint32_t node, const Names* names, Report& report);
 /// Edges and dependencies, and with them the buffers of all pins.
 void resolve_wiring(Graph& graph, const Names& names, Report& report);
 

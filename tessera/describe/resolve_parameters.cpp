@@ -19,7 +19,7 @@ bool is_one_of(std::string_view name, std::string_view list) {
 
 class ParameterResolver {
  public:
-  ParameterResolver(Graph& graph, std::uint32_t node, const Names& names, Report& report)
+  ParameterResolver(Graph& graph, std::uint32_t node, const Names* names, Report& report)
       : graph_(graph),
         node_(graph.description->nodes[node]),
         out_(graph.nodes[node]),
@@ -151,8 +151,8 @@ class ParameterResolver {
     if (p.scalar && (p.access != Access::read || !p.shape.empty()))
       fail(pin, "a number is only read and has no shape");
     if (!p.required && writes(p.access)) fail(pin, "only an input can be left out");
-    if (p.buffer.empty() || p.scalar) return;
-    const auto buffer = names_.buffer(p.buffer);
+    if (p.buffer.empty() || p.scalar || names_ == nullptr) return;
+    const auto buffer = names_->buffer(p.buffer);
     if (!buffer) return fail(pin, cat("there is no buffer ", shown(p.buffer)));
     pin.buffer = *buffer;
   }
@@ -167,7 +167,7 @@ class ParameterResolver {
   const Node& node_;
   GraphNode& out_;
   std::uint32_t index_;
-  const Names& names_;
+  const Names* names_;  // null: none
   Report& report_;
   std::unordered_map<std::string_view, int> taken_;  // the declared parameters that the card has
 };
@@ -176,5 +176,10 @@ class ParameterResolver {
 
 void tessera::description::resolve_parameters(Graph& graph, const Names& names, Report& report) {
   for (std::uint32_t node = 0; node < graph.nodes.size(); ++node)
-    ParameterResolver(graph, node, names, report).run();
+    resolve_parameters(graph, node, &names, report);
+}
+
+void tessera::description::resolve_parameters(Graph& graph, std::uint32_t node, const Names* names,
+                                              Report& report) {
+  ParameterResolver(graph, node, names, report).run();
 }

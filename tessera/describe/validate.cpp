@@ -2,7 +2,7 @@
 
 #include <filesystem>
 #include <map>
-#include <set>
+#include <unordered_map>
 
 #include "tessera/base/machine_memory.h"
 #include "tessera/base/memory_layout.h"
@@ -143,12 +143,20 @@ void warn_of_endless_loops(const Graph& graph, Report& report) {
 }
 
 void warn_of_empty_blocks(const Description& d, Report& report) {
-  std::set<std::string_view> used;
-  for (const Block& block : d.blocks) used.insert(block.parent);
-  for (const Node& node : d.nodes) used.insert(node.block);
-  for (const Region& region : d.regions) used.insert(region.block);
+  if (d.blocks.empty()) return;
+  std::unordered_map<std::string_view, bool> is_used;
+  for (const Block& block : d.blocks) is_used.emplace(block.id, false);
+  std::string_view last;  // nodes of one block mostly stand together
+  const auto use = [&](std::string_view block) {
+    if (block == last) return;
+    last = block;
+    if (const auto found = is_used.find(block); found != is_used.end()) found->second = true;
+  };
+  for (const Block& block : d.blocks) use(block.parent);
+  for (const Node& node : d.nodes) use(node.block);
+  for (const Region& region : d.regions) use(region.block);
   for (const Block& block : d.blocks)
-    if (!used.contains(block.id))
+    if (!is_used.at(block.id))
       warn(report, {.block = block.id, .message = "nothing stands in the block", .at = d.span_of(block.at)});
 }
 
@@ -177,6 +185,13 @@ void check_memory(const Description& d, const MemoryPlan& memory, const Limits& 
 
 }  // namespace
 
+void tessera::description::add_warnings(const Program& program, Report& report) {
+  warn_of_buffers(program.graph, report);
+  warn_of_empty_regions(program.graph, report);
+  warn_of_endless_loops(program.graph, report);
+  warn_of_empty_blocks(*program.description, report);
+}
+
 Validation tessera::description::validate(std::shared_ptr<const Description> description,
                                           const KernelTable* kernels, const Limits& limits) {
   Validation out{.report = Report(limits.diagnostics)};
@@ -189,10 +204,7 @@ Validation tessera::description::validate(std::shared_ptr<const Description> des
     check_kernels(program->graph, *kernels, out.report);
   else
     check_code_files(program->graph, out.report);
-  warn_of_buffers(program->graph, out.report);
-  warn_of_empty_regions(program->graph, out.report);
-  warn_of_endless_loops(program->graph, out.report);
-  warn_of_empty_blocks(*program->description, out.report);
+  add_warnings(*program, out.report);
   if (out.report.ok() || is_ordered(program->schedule.sequences)) {
     program->schedule.memory = plan_memory(program->graph, program->schedule.sequences);
     check_memory(*program->description, program->schedule.memory, limits, out.report);

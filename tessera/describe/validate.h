@@ -36,4 +36,7 @@ struct Validation {
 [[nodiscard]] Validation validate(std::shared_ptr<const Description> description, const KernelTable* kernels,
                                   const Limits& limits = {});
 
+/// The warnings about a program that is valid otherwise.
+void add_warnings(const Program& program, Report& report);
+
 }  // namespace tessera::description
