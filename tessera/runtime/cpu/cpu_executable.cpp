@@ -46,6 +46,12 @@ std::uint64_t most_scratch(const MemoryLayout& in_turn) {
   return std::max({always_fine, in_turn.bytes, in_turn.lower_bound + in_turn.lower_bound / 10});
 }
 
+/// Chains over rows are cut into blocks that stay in the caches of their threads, as long as all of them do.
+std::uint64_t most_band_scratch(const MemoryLayout& in_turn) {
+  constexpr std::uint64_t in_caches = std::uint64_t{1} << 20;
+  return std::max(in_caches, most_scratch(in_turn));
+}
+
 /// Chains that are nearly all of the work, as many at once as there are threads, may hold twice as much.
 std::uint64_t most_narrow_scratch(const MemoryLayout& in_turn, double part_side_by_side) {
   constexpr double nearly_all = 0.9;
@@ -147,7 +153,7 @@ Result<void> CpuExecutable::assign_memory(plan::Binding& binding) {
                        most_narrow_scratch(binding.memory, part_side_by_side(waves, times)), binding))
     return {};
   row_bands_ = find_row_bands(plan(), binding, libraries_, times, device_->threads().size());
-  run_bands(most, binding);
+  run_bands(most_band_scratch(binding.memory), binding);
   return {};
 }
 
