@@ -251,7 +251,9 @@ TEST(Plans, MadeBesideTheProgram) {
   for (const Tier tier : {Tier::cold, Tier::none}) {
     expect_near(x * 3 - 1, [](auto i) { return i * 3 - 1; });
     EXPECT_EQ(last_tier(*engine), tier) << engine->explain();
-    if (tier == Tier::cold) EXPECT_NE(engine->explain().find("first launch of its plan"), std::string::npos);
+    if (tier == Tier::cold) {
+      EXPECT_NE(engine->explain().find("first launch of its plan"), std::string::npos);
+    }
   }
 }
 
@@ -317,7 +319,9 @@ TEST(Plans, ErrorsOfElementsNameTheLine) {
     const Tensor y = gather(x, at, {.axis = 0}) + 1;
     if (index < 4) {
       expect_near(y, [&](auto) { return index + 1; });
-      if (index == 3) EXPECT_LT(last_tier(*engine), Tier::cold) << engine->explain();
+      if (index == 3) {
+        EXPECT_LT(last_tier(*engine), Tier::cold) << engine->explain();
+      }
       continue;
     }
     try {
