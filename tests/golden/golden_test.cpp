@@ -93,8 +93,9 @@ std::string stage_after(const compiler::Pass& pass, const ir::FunctionRef& funct
   const pattern::Target target{.name = "test", .sources = {compiler::fused_regions()}};
   const auto planned = value_or_throw(compiler::plan_function(function, target, how));
   for (const compiler::PassReport& report : planned.passes)
-    if (report.name == pass.name && std::holds_alternative<compiler::PlanPass>(pass.run))
+    if (report.name == pass.name && std::holds_alternative<compiler::PlanPass>(pass.run)) {
       EXPECT_EQ(report.changed, out != before);
+    }
   return out;
 }
 
