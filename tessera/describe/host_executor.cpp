@@ -138,7 +138,7 @@ class Runner {
       const BoundNode& node = exe_.nodes[step_of(scope, units[i]).index];
       if (!node.is_side_by_side) continue;
       out.push_back(i);
-      long_ones += node.last_time >= least ? 1 : 0;
+      long_ones += node.last_time.get() >= least ? 1 : 0;
     }
     if (long_ones < 2) out.clear();
     return out;
@@ -292,7 +292,7 @@ class Runner {
   Result<void> timed_call(std::uint32_t index) {
     const auto begin = std::chrono::steady_clock::now();
     Result<void> done = call(index);
-    exe_.nodes[index].last_time = std::chrono::steady_clock::now() - begin;
+    exe_.nodes[index].last_time.set(std::chrono::steady_clock::now() - begin);
     return done;
   }
 

@@ -26,6 +26,24 @@ struct LaunchReport {
   Profile profile;
 };
 
+/// A time that a launch notes while a change copies its node.
+class NotedTime {
+ public:
+  NotedTime() = default;
+  NotedTime(const NotedTime& other) : value_(other.get().count()) {}
+  NotedTime& operator=(const NotedTime& other) {
+    set(other.get());
+    return *this;
+  }
+  [[nodiscard]] std::chrono::nanoseconds get() const {
+    return std::chrono::nanoseconds(value_.load(std::memory_order_relaxed));
+  }
+  void set(std::chrono::nanoseconds time) { value_.store(time.count(), std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::int64_t> value_{std::chrono::nanoseconds::max().count()};
+};
+
 /// A node with everything a run of it needs.
 struct BoundNode {
   std::vector<Argument> arguments;
@@ -37,7 +55,7 @@ struct BoundNode {
   std::vector<op::HostTensor> numbers;                  ///< of an op: its scalars, in the order of inputs
   bool is_side_by_side = false;  ///< a host function that may run at the same time as others
   /// What its last run took, if it is such; at first more than anything.
-  std::chrono::nanoseconds last_time = std::chrono::nanoseconds::max();
+  NotedTime last_time;
   // On a device:
   DeviceCodeRef code;                             ///< of a kernel or a captured node
   std::vector<std::shared_ptr<std::byte>> cells;  ///< by parameter: where a number lies that is read there
