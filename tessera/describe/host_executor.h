@@ -6,6 +6,10 @@
 // changed (host_graph.h), how op programs are made.
 #pragma once
 
+#include <array>
+#include <atomic>
+#include <chrono>
+
 #include "tessera/describe/host_memory.h"
 #include "tessera/describe/op_group.h"
 #include "tessera/describe/op_program.h"
