@@ -101,7 +101,6 @@ class Cutter {
 
   Result<CutFunction> run() {
     if (!has_integers()) return whole();
-    TESSERA_TRY(check_valid(*function_));
     place_statements();
     if (!learns_) return whole();
     parts_.resize(part_count_);

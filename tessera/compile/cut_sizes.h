@@ -24,7 +24,7 @@ struct CutFunction {
 };
 
 /// As few parts as the sizes allow, each statement in the first that can have it. Sizes inside the bodies of
-/// regions are the affair of those who run them. Fails if the function is not valid.
+/// regions are the affair of those who run them. REQUIRES a valid function.
 [[nodiscard]] Result<CutFunction> cut_at_learned_sizes(const ir::FunctionRef& function);
 
 }  // namespace tessera::compiler

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tessera/compile/plan_program.h"
 #include "tessera/ir/parse.h"
 #include "tessera/ir/print.h"
 #include "tessera/op/validate.h"
@@ -93,5 +94,6 @@ TEST(CutSizes, AnInputMayBeASize) {
 TEST(CutSizes, AWrongFunctionIsAnError) {
   const auto node = ir::parse("func f(n: i64, x: f32[8]) {\n  y: f32[7] = exp(x)\n  return y\n}\n");
   ASSERT_TRUE(node);
-  EXPECT_FALSE(compiler::cut_at_learned_sizes(ir::FunctionRef(ir::as<ir::Function>(*node))));
+  EXPECT_FALSE(compiler::plan_program(ir::FunctionRef(ir::as<ir::Function>(*node)), {}))
+      << "found before it is cut";
 }
