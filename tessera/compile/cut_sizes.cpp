@@ -4,7 +4,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "tessera/compile/pipeline.h"
 #include "tessera/ir/visit.h"
 
 using namespace tessera;
