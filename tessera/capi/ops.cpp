@@ -16,7 +16,7 @@ void call_into(tsr_tensor* out, const op::Card& card, const Tensor& input, op::A
   *out = make_handle({std::move(record(card, operands, std::move(attributes))[0])});
 }
 
-int binary(const char* function, Tensor (*op)(Operand, Operand), tsr_tensor a, tsr_tensor b,
+int binary(const char* function, Tensor (*op)(const Operand&, const Operand&), tsr_tensor a, tsr_tensor b,
            tsr_tensor* out) noexcept {
   return guard(function, [&] {
     require(out, "out");

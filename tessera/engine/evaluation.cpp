@@ -100,7 +100,6 @@ void Evaluation::claim(std::span<Node* const> asked) {
     needed.clear();  // nothing is claimed
     throw;
   }
-  for (Node* node : needed.steps()) node->claimed = true;
 }
 
 /// REQUIRES the lock. Others may claim the nodes from now on, so they are forgotten here.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "tessera/engine/record.h"
@@ -12,27 +13,18 @@ using namespace tessera::engine;
 
 namespace {
 
-TypeNumber number_of(Node& node) {
-  TypeNumber out = node.type_number.load(std::memory_order_relaxed);
-  if (out != no_type_number) [[likely]]
-    return out;
-  out = type_number(node.dtype, node.shape());
-  node.type_number.store(out, std::memory_order_relaxed);
-  return out;
-}
-
-/// False if it is no call that is kept.
-inline bool find_types(const op::Card& card, std::span<const Operand> operands, CallTypes& out) {
-  if (operands.size() > CallTypes::max_operands) return false;
-  out.card = &card;
-  out.types[0] = static_cast<std::uint32_t>(operands.size());
+/// None if it is no call that is kept.
+inline std::optional<CallTypes> types_of(const op::Card& card, std::span<const Operand> operands) {
+  if (operands.size() > CallForm::max_operands) return std::nullopt;
+  CallTypes out{&card, operands.size()};
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const Operand& operand = operands[i];
-    const TypeNumber type = operand.node == nullptr ? no_type_number : number_of(*operand.node);
-    if (type == no_type_number && !(operand.node == nullptr && operand.is_float)) return false;
-    out.types[1 + i] = type;
+    const TypeNumber type = operand.node == nullptr ? no_type_number : number_of_type(*operand.node);
+    if (type == no_type_number && !(operand.node == nullptr && operand.is_float)) return std::nullopt;
+    const std::uint64_t word = std::uint64_t{type} << (i == 1 ? 0 : 32);
+    (i == 0 ? out.first : out.others) |= word;
   }
-  return true;
+  return out;
 }
 
 /// Floats are the same if their bits are.
@@ -77,40 +69,33 @@ std::uint64_t hash_of(std::uint64_t hash, const ir::AttributeValue& value) {
   return hash;
 }
 
-}  // namespace
-
-KnownCalls::Set& KnownCalls::set_of(const CallTypes& call, AttributeEntries attributes) {
-  const auto pair = [&](std::size_t i) { return call.types[i] | std::uint64_t{call.types[i + 1]} << 32; };
-  std::uint64_t hash = mixed(reinterpret_cast<std::uint64_t>(call.card) >> 4, pair(0));
-  hash = mixed(hash, pair(2));
+inline std::uint64_t hash_of(const CallTypes& call, AttributeEntries attributes) {
+  std::uint64_t hash = mixed(reinterpret_cast<std::uint64_t>(call.card) >> 4, call.first);
+  hash = mixed(hash, call.others);
   for (const auto& [name, value] : attributes) hash = hash_of(hash, value);
-  return sets_[hash >> (64 - set_bits)];
+  return hash;
 }
 
-const KnownCall* KnownCalls::find(const op::Card& card, std::span<const Operand> operands,
-                                  AttributeEntries attributes) {
-  CallTypes types;
-  if (sets_.empty() || !find_types(card, operands, types)) return nullptr;
-  for (const KnownCall& call : set_of(types, attributes))
-    if (call.types == types && are_same(call.given.entries(), attributes)) return &call;
+}  // namespace
+
+const CallForm* KnownCalls::find(const op::Card& card, std::span<const Operand> operands,
+                                 AttributeEntries attributes) {
+  if (sets_.empty()) return nullptr;
+  const auto types = types_of(card, operands);
+  if (!types) return nullptr;
+  for (const KnownCall& call : sets_[hash_of(*types, attributes) >> (64 - set_bits)])
+    if (call.types == *types && are_same(call.given.entries(), attributes)) return &call.form;
   return nullptr;
 }
 
 void KnownCalls::add(const op::Card& card, std::span<const Operand> operands, op::Attributes given,
                      std::shared_ptr<const op::Attributes> complete, const op::ValueType& result) {
   const auto sizes = ir::constant_shape(result.shape);
-  CallTypes types;
-  if (!find_types(card, operands, types) || !sizes || sizes->size() > KnownCall::max_rank) return;
+  const auto types = types_of(card, operands);
+  if (!types || !sizes || sizes->size() > CallForm::max_rank) return;
   if (sets_.empty()) sets_.resize(std::size_t{1} << set_bits);
-  Set& set = set_of(types, given.entries());
-  KnownCall call{.types = types,
-                 .result = {.dtype = result.dtype,
-                            .rank = static_cast<std::uint8_t>(sizes->size()),
-                            .number = type_number(result.dtype, *sizes)},
-                 .tracks_gradient = ir::is_float(result.dtype) && card.no_gradient.empty(),
-                 .given = std::move(given),
-                 .attributes = std::move(complete)};
-  std::copy(sizes->begin(), sizes->end(), call.result.dims.begin());
+  Set& set = sets_[hash_of(*types, given.entries()) >> (64 - set_bits)];
+  KnownCall call{*types, CallForm(card, result.dtype, *sizes, std::move(complete)), std::move(given)};
   std::move_backward(set.begin(), set.end() - 1, set.end());
   set.front() = std::move(call);
 }

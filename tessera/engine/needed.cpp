@@ -31,10 +31,14 @@ void Needed::collect(std::span<Node* const> roots, std::uint32_t epoch) {
   for (Node* root : roots)
     if (root->epoch != epoch && enter(root, epoch)) walk(root, epoch);
   first_from_.push(static_cast<std::uint32_t>(from_.size()));
-  // More references than uses here: a handle, or a call that may be asked for later.
   keep_.resize(steps_.size());
-  for (std::size_t i = 0; i < steps_.size(); ++i)
+  asked_.reserve(roots.size());
+  // Nothing fails from here on. More references than uses here: a handle, or a call that may be asked for
+  // later.
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
     keep_[i] = steps_[i]->refs.load(std::memory_order_acquire) > uses_[i] ? held : dropped;
+    steps_[i]->claimed = true;
+  }
   for (Node* root : roots) {
     if (root->index == stored || keep_[root->index] == asked) continue;
     keep_[root->index] = asked;

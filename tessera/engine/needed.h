@@ -22,7 +22,8 @@ class Needed {
   /// Why a step's result is kept.
   enum Keep : std::uint8_t { dropped = 0, held = 1, asked = 2 };
 
-  /// Walks. Marks the nodes with `epoch`. REQUIRES the engine's lock.
+  /// Walks, and claims the steps; if it throws, none is. Marks the nodes with `epoch`. REQUIRES the engine's
+  /// lock.
   void collect(std::span<Node* const> roots, std::uint32_t epoch);
   /// Forgets everything, keeps the memory.
   void clear();

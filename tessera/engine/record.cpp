@@ -89,44 +89,12 @@ Result<ComponentRef> joined(std::span<const Operand> operands, const std::shared
 
 thread_local KnownCalls known_calls;
 
-void set_type(Node& node, const KnownCall::Type& type) {
+void set_type(Node& node, const CallForm::Type& type) {
   node.dtype = type.dtype;
   node.type_number.store(type.number, std::memory_order_relaxed);
   node.rank = type.rank;
   if (type.rank > Node::inline_dims) return node.set_shape({type.dims.data(), type.rank});
   std::copy_n(type.dims.begin(), Node::inline_dims, node.dims);
-}
-
-/// A call that was recorded before, again; null if the operands are of two engines.
-Node* record_again(const KnownCall& known, std::span<const Operand> operands, Caller caller) {
-  Component* component = nullptr;
-  for (const Operand& operand : operands) {
-    if (operand.node == nullptr) continue;
-    Component* other = operand.node->component;
-    if (component != nullptr && component != other) {
-      if (component->engine() != other->engine()) return nullptr;
-      other = Component::join(component, other);
-    }
-    component = other;
-  }
-  if (component == nullptr) return nullptr;
-  NodeRef node = new_node(known.types.card, component, caller);
-  set_type(*node, known.result);
-  node->input_count = known.types.count();
-  std::size_t scalars = 0;
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    node->inputs[i] = operands[i].node;
-    if (operands[i].node != nullptr) {
-      retain(operands[i].node);
-      track_gradient(*node, operands[i].node, known.tracks_gradient);
-    } else if (scalars++ == 0) {
-      node->scalar = operands[i].scalar;
-    } else {
-      node->more().scalars.push_back(operands[i].scalar);
-    }
-  }
-  if (known.attributes != nullptr) node->more().attributes = known.attributes;
-  return node.detach();
 }
 
 /// What is recorded on the way to one call: operands of one dtype.
@@ -352,8 +320,55 @@ Result<SmallVector<Node*, 2>> tessera::engine::record(const op::Card& card, std:
 
 Node* tessera::engine::record_known(const op::Card& card, std::span<const Operand> operands,
                                     AttributeEntries attributes, Caller caller) {
-  const KnownCall* known = known_calls.find(card, operands, attributes);
+  const CallForm* known = known_calls.find(card, operands, attributes);
   return known == nullptr ? nullptr : record_again(*known, operands, caller);
+}
+
+Node* tessera::engine::record_again(const CallForm& form, std::span<const Operand> operands, Caller caller) {
+  Component* component = nullptr;
+  for (const Operand& operand : operands) {
+    if (operand.node == nullptr) continue;
+    Component* other = operand.node->component;
+    if (component != nullptr && component != other) {
+      if (component->engine() != other->engine()) return nullptr;
+      other = Component::join(component, other);
+    }
+    component = other;
+  }
+  if (component == nullptr) return nullptr;
+  NodeRef node = new_node(form.card, component, caller);
+  set_type(*node, form.result);
+  node->input_count = static_cast<std::uint32_t>(operands.size());
+  std::size_t scalars = 0;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    node->inputs[i] = operands[i].node;
+    if (operands[i].node != nullptr) {
+      retain(operands[i].node);
+      track_gradient(*node, operands[i].node, form.tracks_gradient);
+    } else if (scalars++ == 0) {
+      node->scalar = operands[i].scalar;
+    } else {
+      node->more().scalars.push_back(operands[i].scalar);
+    }
+  }
+  if (form.attributes != nullptr) node->more().attributes = form.attributes;
+  return node.detach();
+}
+
+std::optional<CallForm> tessera::engine::form_of(const Node& call) {
+  if (call.card == nullptr || call.card->traits.random || call.input_count > CallForm::max_operands ||
+      call.rank > CallForm::max_rank)
+    return std::nullopt;
+  const Extra* const extra = call.extra;
+  if (extra != nullptr && (extra->function != nullptr || extra->custom != nullptr || !extra->results.empty()))
+    return std::nullopt;
+  bool any_node = false;
+  for (std::size_t i = 0; i < call.input_count; ++i) {
+    any_node = any_node || call.input(i) != nullptr;
+    if (call.input(i) == nullptr && !ir::is_float(scalar_dtype_of(call, i))) return std::nullopt;
+  }
+  if (!any_node) return std::nullopt;
+  return CallForm(*call.card, call.dtype, call.shape(), extra == nullptr ? nullptr : extra->attributes);
 }
 
 Dtype tessera::engine::scalar_dtype_of(const Node& call, std::size_t i) {

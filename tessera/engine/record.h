@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "tessera/base/result.h"
+#include "tessera/engine/call_form.h"
 #include "tessera/engine/engine.h"
 
 namespace tessera::engine {
@@ -49,6 +50,12 @@ struct Operand {
 /// The same if such a call was recorded before; else null.
 [[nodiscard]] Node* record_known(const op::Card& card, std::span<const Operand> operands,
                                  std::span<const op::Attributes::Entry> attributes, Caller caller);
+
+/// Records a call of this form on operands of the types it was found for; null if they are of two engines.
+/// REQUIRES that one of them is a node.
+[[nodiscard]] Node* record_again(const CallForm& form, std::span<const Operand> operands, Caller caller);
+/// The form of a call that was recorded; none if it is not that simple.
+[[nodiscard]] std::optional<CallForm> form_of(const Node& call);
 
 /// The dtype of the scalar at operand `i` of a call.
 [[nodiscard]] Dtype scalar_dtype_of(const Node& call, std::size_t i);

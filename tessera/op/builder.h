@@ -62,6 +62,8 @@ class Builder {
   /// attributes, which is within `ranges`.
   Value part_gradient(const ValueType& type, Value update, Attributes attributes,
                       std::vector<AxisRange> ranges);
+  /// Whether the builder knows it as one of those: it may be written together with others.
+  [[nodiscard]] bool is_part_gradient(Value value) const { return part_gradients_.contains(value.id); }
   /// The sum of two gradients of one value. Those of parts that do not overlap are written into the same
   /// zeros: nothing is added then, and a zero keeps its sign.
   Value add_gradients(Value a, Value b);

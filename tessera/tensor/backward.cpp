@@ -160,24 +160,59 @@ void Backward::through_call(Node* node, Values gradients) {
     if (!card.no_gradient.empty()) return;
     fail(here_, ErrorCode::unsupported, cat("op '", card.name, "' has no gradient"));
   }
-  Values inputs;
+  const auto question = question_of(node, gradients);
+  if (question && record_again(node, *question)) return;
+  const Values of_inputs = apply_card(node, std::move(gradients), question ? &*question : nullptr);
+  for (std::size_t i = 0; i < of_inputs.size() && i < node->input_count; ++i)
+    if (node->input(i) != nullptr) add(node->input(i), of_inputs[i]);
+}
+
+std::optional<GradientQuestion> Backward::question_of(Node* node, const Values& gradients) {
+  if (!gradients[0]) return std::nullopt;
+  std::uint32_t wanted = 0;
+  for (std::size_t i = 0; i < std::min<std::size_t>(node->input_count, GradientQuestion::max_inputs); ++i)
+    if (Node* input = node->input(i); input != nullptr && (is_fixed(input) || leads_back(input)))
+      wanted |= 1U << i;
+  return GradientQuestion::of(*node, builder_.operand(gradients[0].id).node, wanted);
+}
+
+/// As it was recorded the last time; false if it never was.
+bool Backward::record_again(Node* node, const GradientQuestion& question) {
+  const GradientScript* const script = find_script(question);
+  GradientScript::Gradients made;
+  if (script == nullptr || !script->record(question.given(), caller_of(here_), made)) return false;
+  for (std::size_t i = 0; i < node->input_count; ++i)
+    if (made[i]) add(node->input(i), builder_.import(std::move(made[i])));
+  return true;
+}
+
+/// By the card's rule. What it records is remembered, if there is a question that it answers.
+Values Backward::apply_card(Node* node, Values gradients, const GradientQuestion* question) {
+  Values given;
   op::ValueTypes types;
   std::size_t scalars = 0;
   for (std::size_t i = 0; i < node->input_count; ++i) {
     Node* input = node->input(i);
-    inputs.push_back(input != nullptr ? value_of(input)
-                                      : builder_.import_scalar(node->scalar_at(scalars++),
-                                                               engine::scalar_dtype_of(*node, i)));
-    types.push_back(inputs.back().type());
+    given.push_back(input != nullptr ? value_of(input)
+                                     : builder_.import_scalar(node->scalar_at(scalars++),
+                                                              engine::scalar_dtype_of(*node, i)));
+    types.push_back(given.back().type());
   }
-  const op::CallInfo info(card, types, node->attributes());
+  const op::CallInfo info(*node->card, types, node->attributes());
   const Values results = results_of(node);
   gradients.resize(results.size());
-  op::GradientCall call(builder_, info, inputs, results, gradients);
-  const Values of_inputs = card.gradient(call);
+  op::GradientCall call(builder_, info, given, results, gradients);
+  written_.clear();
+  builder_.list_calls(question != nullptr ? &written_ : nullptr);
+  Values out = node->card->gradient(call);
+  builder_.list_calls(nullptr);
   value_at(here_, builder_.status());
-  for (std::size_t i = 0; i < of_inputs.size() && i < node->input_count; ++i)
-    if (node->input(i) != nullptr) add(node->input(i), of_inputs[i]);
+  if (question == nullptr) return out;
+  given.push_back(results[0]);
+  given.push_back(gradients[0]);
+  if (auto script = GradientScript::of(*question, builder_, given, written_, out))
+    add_script(*question, *std::move(script));
+  return out;
 }
 
 void Backward::through_custom(Node* node, Value gradient) {

@@ -10,6 +10,7 @@
 #include "tessera/ir/function.h"
 #include "tessera/tensor/call.h"
 #include "tessera/tensor/gradient.h"
+#include "tessera/tensor/gradient_script.h"
 #include "tessera/tensor/node_builder.h"
 
 namespace tessera::detail {
@@ -76,6 +77,9 @@ class Backward {
   void add(engine::Node* node, op::Value gradient);
   void through(engine::Node* node);
   void through_call(engine::Node* node, op::Values gradients);
+  bool record_again(engine::Node* node, const GradientQuestion& question);
+  op::Values apply_card(engine::Node* node, op::Values gradients, const GradientQuestion* question);
+  [[nodiscard]] std::optional<GradientQuestion> question_of(engine::Node* node, const op::Values& gradients);
   void through_custom(engine::Node* node, op::Value gradient);
   void through_function(engine::Node* node, op::Values gradients);
   op::Value value_of(engine::Node* node);
@@ -89,6 +93,7 @@ class Backward {
   std::unordered_map<engine::Node*, op::Value> values_;
   std::vector<engine::Node*> order_;
   std::vector<engine::Node*> leaves_;
+  std::vector<NodeBuilder::WrittenCall> written_;  ///< by the rule that runs
 };
 
 }  // namespace tessera::detail

@@ -118,9 +118,9 @@ std::string parameters(const Card& card, bool defaults) {
     if (input.kind == InputKind::variadic)
       required.push_back(cat("const OperandList& ", identifier(input.name)));
     else if (input.kind == InputKind::tensor)
-      required.push_back(cat("Operand ", identifier(input.name)));
+      required.push_back(cat("const Operand& ", identifier(input.name)));
     else
-      optional.push_back(cat("Operand ", identifier(input.name),
+      optional.push_back(cat("const Operand& ", identifier(input.name),
                              !defaults                           ? ""
                              : input.kind == InputKind::optional ? " = {}"
                                                                  : " = " + number_text(input.otherwise)));

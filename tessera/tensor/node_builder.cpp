@@ -50,11 +50,15 @@ NodeRef NodeBuilder::node(Value value) {
 
 NodeBuilder::Operands NodeBuilder::operands_of(std::span<const Value> inputs) const {
   Operands out;
-  for (const Value input : inputs) {
-    const Known& known = known_[input.id];
-    out.push_back(known.node ? engine::Operand::of(known.node.get()) : known.number);
-  }
+  for (const Value input : inputs) out.push_back(operand(input.id));
   return out;
+}
+
+void NodeBuilder::list(std::span<const Value> inputs, Value result) {
+  if (calls_ == nullptr) return;
+  WrittenCall& call = calls_->emplace_back();
+  for (const Value input : inputs) call.inputs.push_back(input.id);
+  call.result = result.id;
 }
 
 Result<op::Values> NodeBuilder::emit(const op::Card& card, std::span<const Value> inputs,
@@ -64,6 +68,7 @@ Result<op::Values> NodeBuilder::emit(const op::Card& card, std::span<const Value
                                                 dtype_of_numbers(card, inputs, operands)));
   op::Values out;
   for (engine::Node* node : nodes) out.push_back(import(NodeRef::adopt(node)));
+  list(inputs, out[0]);
   return out;
 }
 
@@ -71,13 +76,18 @@ Result<Value> NodeBuilder::emit_like(const op::Card& card, std::span<const Value
   engine::Node* const node = engine::record_known(card, operands_of(inputs), {}, caller_);
   if (node == nullptr) return Builder::emit_like(card, inputs, like);
   known_.push_back({NodeRef::adopt(node), {}});
-  return add_value_like(like);
+  const Value out = add_value_like(like);
+  list(inputs, out);
+  return out;
 }
 
 Value NodeBuilder::emit_known(const op::Card& card, std::span<const Value> inputs,
                               const op::Attributes& attributes) {
   engine::Node* const node = engine::record_known(card, operands_of(inputs), attributes.entries(), caller_);
-  return node == nullptr ? Value() : import(NodeRef::adopt(node));
+  if (node == nullptr) return {};
+  const Value out = import(NodeRef::adopt(node));
+  list(inputs, out);
+  return out;
 }
 
 Value NodeBuilder::emit_constant(double value, ir::Dtype dtype) {

@@ -23,6 +23,19 @@ class NodeBuilder : public op::Builder {
   void forget(op::Value value) { known_[value.id] = {}; }
   /// How many values there were so far; they are numbered in order.
   [[nodiscard]] std::size_t value_count() const { return known_.size(); }
+  /// A value as an operand: its node, or the number it is.
+  [[nodiscard]] engine::Operand operand(std::uint32_t value) const {
+    const Known& known = known_[value];
+    return known.node ? engine::Operand::of(known.node.get()) : known.number;
+  }
+
+  /// A call that was written, by the numbers of its values; the first result of several.
+  struct WrittenCall {
+    SmallVector<std::uint32_t, 4> inputs;
+    std::uint32_t result = 0;
+  };
+  /// From now on what is written is listed here; null: no longer.
+  void list_calls(std::vector<WrittenCall>* calls) { calls_ = calls; }
 
  protected:
   Result<op::Values> emit(const op::Card& card, std::span<const op::Value> inputs, op::Attributes attributes,
@@ -43,10 +56,12 @@ class NodeBuilder : public op::Builder {
   using Operands = SmallVector<engine::Operand, 4>;
 
   [[nodiscard]] Operands operands_of(std::span<const op::Value> inputs) const;
+  void list(std::span<const op::Value> inputs, op::Value result);
 
   std::shared_ptr<engine::Engine> engine_;
   engine::Caller caller_;
   std::vector<Known> known_;
+  std::vector<WrittenCall>* calls_ = nullptr;
 };
 
 }  // namespace tessera::detail

@@ -275,34 +275,54 @@ std::shared_ptr<engine::Engine> Tensor::engine(Here here) const {
 
 // ---- operators
 
-Tensor tessera::operator+(Operand a, Operand b) {
+Tensor tessera::operator+(const Operand& a, const Operand& b) {
   static const op::Card& card = detail::card("add");
   return detail::binary(card, a, b);
 }
-Tensor tessera::operator-(Operand a, Operand b) {
+Tensor tessera::operator-(const Operand& a, const Operand& b) {
   static const op::Card& card = detail::card("sub");
   return detail::binary(card, a, b);
 }
-Tensor tessera::operator*(Operand a, Operand b) {
+Tensor tessera::operator*(const Operand& a, const Operand& b) {
   static const op::Card& card = detail::card("mul");
   return detail::binary(card, a, b);
 }
-Tensor tessera::operator/(Operand a, Operand b) {
+Tensor tessera::operator/(const Operand& a, const Operand& b) {
   static const op::Card& card = detail::card("div");
   return detail::binary(card, a, b);
 }
-Tensor tessera::operator%(Operand a, Operand b) { return detail::binary(detail::card("mod"), a, b); }
-Tensor tessera::operator-(Operand x) { return detail::unary(detail::card("neg"), x); }
-Tensor tessera::operator==(Operand a, Operand b) { return detail::binary(detail::card("eq"), a, b); }
-Tensor tessera::operator!=(Operand a, Operand b) { return detail::binary(detail::card("ne"), a, b); }
-Tensor tessera::operator<(Operand a, Operand b) { return detail::binary(detail::card("lt"), a, b); }
-Tensor tessera::operator<=(Operand a, Operand b) { return detail::binary(detail::card("le"), a, b); }
-Tensor tessera::operator>(Operand a, Operand b) { return detail::binary(detail::card("gt"), a, b); }
-Tensor tessera::operator>=(Operand a, Operand b) { return detail::binary(detail::card("ge"), a, b); }
-Tensor tessera::operator&(Operand a, Operand b) { return detail::binary(detail::card("bit_and"), a, b); }
-Tensor tessera::operator|(Operand a, Operand b) { return detail::binary(detail::card("bit_or"), a, b); }
-Tensor tessera::operator^(Operand a, Operand b) { return detail::binary(detail::card("bit_xor"), a, b); }
-Tensor tessera::operator~(Operand x) {
+Tensor tessera::operator%(const Operand& a, const Operand& b) {
+  return detail::binary(detail::card("mod"), a, b);
+}
+Tensor tessera::operator-(const Operand& x) { return detail::unary(detail::card("neg"), x); }
+Tensor tessera::operator==(const Operand& a, const Operand& b) {
+  return detail::binary(detail::card("eq"), a, b);
+}
+Tensor tessera::operator!=(const Operand& a, const Operand& b) {
+  return detail::binary(detail::card("ne"), a, b);
+}
+Tensor tessera::operator<(const Operand& a, const Operand& b) {
+  return detail::binary(detail::card("lt"), a, b);
+}
+Tensor tessera::operator<=(const Operand& a, const Operand& b) {
+  return detail::binary(detail::card("le"), a, b);
+}
+Tensor tessera::operator>(const Operand& a, const Operand& b) {
+  return detail::binary(detail::card("gt"), a, b);
+}
+Tensor tessera::operator>=(const Operand& a, const Operand& b) {
+  return detail::binary(detail::card("ge"), a, b);
+}
+Tensor tessera::operator&(const Operand& a, const Operand& b) {
+  return detail::binary(detail::card("bit_and"), a, b);
+}
+Tensor tessera::operator|(const Operand& a, const Operand& b) {
+  return detail::binary(detail::card("bit_or"), a, b);
+}
+Tensor tessera::operator^(const Operand& a, const Operand& b) {
+  return detail::binary(detail::card("bit_xor"), a, b);
+}
+Tensor tessera::operator~(const Operand& x) {
   const bool is_mask =
       x.kind() == Operand::Kind::tensor && !x.tensor().is_empty() && x.tensor().dtype() == Dtype::boolean;
   return detail::unary(detail::card(is_mask ? "logical_not" : "bit_not"), x);

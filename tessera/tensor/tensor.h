@@ -209,22 +209,22 @@ class OperandList {
   Here here_;
 };
 
-Tensor operator+(Operand a, Operand b);
-Tensor operator-(Operand a, Operand b);
-Tensor operator*(Operand a, Operand b);
-Tensor operator/(Operand a, Operand b);
-Tensor operator%(Operand a, Operand b);
-Tensor operator-(Operand x);
-Tensor operator==(Operand a, Operand b);
-Tensor operator!=(Operand a, Operand b);
-Tensor operator<(Operand a, Operand b);
-Tensor operator<=(Operand a, Operand b);
-Tensor operator>(Operand a, Operand b);
-Tensor operator>=(Operand a, Operand b);
-Tensor operator&(Operand a, Operand b);
-Tensor operator|(Operand a, Operand b);
-Tensor operator^(Operand a, Operand b);
-Tensor operator~(Operand x);
+Tensor operator+(const Operand& a, const Operand& b);
+Tensor operator-(const Operand& a, const Operand& b);
+Tensor operator*(const Operand& a, const Operand& b);
+Tensor operator/(const Operand& a, const Operand& b);
+Tensor operator%(const Operand& a, const Operand& b);
+Tensor operator-(const Operand& x);
+Tensor operator==(const Operand& a, const Operand& b);
+Tensor operator!=(const Operand& a, const Operand& b);
+Tensor operator<(const Operand& a, const Operand& b);
+Tensor operator<=(const Operand& a, const Operand& b);
+Tensor operator>(const Operand& a, const Operand& b);
+Tensor operator>=(const Operand& a, const Operand& b);
+Tensor operator&(const Operand& a, const Operand& b);
+Tensor operator|(const Operand& a, const Operand& b);
+Tensor operator^(const Operand& a, const Operand& b);
+Tensor operator~(const Operand& x);
 
 /// Computes and stores the values of all of them in one go.
 void eval(std::span<const Tensor> tensors, Here here = {});

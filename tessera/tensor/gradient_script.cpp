@@ -1,0 +1,208 @@
+#include "tessera/tensor/gradient_script.h"
+
+#include <algorithm>
+#include <utility>
+
+using namespace tessera;
+using namespace tessera::detail;
+using engine::Node;
+using engine::NodeRef;
+using engine::Operand;
+using op::Value;
+
+namespace {
+
+/// Per node, the first of them that is the same; three bits each.
+std::uint32_t which_are_same(std::span<const Operand> given) {
+  std::uint32_t out = 0;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    std::size_t first = 0;
+    while (given[first].node != given[i].node) ++first;
+    out |= static_cast<std::uint32_t>(first) << 3 * i;
+  }
+  return out;
+}
+
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t number) {
+  return (hash ^ number) * 0x9e3779b97f4a7c15ULL;
+}
+
+/// Sets of four, as of known calls (known_calls.h).
+class Scripts {
+ public:
+  const GradientScript* find(const GradientQuestion& question) const {
+    if (sets_.empty()) return nullptr;
+    for (const Known& known : sets_[question.hash() >> (64 - set_bits)])
+      if (known.question.is_like(question)) return &known.script;
+    return nullptr;
+  }
+  void add(GradientQuestion question, GradientScript script) {
+    if (sets_.empty()) sets_.resize(std::size_t{1} << set_bits);
+    Set& set = sets_[question.hash() >> (64 - set_bits)];
+    std::move_backward(set.begin(), set.end() - 1, set.end());
+    question.forget_values();
+    set.front() = {std::move(question), std::move(script)};
+  }
+
+ private:
+  struct Known {
+    GradientQuestion question;
+    GradientScript script;
+  };
+  using Set = std::array<Known, 4>;  ///< the newest first
+  static constexpr unsigned set_bits = 6;
+  std::vector<Set> sets_;
+};
+
+thread_local Scripts scripts;
+
+}  // namespace
+
+// ---- the question
+
+std::optional<GradientQuestion> GradientQuestion::of(Node& call, Node* dy, std::uint32_t wanted) {
+  const engine::Extra* const extra = call.extra;
+  if (call.input_count > max_inputs || dy == nullptr || (extra != nullptr && !extra->results.empty()))
+    return std::nullopt;
+  GradientQuestion out;
+  out.card_ = call.card;
+  out.count_ = call.input_count;
+  out.wanted_ = wanted;
+  if (extra != nullptr) out.attributes_ = extra->attributes;
+  std::size_t scalars = 0;
+  for (std::size_t i = 0; i < call.input_count; ++i) {
+    Node* const input = call.input(i);
+    out.given_[i] = input != nullptr ? Operand::of(input) : Operand{nullptr, call.scalar_at(scalars++), true};
+    if (input != nullptr && (out.types_[i] = engine::number_of_type(*input)) == engine::no_type_number)
+      return std::nullopt;
+  }
+  out.given_[out.count_] = Operand::of(&call);
+  out.given_[out.count_ + 1] = Operand::of(dy);
+  out.same_ = which_are_same(out.given());
+  return out;
+}
+
+bool GradientQuestion::is_like(const GradientQuestion& other) const {
+  return card_ == other.card_ && attributes_ == other.attributes_ && types_ == other.types_ &&
+         count_ == other.count_ && wanted_ == other.wanted_ && same_ == other.same_;
+}
+
+std::uint64_t GradientQuestion::hash() const {
+  std::uint64_t out = mixed(reinterpret_cast<std::uint64_t>(card_) >> 4, wanted_);
+  out = mixed(out, reinterpret_cast<std::uint64_t>(attributes_.get()) >> 4);
+  for (const engine::TypeNumber type : types_) out = mixed(out, type);
+  return out;
+}
+
+// ---- the script
+
+/// Reads what a rule recorded.
+class GradientScript::Reader {
+ public:
+  Reader(const NodeBuilder& builder, std::span<const Value> given,
+         std::span<const NodeBuilder::WrittenCall> calls)
+      : builder_(builder), given_(given), calls_(calls) {}
+
+  /// Of a value; none if it comes from elsewhere.
+  [[nodiscard]] std::optional<Place> place(std::uint32_t value) const {
+    for (std::size_t i = 0; i < given_.size(); ++i)
+      if (given_[i].id == value) return Place{Place::Kind::given, static_cast<std::uint32_t>(i), {}};
+    for (std::size_t k = 0; k < calls_.size(); ++k)
+      if (calls_[k].result == value) return Place{Place::Kind::step, static_cast<std::uint32_t>(k), {}};
+    const Operand number = builder_.operand(value);
+    if (number.node != nullptr || !number.is_float) return std::nullopt;
+    return Place{Place::Kind::number, 0, number};
+  }
+
+  /// None if the node is not what was written: operands were converted, or it is no simple call.
+  [[nodiscard]] std::optional<Step> step(const NodeBuilder::WrittenCall& call) const {
+    const Node* const node = builder_.operand(call.result).node;
+    if (node == nullptr || node->input_count != call.inputs.size()) return std::nullopt;
+    auto form = engine::form_of(*node);
+    if (!form) return std::nullopt;
+    Step out{*std::move(form), {}, node->input_count};
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+      const auto from = place(call.inputs[i]);
+      if (!from || builder_.operand(call.inputs[i]).node != node->input(i)) return std::nullopt;
+      out.operands[i] = *from;
+    }
+    return out;
+  }
+
+ private:
+  const NodeBuilder& builder_;
+  std::span<const Value> given_;
+  std::span<const NodeBuilder::WrittenCall> calls_;
+};
+
+std::optional<GradientScript> GradientScript::of(const GradientQuestion& question, const NodeBuilder& builder,
+                                                 std::span<const Value> given,
+                                                 std::span<const NodeBuilder::WrittenCall> calls,
+                                                 std::span<const Value> gradients) {
+  const Reader reader(builder, given, calls);
+  GradientScript out;
+  for (const NodeBuilder::WrittenCall& call : calls) {
+    auto step = reader.step(call);
+    if (!step) return std::nullopt;
+    out.steps_.push_back(*std::move(step));
+  }
+  for (std::size_t i = 0; i < std::min(gradients.size(), question.input_count()); ++i) {
+    if (!gradients[i] || !question.wants(i)) continue;
+    const auto place = reader.place(gradients[i].id);
+    if (!place || builder.operand(gradients[i].id).node == nullptr || builder.is_part_gradient(gradients[i]))
+      return std::nullopt;
+    out.gradients_[i] = *place;
+  }
+  out.drop_unwanted();
+  return out;
+}
+
+/// Steps that no wanted gradient needs.
+void GradientScript::drop_unwanted() {
+  std::vector<bool> needed(steps_.size());
+  const auto need = [&](const Place& place) {
+    if (place.kind == Place::Kind::step) needed[place.index] = true;
+  };
+  std::for_each(gradients_.begin(), gradients_.end(), need);
+  for (std::size_t i = steps_.size(); i-- > 0;)
+    if (needed[i]) std::for_each_n(steps_[i].operands.begin(), steps_[i].count, need);
+  std::vector<std::uint32_t> moved_to(steps_.size());
+  std::vector<Step> kept;
+  const auto move = [&](Place& place) {
+    if (place.kind == Place::Kind::step) place.index = moved_to[place.index];
+  };
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    if (!needed[i]) continue;
+    std::for_each_n(steps_[i].operands.begin(), steps_[i].count, move);
+    moved_to[i] = static_cast<std::uint32_t>(kept.size());
+    kept.push_back(std::move(steps_[i]));
+  }
+  std::for_each(gradients_.begin(), gradients_.end(), move);
+  steps_ = std::move(kept);
+}
+
+bool GradientScript::record(std::span<const Operand> given, engine::Caller caller, Gradients& out) const {
+  SmallVector<NodeRef, 16> made;
+  const auto operand = [&](const Place& place) {
+    if (place.kind == Place::Kind::given) return given[place.index];
+    return place.kind == Place::Kind::step ? Operand::of(made[place.index].get()) : place.number;
+  };
+  for (const Step& step : steps_) {
+    std::array<Operand, engine::CallForm::max_operands> operands;
+    for (std::size_t i = 0; i < step.count; ++i) operands[i] = operand(step.operands[i]);
+    Node* const node = engine::record_again(step.form, {operands.data(), step.count}, caller);
+    if (node == nullptr) return false;
+    made.push_back(NodeRef::adopt(node));
+  }
+  for (std::size_t i = 0; i < gradients_.size(); ++i)
+    if (gradients_[i].kind != Place::Kind::none) out[i] = NodeRef::share(operand(gradients_[i]).node);
+  return true;
+}
+
+const GradientScript* tessera::detail::find_script(const GradientQuestion& question) {
+  return scripts.find(question);
+}
+
+void tessera::detail::add_script(GradientQuestion question, GradientScript script) {
+  scripts.add(std::move(question), std::move(script));
+}
