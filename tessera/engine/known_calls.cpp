@@ -53,10 +53,6 @@ bool are_same(AttributeEntries a, AttributeEntries b) {
   });
 }
 
-std::uint64_t mixed(std::uint64_t hash, std::uint64_t number) {
-  return (hash ^ number) * 0x9e3779b97f4a7c15ULL;
-}
-
 /// Of the numbers in it; what else there is differs seldom.
 std::uint64_t hash_of(std::uint64_t hash, const ir::AttributeValue& value) {
   if (const auto* number = std::get_if<std::int64_t>(&value))
@@ -79,13 +75,14 @@ inline std::uint64_t hash_of(const CallTypes& call, AttributeEntries attributes)
 }  // namespace
 
 const CallForm* KnownCalls::find(const op::Card& card, std::span<const Operand> operands,
-                                 AttributeEntries attributes) {
-  if (sets_.empty()) return nullptr;
+                                 AttributeEntries attributes) const {
+  if (calls_.empty()) return nullptr;
   const auto types = types_of(card, operands);
   if (!types) return nullptr;
-  for (const KnownCall& call : sets_[hash_of(*types, attributes) >> (64 - set_bits)])
-    if (call.types == *types && are_same(call.given.entries(), attributes)) return &call.form;
-  return nullptr;
+  const KnownCall* const known = calls_.find(hash_of(*types, attributes), [&](const KnownCall& call) {
+    return call.types == *types && are_same(call.given.entries(), attributes);
+  });
+  return known == nullptr ? nullptr : &known->form;
 }
 
 void KnownCalls::add(const op::Card& card, std::span<const Operand> operands, op::Attributes given,
@@ -93,9 +90,6 @@ void KnownCalls::add(const op::Card& card, std::span<const Operand> operands, op
   const auto sizes = ir::constant_shape(result.shape);
   const auto types = types_of(card, operands);
   if (!types || !sizes || sizes->size() > CallForm::max_rank) return;
-  if (sets_.empty()) sets_.resize(std::size_t{1} << set_bits);
-  Set& set = sets_[hash_of(*types, given.entries()) >> (64 - set_bits)];
-  KnownCall call{*types, CallForm(card, result.dtype, *sizes, std::move(complete)), std::move(given)};
-  std::move_backward(set.begin(), set.end() - 1, set.end());
-  set.front() = std::move(call);
+  const std::uint64_t hash = hash_of(*types, given.entries());
+  calls_.add(hash, {*types, CallForm(card, result.dtype, *sizes, std::move(complete)), std::move(given)});
 }

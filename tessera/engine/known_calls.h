@@ -2,12 +2,11 @@
 // programs record the same few hundred calls over and over.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "tessera/engine/call_form.h"
+#include "tessera/engine/recent_sets.h"
 
 namespace tessera::engine {
 
@@ -32,21 +31,18 @@ struct KnownCall {
   op::Attributes given;  ///< attributes as they were given
 };
 
-/// Of one thread. Four calls share a set; one more replaces the oldest of them. There are as many sets as
-/// keep the calls of a training step apart, some hundreds; their memory is taken with the first call.
+/// Of one thread. There are as many sets as keep the calls of a training step apart, some hundreds.
 class KnownCalls {
  public:
   /// How the call is recorded, or null.
   [[nodiscard]] const CallForm* find(const op::Card& card, std::span<const Operand> operands,
-                                     AttributeEntries attributes);
+                                     AttributeEntries attributes) const;
   /// Remembers what was inferred, if it is simple enough: the attributes as given, and complete.
   void add(const op::Card& card, std::span<const Operand> operands, op::Attributes given,
            std::shared_ptr<const op::Attributes> complete, const op::ValueType& result);
 
  private:
-  using Set = std::array<KnownCall, 4>;  ///< the newest first
-  static constexpr unsigned set_bits = 8;
-  std::vector<Set> sets_;
+  RecentSets<KnownCall, 8> calls_;
 };
 
 }  // namespace tessera::engine

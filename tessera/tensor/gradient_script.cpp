@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tessera/engine/recent_sets.h"
+
 using namespace tessera;
 using namespace tessera::detail;
 using engine::Node;
@@ -23,38 +25,11 @@ std::uint32_t which_are_same(std::span<const Operand> given) {
   return out;
 }
 
-std::uint64_t mixed(std::uint64_t hash, std::uint64_t number) {
-  return (hash ^ number) * 0x9e3779b97f4a7c15ULL;
-}
-
-/// Sets of four, as of known calls (known_calls.h).
-class Scripts {
- public:
-  const GradientScript* find(const GradientQuestion& question) const {
-    if (sets_.empty()) return nullptr;
-    for (const Known& known : sets_[question.hash() >> (64 - set_bits)])
-      if (known.question.is_like(question)) return &known.script;
-    return nullptr;
-  }
-  void add(GradientQuestion question, GradientScript script) {
-    if (sets_.empty()) sets_.resize(std::size_t{1} << set_bits);
-    Set& set = sets_[question.hash() >> (64 - set_bits)];
-    std::move_backward(set.begin(), set.end() - 1, set.end());
-    question.forget_values();
-    set.front() = {std::move(question), std::move(script)};
-  }
-
- private:
-  struct Known {
-    GradientQuestion question;
-    GradientScript script;
-  };
-  using Set = std::array<Known, 4>;  ///< the newest first
-  static constexpr unsigned set_bits = 6;
-  std::vector<Set> sets_;
+struct Known {
+  GradientQuestion question;
+  GradientScript script;
 };
-
-thread_local Scripts scripts;
+thread_local engine::RecentSets<Known, 6> known_scripts;
 
 }  // namespace
 
@@ -88,9 +63,9 @@ bool GradientQuestion::is_like(const GradientQuestion& other) const {
 }
 
 std::uint64_t GradientQuestion::hash() const {
-  std::uint64_t out = mixed(reinterpret_cast<std::uint64_t>(card_) >> 4, wanted_);
-  out = mixed(out, reinterpret_cast<std::uint64_t>(attributes_.get()) >> 4);
-  for (const engine::TypeNumber type : types_) out = mixed(out, type);
+  std::uint64_t out = engine::mixed(reinterpret_cast<std::uint64_t>(card_) >> 4, wanted_);
+  out = engine::mixed(out, reinterpret_cast<std::uint64_t>(attributes_.get()) >> 4);
+  for (const engine::TypeNumber type : types_) out = engine::mixed(out, type);
   return out;
 }
 
@@ -200,9 +175,13 @@ bool GradientScript::record(std::span<const Operand> given, engine::Caller calle
 }
 
 const GradientScript* tessera::detail::find_script(const GradientQuestion& question) {
-  return scripts.find(question);
+  const Known* const known = known_scripts.find(
+      question.hash(), [&](const Known& entry) { return entry.question.is_like(question); });
+  return known == nullptr ? nullptr : &known->script;
 }
 
 void tessera::detail::add_script(GradientQuestion question, GradientScript script) {
-  scripts.add(std::move(question), std::move(script));
+  question.forget_values();
+  const std::uint64_t hash = question.hash();
+  known_scripts.add(hash, {std::move(question), std::move(script)});
 }
