@@ -76,7 +76,16 @@ class BlockedProduct {
       tile.is_first = k == 0;
       fetch_ahead(k, j, tile);
       const auto& functions = block_.columns - j <= kernel_.vector ? kernel_.narrow : kernel_.function;
-      for (std::int64_t i = 0; i < block_.rows; i += kernel_.rows) {
+      std::int64_t i = 0;
+      if (is_copied_meanwhile(j)) {
+        tile.c = out_.data + j;
+        tile.copy = panel_;
+        kernel_.copying(tile);
+        tile.b = panel_;
+        tile.b_stride = kernel_.columns;
+        i = kernel_.rows;
+      }
+      for (; i < block_.rows; i += kernel_.rows) {
         tile.a = part(a, i, 0);
         tile.c = out_.data + i * out_.stride + j;
         functions[std::min(kernel_.rows, block_.rows - i)](tile);
@@ -103,8 +112,15 @@ class BlockedProduct {
     // A panel that is used once is not worth a copy.
     const bool is_whole = columns == kernel_.columns || columns == kernel_.vector;
     if (block_.rows <= kernel_.rows && is_whole && b.column_stride == 1) return {b.data, b.row_stride};
+    if (is_copied_meanwhile(j)) return {b.data, b.row_stride};
     kernel_.pack(b, depth, columns, panel_);
     return {panel_, kernel_.columns};
+  }
+
+  /// Whether the first rows are multiplied by b as it lies, while it is copied for the others.
+  [[nodiscard]] bool is_copied_meanwhile(std::int64_t j) const {
+    return block_.panels == nullptr && block_.b.column_stride == 1 && block_.rows > kernel_.rows &&
+           block_.columns - j >= kernel_.columns;
   }
 
   /// The panel behind the one at row `k` and column `j`.

@@ -29,6 +29,7 @@ struct GemmKernel {
     float* c = nullptr;
     std::int64_t c_stride = 0;
     bool is_first = true;
+    float* copy = nullptr;  ///< of a copying call: gets the rows of b, as a panel
     /// What is needed next, fetched meanwhile: two lines a row, for each row of b.
     const float* ahead = nullptr;
     std::int64_t ahead_stride = 0;
@@ -60,6 +61,7 @@ struct GemmKernel {
   std::int64_t vector = 0;                ///< columns of a narrow call
   Function function[most_rows + 1] = {};  ///< by the number of rows
   Function narrow[most_rows + 1] = {};    ///< the same for the first columns of a panel
+  Function copying = nullptr;             ///< of the most rows; copies b meanwhile
   Pack pack = nullptr;
   Filter filter = nullptr;
 };

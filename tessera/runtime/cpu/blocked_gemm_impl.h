@@ -33,7 +33,7 @@ Vector load(const float* from) {
 void store(const Vector& value, float* to) { std::memcpy(to, &value, sizeof value); }
 
 /// Rows of b that are fetched ahead: they lie too far apart for the processor to foresee.
-constexpr int rows_ahead = 4;
+constexpr int rows_ahead = 8;
 /// Of a fetch: into the second cache, the first is full.
 constexpr int near_cache = 2;
 
@@ -52,7 +52,7 @@ struct RowGroups {
   }
 };
 
-template <int rows, int vectors>
+template <int rows, int vectors, bool copies = false>
 void multiply(const GemmKernel::Tile& tile) {
   RowGroups<rows> factors{{}, tile.a.row_stride};
 #pragma GCC unroll 16
@@ -64,8 +64,12 @@ void multiply(const GemmKernel::Tile& tile) {
     Vector row[vectors];
 #pragma GCC unroll 16
     for (int v = 0; v < vectors; ++v) {
-      __builtin_prefetch(ahead + v * lanes, 0, near_cache);
+      if constexpr (copies)
+        __builtin_prefetch(b + rows_ahead * tile.b_stride + v * lanes);
+      else
+        __builtin_prefetch(ahead + v * lanes, 0, near_cache);
       row[v] = load(b + v * lanes);
+      if constexpr (copies) store(row[v], tile.copy + k * vectors * lanes + v * lanes);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < rows; ++i) {
@@ -239,7 +243,10 @@ void filter(const GemmKernel::Image& image) {
 }  // namespace
 
 GemmKernel kernel() {
-  GemmKernel out{tile_rows, tile_vectors * lanes, lanes, {}, {}, pack, filter};
+  GemmKernel out{.rows = tile_rows, .columns = tile_vectors * lanes, .vector = lanes};
+  out.copying = multiply<tile_rows, tile_vectors, true>;
+  out.pack = pack;
+  out.filter = filter;
   [&]<int... i>(std::integer_sequence<int, i...>) {
     ((out.function[i + 1] = multiply<i + 1, tile_vectors>), ...);
     ((out.narrow[i + 1] = multiply<i + 1, 1>), ...);
