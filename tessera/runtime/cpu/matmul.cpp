@@ -16,6 +16,8 @@ namespace {
 constexpr double most_own_work = 64e6, little_work = 1e6, call_work = 1e5;
 /// Weights of which two copies may be there: for few rows, and for many.
 constexpr std::int64_t most_few_row_weights = std::int64_t{1} << 20;
+/// Rows and weights of products that put weights in order.
+constexpr std::int64_t least_turned_rows = 32, most_turned_rows = 128, most_turned_weights = 131072;
 
 void add_form(Hasher& hasher, const MatrixForm& form) {
   hasher.add(static_cast<std::uint64_t>(form.batch_stride))
@@ -255,13 +257,21 @@ bool Matmul::has_few_rows(double work) const {
          (!is_pair || work <= call_work) && spec_.depth * spec_.columns <= most_few_row_weights;
 }
 
+/// Weights that lie by columns, as those of a gradient do, our own product puts in order in less time, if
+/// they and the rows are few: the product takes up to 17 % less, never more.
+bool Matmul::has_few_turned_weights() const {
+  return spec_.weights == WeightForm::plain && spec_.batch == 1 && spec_.b.row_stride == 1 &&
+         spec_.b.column_stride != 1 && spec_.rows >= least_turned_rows && spec_.rows <= most_turned_rows &&
+         spec_.depth * spec_.columns <= most_turned_weights;
+}
+
 /// oneDNN's general product generates code for all cases when the first one runs, which takes 30 ms. Where it
 /// has nothing better, our own is as fast as long as the operands are not much larger than the caches, but
 /// for a few rows by weights that are.
 bool Matmul::is_better_blocked() const {
   const double work = static_cast<double>(spec_.batch) * static_cast<double>(spec_.rows) *
                       static_cast<double>(spec_.columns) * static_cast<double>(spec_.depth);
-  if (has_few_rows(work)) return true;
+  if (has_few_rows(work) || has_few_turned_weights()) return true;
   const bool waits_for_weights = spec_.rows > 2 && spec_.rows < 8 && work > little_work;
   return implementation_.starts_with("gemm") && work <= most_own_work && !waits_for_weights;
 }

@@ -118,6 +118,7 @@ class Matmul {
   void forget_onednn();
   [[nodiscard]] bool is_better_blocked() const;
   [[nodiscard]] bool has_few_rows(double work) const;
+  [[nodiscard]] bool has_few_turned_weights() const;
   Result<void> make_primitives(const OneDnn& onednn);
   [[nodiscard]] MatmulRequest request(const Item& item) const;
   [[nodiscard]] Item item(std::int64_t number) const;
