@@ -420,6 +420,16 @@ void Suite::loops() {
         };
       },
       count, "<= 0.2 in a kernel", 0);
+  loop_row(
+      "while of 1,000 iterations on a sum of its data, an iteration",
+      [=](Inputs& in) -> std::function<Tensor()> {
+        return [=, x = in({1024}) * 0.0] {
+          const double end = 1024 * (static_cast<double>(count) - 0.5);
+          return while_loop([=](const Tensors& s) { return sum(s[0]) < end; },
+                            [](const Tensors& s) { return Tensors{s[0] + 1.0}; }, {x})[0];
+        };
+      },
+      count, "<= 0.2 in a kernel", 0);
   // A gather keeps it from being a loop in a kernel of fused ops; its block goes on by itself all the same.
   loop_row(
       "for of 1,000 iterations of a gather, an iteration",

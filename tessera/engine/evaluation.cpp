@@ -43,8 +43,8 @@ bool can_run_again(const PlanInstance& instance, const PlanKey& key, const Error
 
 }  // namespace
 
-Evaluation::Evaluation(Engine& engine) : engine_(engine) {
-  const std::lock_guard lock(engine_.mutex_);
+/// REQUIRES the lock.
+void Evaluation::take_memory() {
   if (engine_.idle_memory_.empty()) {
     memory_ = std::make_unique<EvaluationMemory>();
   } else {
@@ -54,6 +54,7 @@ Evaluation::Evaluation(Engine& engine) : engine_(engine) {
 }
 
 Evaluation::~Evaluation() {
+  if (memory_ == nullptr) return;
   for (Node* node : memory_->given_up) release(node);
   memory_->given_up.clear();
   memory_->dropped.clear();
@@ -64,9 +65,10 @@ Evaluation::~Evaluation() {
 }
 
 Result<void> Evaluation::run(std::span<Node* const> asked) {
-  const ClaimGuard guard(*this);
+  ClaimGuard guard(*this);
   {
     std::unique_lock lock(engine_.mutex_);
+    take_memory();
     do claim(asked);
     while (wait_for_others(lock));
     divide();
@@ -76,14 +78,21 @@ Result<void> Evaluation::run(std::span<Node* const> asked) {
   reserve_for_publishing();
   const std::lock_guard lock(engine_.mutex_);
   publish();
+  guard.settle();
   return {};
 }
 
 // ---- what is needed
 
-/// Whatever happens, what was claimed and begun is given back, and who waits for it looks again.
 Evaluation::ClaimGuard::~ClaimGuard() {
+  if (is_settled_) return;
   const std::lock_guard lock(evaluation_.engine_.mutex_);
+  settle();
+}
+
+void Evaluation::ClaimGuard::settle() noexcept {
+  is_settled_ = true;
+  if (evaluation_.memory_ == nullptr) return;
   evaluation_.unclaim();
   for (Part* part : evaluation_.parts()) {
     if (part->way == Part::Way::compiled) evaluation_.engine_.drop_plan(part->entry);
@@ -135,10 +144,7 @@ Evaluation::Part& Evaluation::add_part() {
   part.entry = nullptr;
   part.instance = nullptr;
   part.replaced.clear();
-  std::string cause = std::move(part.report.cause);  // its memory is used again
-  cause.clear();
-  part.report = {};
-  part.report.cause = std::move(cause);
+  part.report.clear();
   return part;
 }
 
@@ -333,7 +339,7 @@ Result<void> Evaluation::run_plan(Part& part) {
   }
   PlannedOutcome outcome;
   const bool says_cause = part.report.tier != Tier::cold;
-  if (says_cause) outcome.cause = std::move(part.report.cause);
+  if (says_cause) outcome.cause.swap(part.report.cause);  // its memory is used again
   outcome.cause.clear();
   auto done = run_planned(*part.entry, *instance, memory_->needed, part.steps, part.key, part.symbols,
                           *engine_.pool_, memory_->computed, outcome,
@@ -343,9 +349,9 @@ Result<void> Evaluation::run_plan(Part& part) {
   keep_times(part, part.entry->plan.get());
   if (says_cause) {
     part.report.tier = outcome.tier;
-    part.report.cause = std::move(outcome.cause);
+    part.report.cause.swap(outcome.cause);
   }
-  part.report.driven = std::move(outcome.driven);
+  if (!outcome.driven.empty()) part.report.driven.assign(outcome.driven);
   part.report.kernels = outcome.figures.kernels;
   part.report.views = outcome.figures.views;
   return {};
@@ -450,8 +456,7 @@ void Evaluation::report() {
   ++engine_.statistics_.evaluations;
   engine_.report_.number = engine_.statistics_.evaluations;
   engine_.report_.components.resize(parts().size());
-  for (std::size_t i = 0; i < parts().size(); ++i)
-    std::swap(engine_.report_.components[i], parts()[i]->report);
+  for (std::size_t i = 0; i < parts().size(); ++i) engine_.report_.components[i].swap(parts()[i]->report);
   engine_.log_report();
 }
 

@@ -43,7 +43,7 @@ struct EvaluationMemory {
 
 class Evaluation {
  public:
-  explicit Evaluation(Engine& engine);
+  explicit Evaluation(Engine& engine) : engine_(engine) {}
   ~Evaluation();
   Evaluation(const Evaluation&) = delete;
   Evaluation& operator=(const Evaluation&) = delete;
@@ -53,6 +53,7 @@ class Evaluation {
  private:
   using Part = EvaluationPart;
 
+  /// Whatever happens, what was claimed and begun is given back, and who waits for it looks again.
   class ClaimGuard {
    public:
     explicit ClaimGuard(Evaluation& evaluation) : evaluation_(evaluation) {}
@@ -60,11 +61,16 @@ class Evaluation {
     ClaimGuard(const ClaimGuard&) = delete;
     ClaimGuard& operator=(const ClaimGuard&) = delete;
 
+    /// Does it now. REQUIRES the lock.
+    void settle() noexcept;
+
    private:
     Evaluation& evaluation_;
+    bool is_settled_ = false;
   };
 
   // Under the lock.
+  void take_memory();
   void claim(std::span<Node* const> asked);
   void unclaim();
   bool wait_for_others(std::unique_lock<std::mutex>& lock);

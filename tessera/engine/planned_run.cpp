@@ -137,7 +137,7 @@ class PlannedRun {
     if (instance_.updates == nullptr) return;
     const runtime::LaunchUpdate update = instance_.updates->launch_update();
     if (is_prepared_now || update.is_remade) instance_.driven = instance_.updates->driven_by_host();
-    outcome_.driven = instance_.driven;
+    if (!instance_.driven.empty()) outcome_.driven = instance_.driven;
     if (is_first) return;
     if (update.recaptured > 0) raise(Tier::recapture, counted(update.recaptured, "capture", "captures"));
     if (update.new_code > 0) raise(Tier::code, counted(update.new_code, "new kernel", "new kernels"));
@@ -172,13 +172,12 @@ Result<void> tessera::engine::run_planned(const PlanEntry& entry, PlanInstance& 
   for (std::size_t i = 0; i < entry.results.size(); ++i) {
     const auto [local, result] = entry.results[i];
     Node* node = &needed.node(steps.empty() ? local : steps[local]);
-    Storage storage = run.storage(i);
-    if (result == 0) out.push_back({.node = node, .value = std::make_unique<Storage>(storage)});
+    if (result == 0) out.push_back({.node = node, .value = std::make_unique<Storage>(run.storage(i))});
     const bool several = node->extra != nullptr && node->extra->results.size() > 1;
     if (!several) continue;
     std::vector<Storage>& results = out.back().results;
     if (results.empty()) results.reserve(node->extra->results.size());
-    results.push_back(std::move(storage));
+    results.push_back(run.storage(i));
   }
   return {};
 }

@@ -1,6 +1,7 @@
 #include "tessera/engine/report.h"
 
 #include <cstdio>
+#include <utility>
 
 #include "tessera/base/text.h"
 
@@ -16,6 +17,27 @@ std::string microseconds(std::uint64_t nanoseconds) {
 }
 
 }  // namespace
+
+void ComponentReport::clear() {
+  ops = 0;
+  tier = Tier::streamed;
+  cause.clear();
+  driven.clear();
+  nanoseconds = kernels = views = 0;
+  if (!missed.ops.empty() || !missed.inputs.empty()) missed = {};
+}
+
+void ComponentReport::swap(ComponentReport& other) noexcept {
+  std::swap(ops, other.ops);
+  std::swap(tier, other.tier);
+  if (!cause.empty() || !other.cause.empty()) cause.swap(other.cause);
+  if (!driven.empty() || !other.driven.empty()) driven.swap(other.driven);
+  std::swap(nanoseconds, other.nanoseconds);
+  std::swap(kernels, other.kernels);
+  std::swap(views, other.views);
+  missed.ops.swap(other.missed.ops);
+  missed.inputs.swap(other.missed.inputs);
+}
 
 std::string tessera::engine::to_line(const EvaluationReport& report) {
   std::string out = cat("evaluation ", report.number, ":");

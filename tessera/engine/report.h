@@ -20,6 +20,11 @@ struct ComponentReport {
   std::uint64_t kernels = 0;
   std::uint64_t views = 0;
   Outline missed;  ///< of one without a plan, to be compared with the nearest there is
+
+  /// As it was made; the memory of its texts is used again.
+  void clear();
+  /// What std::swap does, without touching texts that are empty on both sides.
+  void swap(ComponentReport& other) noexcept;
 };
 
 struct EvaluationReport {

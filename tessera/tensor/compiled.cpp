@@ -51,13 +51,13 @@ struct RandomProbe {
 constexpr std::size_t max_traced = 64;
 
 /// Whether the tensors are of these types, which are not made for them: this is asked at every call.
-bool are_of(const std::vector<Tensor>& arguments, const op::ValueTypes& types) {
+bool are_of(CompiledBody::Arguments arguments, const op::ValueTypes& types) {
   const auto is_size = [](std::int64_t size, const ir::Dim& dim) {
     return dim.is_constant() && dim.value() == size;
   };
   return std::equal(arguments.begin(), arguments.end(), types.begin(), types.end(),
-                    [&](const Tensor& argument, const op::ValueType& type) {
-                      const Node& node = *argument.node();
+                    [&](const Tensor* argument, const op::ValueType& type) {
+                      const Node& node = *argument->node();
                       return node.dtype == type.dtype &&
                              std::equal(node.shape().begin(), node.shape().end(), type.shape.begin(),
                                         type.shape.end(), is_size);
@@ -73,7 +73,7 @@ struct CompiledBody::State {
   bool is_tracing = false;
   std::vector<Traced> traced;  ///< the last used comes last
 
-  Traced& find(const std::vector<Tensor>& arguments) {
+  Traced& find(Arguments arguments) {
     const auto known = std::find_if(traced.begin(), traced.end(),
                                     [&](const Traced& one) { return are_of(arguments, one.arguments); });
     if (known != traced.end()) {
@@ -81,10 +81,23 @@ struct CompiledBody::State {
       return traced.back();
     }
     op::ValueTypes types;
-    for (const Tensor& argument : arguments) types.push_back(argument.node()->type());
+    for (const Tensor* argument : arguments) types.push_back(argument->node()->type());
     if (traced.size() == max_traced) traced.erase(traced.begin());
-    traced.push_back(trace(arguments[0].engine(), std::move(types)));
+    traced.push_back(trace(arguments[0]->engine(), std::move(types)));
     return traced.back();
+  }
+
+  /// One node per result.
+  SmallVector<Node*, 2> record(Arguments arguments) {
+    const std::lock_guard lock(mutex);
+    const Traced& found = find(arguments);
+    SmallVector<Node*, 16> inputs;
+    for (const Tensor* argument : arguments) inputs.push_back(argument->node());
+    for (const NodeRef& capture : found.captures) inputs.push_back(capture.get());
+    auto out = engine::record_function(found.function, inputs, found.results,
+                                       found.rules->rules.empty() ? nullptr : found.rules, caller_of(here));
+    out[0]->more().plan_at_once = true;
+    return out;
   }
 
   Traced trace(const std::shared_ptr<engine::Engine>& engine, op::ValueTypes types) {
@@ -109,32 +122,31 @@ CompiledBody::CompiledBody(Body body, Here here) : state_(std::make_shared<State
 }
 CompiledBody::~CompiledBody() = default;
 
-void CompiledBody::check(const std::vector<Tensor>& arguments) const {
+void CompiledBody::check(Arguments arguments) const {
   if (arguments.empty()) fail(state_->here, "compile: the function takes no tensors");
   for (std::size_t i = 0; i < arguments.size(); ++i)
-    if (arguments[i].is_empty()) fail(state_->here, cat("compile: argument ", i, " is an empty tensor"));
+    if (arguments[i]->is_empty()) fail(state_->here, cat("compile: argument ", i, " is an empty tensor"));
 }
 
 void CompiledBody::save(const std::string& path, const std::vector<Tensor>& arguments, Here here) const {
-  check(arguments);
+  std::vector<const Tensor*> list;
+  for (const Tensor& argument : arguments) list.push_back(&argument);
+  check(list);
   const std::lock_guard lock(state_->mutex);
-  const Traced& traced = state_->find(arguments);
+  const Traced& traced = state_->find(list);
   std::vector<Tensor> captures;
   for (const NodeRef& capture : traced.captures) captures.push_back(Tensor::adopt(NodeRef(capture).detach()));
   save_function(path, traced.function, captures, *arguments[0].engine(), here);
 }
 
-std::vector<Tensor> CompiledBody::operator()(const std::vector<Tensor>& arguments) const {
+Tensor CompiledBody::one(Arguments arguments) const {
   check(arguments);
-  const std::lock_guard lock(state_->mutex);
-  const Traced& traced = state_->find(arguments);
-  SmallVector<Node*, 16> inputs;
-  for (const Tensor& argument : arguments) inputs.push_back(argument.node());
-  for (const NodeRef& capture : traced.captures) inputs.push_back(capture.get());
-  const auto nodes =
-      engine::record_function(traced.function, inputs, traced.results,
-                              traced.rules->rules.empty() ? nullptr : traced.rules, caller_of(state_->here));
-  nodes[0]->more().plan_at_once = true;
+  return Tensor::adopt(state_->record(arguments)[0]);
+}
+
+std::vector<Tensor> CompiledBody::operator()(Arguments arguments) const {
+  check(arguments);
+  const auto nodes = state_->record(arguments);
   std::vector<Tensor> out;
   out.reserve(nodes.size());
   for (Node* node : nodes) out.push_back(Tensor::adopt(node));

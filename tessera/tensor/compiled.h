@@ -6,6 +6,7 @@
 // Nothing of this is needed: code that is evaluated again and again gets a plan by itself.
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstdint>
 #include <functional>
@@ -31,14 +32,17 @@ class CompiledBody {
 
   CompiledBody(Body body, Here here);
   ~CompiledBody();
-  [[nodiscard]] std::vector<Tensor> operator()(const std::vector<Tensor>& arguments) const;
+  using Arguments = std::span<const Tensor* const>;
+  [[nodiscard]] std::vector<Tensor> operator()(Arguments arguments) const;
+  /// The same of a function of one result, without a list.
+  [[nodiscard]] Tensor one(Arguments arguments) const;
 
   /// Writes its plan for arguments of these types into a file (saved_plan.h).
   void save(const std::string& path, const std::vector<Tensor>& arguments, Here here) const;
 
  private:
   struct State;
-  void check(const std::vector<Tensor>& arguments) const;
+  void check(Arguments arguments) const;
 
   std::shared_ptr<State> state_;
 };
@@ -56,7 +60,7 @@ template <class T, class... A>
 requires std::is_arithmetic_v<T>
 const Tensor* first_tensor(T, const A&... rest) { return first_tensor(rest...); }
 
-inline Tensor as_argument(const Tensor& tensor, const Tensor*) { return tensor; }
+inline const Tensor& as_argument(const Tensor& tensor, const Tensor*) { return tensor; }
 template <class T>
 requires std::is_arithmetic_v<T> Tensor as_argument(T value, const Tensor* like) {
   return number_argument(value, like == nullptr ? Tensor() : *like);
@@ -92,17 +96,23 @@ class Compiled {
   auto operator()(const A&... arguments) const {
     using Result = std::invoke_result_t<const F&, std::conditional_t<true, const Tensor&, A>...>;
     const Tensor* like = detail::first_tensor(arguments...);
-    auto results = body<sizeof...(A)>()({detail::as_argument(arguments, like)...});
-    if constexpr (std::is_same_v<Result, Tensor>)
-      return std::move(results[0]);
-    else
-      return results;
+    const detail::CompiledBody& called = body<sizeof...(A)>();
+    // Tensors are not copied: numbers become some that live as long as the call.
+    const auto call = [&called](const auto&... tensors) {
+      const std::array<const Tensor*, sizeof...(A)> list{&tensors...};
+      if constexpr (std::is_same_v<Result, Tensor>)
+        return called.one(list);
+      else
+        return called(list);
+    };
+    return call(detail::as_argument(arguments, like)...);
   }
 
-  /// What is called with n arguments.
+  /// What is called with n arguments; it lives as long as this.
   template <std::size_t n>
-  [[nodiscard]] detail::CompiledBody body() const {
+  [[nodiscard]] const detail::CompiledBody& body() const {
     const std::lock_guard lock(bodies_->mutex);
+    if (const auto known = bodies_->by_count.find(n); known != bodies_->by_count.end()) return known->second;
     const auto run = [f = f_](const std::vector<Tensor>& x) {
       return detail::apply_list(*f, x, std::make_index_sequence<n>());
     };

@@ -1,21 +1,31 @@
 #include "tessera/runtime/cuda/block_kernel.h"
 
 #include <algorithm>
+#include <bit>
 
 using namespace tessera;
 using namespace tessera::runtime::cuda;
 
 namespace {
 
+constexpr unsigned warp_threads = 32, most_block_threads = 1024;
+/// Points of a thread whose texts stand one behind another, so that their accesses overlap, and instructions
+/// that this makes at most.
+constexpr unsigned most_points_of_thread = 8;
+constexpr std::size_t most_written_out = 256;
+
+/// Many outer points have a thread each; few are computed by all threads, one after another.
+bool has_thread_per_point(const BoundKernel& bound) { return bound.binding.outer_points() >= warp_threads; }
+
 class BlockKernel : KernelText {
  public:
-  BlockKernel(const BoundKernel& bound, SourceDraft& draft, std::string prefix,
-              std::span<const std::string> arrays, std::uint32_t counter, std::string_view counter_name)
-      : KernelText(bound, draft, std::move(prefix), arrays),
+  BlockKernel(const BoundKernel& bound, SourceDraft& draft, BlockPlace place)
+      : KernelText(bound, draft, std::move(place.prefix), place.arrays),
         first_(bound.outer_count()),
         axes_(binding_.reduced.size()),
-        counter_(counter),
-        counter_name_(counter_name) {}
+        counter_(place.counter),
+        counter_name_(place.counter_name),
+        threads_(place.threads) {}
 
   Result<std::string> generate() {
     name_counter();
@@ -25,6 +35,16 @@ class BlockKernel : KernelText {
       TESSERA_TRY(write_reductions());
     else
       TESSERA_TRY(write_elements());
+    return part();
+  }
+
+  Result<std::string> generate_value(std::string_view name) {
+    value_name_ = name;
+    if (kernel_.reduces()) return generate();
+    name_counter();
+    TESSERA_TRY(write_all(passes_.uniforms));
+    TESSERA_TRY(write_all(passes_.passes[0].elements));
+    line(name, " = ", narrowed(kernel_.stores[0]), ";");
     return part();
   }
 
@@ -82,44 +102,78 @@ class BlockKernel : KernelText {
       if (is_counter(i)) elements_[i] = counter_name_;
   }
 
+  // ---- the points of a thread
+
+  /// How many points each thread has of so many, as a power of two; 0 if that is not known, or if they are
+  /// too many to be written out.
+  [[nodiscard]] unsigned points_of_thread(std::int64_t points, std::size_t instructions) const {
+    if (threads_ == 0 || points > std::int64_t{threads_} * most_points_of_thread) return 0;
+    const unsigned out = std::bit_ceil(static_cast<unsigned>(divided_up(points, threads_)));
+    return out * instructions <= most_written_out ? out : 0;
+  }
+  /// "for each i of this thread": `each` of them are written out, if any.
+  void open_points(unsigned each, std::string_view rank, std::string_view step, std::int64_t count) {
+    const std::string_view end = kernel_.reduces() ? "count" : "points";
+    if (each == 0) return line("for (index i = ", rank, "; i < ", end, "; i += ", step, ") {\n{");
+    line("#pragma unroll\nfor (int u = 0; u < ", each, "; ++u) {\nconst index i = ", rank, " + u * ", step,
+         ";");
+    line(count == std::int64_t{each} * threads_ ? "{" : cat("if (i < ", end, ") {"));
+  }
+  void close_points() { line("}\n}"); }
+  [[nodiscard]] std::string block_step() const { return threads_ == 0 ? "(index)blockDim.x" : cat(threads_); }
+
+  /// All is computed before anything is stored: the compiler must not move a load over a store.
   Result<void> write_elements() {
     const Pass& pass = passes_.passes[0];
+    const unsigned each = points_of_thread(binding_.outer_points(), pass.elements.size());
     write_reciprocals(pass.elements);
-    line("for (index i = (index)threadIdx.x; i < points; i += (index)blockDim.x) {");
+    if (each > 1)
+      for (const std::uint32_t number : pass.stores)
+        line(element_type(kernel_.stores[number].operand), " held", number, "[", each, "];");
+    open_points(each, "(index)threadIdx.x", block_step(), binding_.outer_points());
     split_index("i", 0, first_, 1);
     for (const std::uint32_t i : loaded_operands(pass.elements))
       if (!is_counter(i)) elements_[i] = cat("p", i, "[", offset(i, 0, first_, 1), "]");
     TESSERA_TRY(write_all(pass.elements));
-    for (const std::uint32_t number : pass.stores) {
-      const Store& store = kernel_.stores[number];
-      line("p", store.operand, "[", offset(store.operand, 0, first_, 1), "] = ", narrowed(store), ";");
-    }
-    line("}");
+    for (const std::uint32_t number : pass.stores)
+      line(each > 1 ? cat("held", number, "[u]") : stored_element(number), " = ",
+           narrowed(kernel_.stores[number]), ";");
+    close_points();
+    if (each <= 1) return {};
+    open_points(each, "(index)threadIdx.x", block_step(), binding_.outer_points());
+    split_index("i", 0, first_, 1);
+    for (const std::uint32_t number : pass.stores) line(stored_element(number), " = held", number, "[u];");
+    close_points();
     return {};
   }
+  [[nodiscard]] std::string stored_element(std::uint32_t number) {
+    const std::uint32_t operand = kernel_.stores[number].operand;
+    return cat("p", operand, "[", offset(operand, 0, first_, 1), "]");
+  }
 
-  // ---- reductions: a thread for each of many outer points, or all threads for one after another
-
-  [[nodiscard]] bool has_thread_per_point() const { return binding_.outer_points() >= 32; }
+  // ---- reductions
 
   Result<void> write_reductions() {
     add_index("count", binding_.reduced_points());
-    if (has_thread_per_point())
+    if (has_thread_per_point(bound_))
       line(
-          "const index rank = 0, step = 1;\n"
-          "for (index point = (index)threadIdx.x; point < points; point += (index)blockDim.x) {");
+          "const index rank = 0, step = 1;\nfor (index point = (index)threadIdx.x; point < points; point += ",
+          block_step(), ") {");
     else
-      line(
-          "const index rank = (index)threadIdx.x, step = (index)blockDim.x;\n"
-          "for (index point = 0; point < points; ++point) {");
+      line("const index rank = (index)threadIdx.x, step = ", block_step(),
+           ";\nfor (index point = 0; point < points; ++point) {");
     split_index("point", 0, first_, 1);
     move_to_outer_point();
     name_counter();
     for (std::size_t p = 0; p < passes_.passes.size(); ++p) TESSERA_TRY(write_pass(p));
     TESSERA_TRY(write_all(passes_.last_rows));
-    for (const std::uint32_t number : passes_.row_stores)
-      line("if (rank == 0) r", kernel_.stores[number].operand, "[0] = ", narrowed(kernel_.stores[number]),
-           ";");
+    for (const std::uint32_t number : passes_.row_stores) {
+      const Store& store = kernel_.stores[number];
+      if (value_name_.empty())
+        line("if (rank == 0) r", store.operand, "[0] = ", narrowed(store), ";");
+      else
+        line(value_name_, " = ", narrowed(store), ";");
+    }
     line("}");
     return {};
   }
@@ -128,64 +182,102 @@ class BlockKernel : KernelText {
     const Pass& pass = passes_.passes[p];
     TESSERA_TRY(write_all(pass.rows));
     if (pass.reductions.empty() && pass.stores.empty()) return {};
-    for (const ValueId value : pass.reductions) {
-      line(wide_type(wide(value)), " v", value, " = ", scalar_.neutral(body_[value].opcode, wide(value)),
-           ";");
-      values_[value] = cat("v", value);
-    }
     const std::vector<ValueId> elements =
         elements_for(pass.reductions, pass.stores, std::vector<bool>(body_.size(), false));
-    line("for (index i = rank; i < count; i += step) {");
+    const unsigned each =
+        has_thread_per_point(bound_) ? 0 : points_of_thread(binding_.reduced_points(), elements.size());
+    for (const ValueId value : pass.reductions) declare_total(value, each);
+    open_points(each, "rank", "step", binding_.reduced_points());
     split_index("i", first_, axes_, 1);
     for (const std::uint32_t i : loaded_operands(elements))
       if (!is_counter(i)) elements_[i] = cat("r", i, "[", offset(i, first_, axes_, 1), "]");
     TESSERA_TRY(write_all(elements));
-    for (const ValueId value : pass.reductions) {
-      const ValueId of = body_[value].operands[0];
-      const std::string element =
-          wide(of) == wide(value) ? values_[of] : scalar_.cast(values_[of], wide(of), wide(value));
-      const std::string next = TESSERA_TRY(joined(body_[value].opcode, wide(value), values_[value], element));
-      line(values_[value], " = ", next, ";");
-    }
+    for (const ValueId value : pass.reductions)
+      TESSERA_TRY(each > 0 ? join_element(value) : join_to_total(value));
     for (const std::uint32_t number : pass.stores) {
       const Store& store = kernel_.stores[number];
       line("r", store.operand, "[", offset(store.operand, first_, axes_, 1), "] = ", narrowed(store), ";");
     }
-    line("}");
-    if (!has_thread_per_point())
+    close_points();
+    if (each > 0)
+      for (const ValueId value : pass.reductions)
+        line("v", value, " = (", wide_type(wide(value)), ")s", value, ";");
+    if (!has_thread_per_point(bound_))
       for (const ValueId value : pass.reductions) TESSERA_TRY(join_threads(value));
     return {};
   }
 
+  /// Few elements are joined in their own dtype first.
+  void declare_total(ValueId value, unsigned each) {
+    line(wide_type(wide(value)), " v", value, " = ", scalar_.neutral(body_[value].opcode, wide(value)), ";");
+    values_[value] = cat("v", value);
+    if (each > 0) declare_part(value);
+  }
+  Result<void> join_to_total(ValueId value) {
+    const ValueId of = body_[value].operands[0];
+    const std::string element =
+        wide(of) == wide(value) ? values_[of] : scalar_.cast(values_[of], wide(of), wide(value));
+    line(values_[value], " = ",
+         TESSERA_TRY(joined(body_[value].opcode, wide(value), values_[value], element)), ";");
+    return {};
+  }
+
+  /// One barrier: who is behind it reads one side, who comes to the next join writes the other.
   Result<void> join_threads(ValueId value) {
-    const std::string name = cat("v", value), type(wide_type(wide(value)));
+    const std::string name = cat("v", value), parts = cat("((", wide_type(wide(value)), "*)(parts + side))");
     TESSERA_TRY(join_lanes(value, name, "16"));
-    line("__syncthreads();");
-    line("if ((rank & 31) == 0) ((", type, "*)parts)[rank >> 5] = ", name, ";\n__syncthreads();");
-    line(name, " = (rank & 31) < step >> 5 ? ((", type,
-         "*)parts)[rank & 31] : ", scalar_.neutral(body_[value].opcode, wide(value)), ";");
+    if (threads_ == warp_threads) return {};
+    line("side ^= 32u;\nif ((rank & 31) == 0) ", parts, "[rank >> 5] = ", name, ";\n__syncthreads();");
+    constexpr unsigned few_warps = 8;
+    if (threads_ != 0 && threads_ <= few_warps * warp_threads) {
+      const std::string next = TESSERA_TRY(joined(body_[value].opcode, wide(value), name, cat(parts, "[w]")));
+      line(name, " = ", parts, "[0];\n#pragma unroll\nfor (int w = 1; w < ", threads_ / warp_threads,
+           "; ++w) ", name, " = ", next, ";");
+      return {};
+    }
+    line(name, " = (rank & 31) < step >> 5 ? ", parts,
+         "[rank & 31] : ", scalar_.neutral(body_[value].opcode, wide(value)), ";");
     return join_lanes(value, name, "16");
   }
 
   const std::size_t first_, axes_;
   const std::uint32_t counter_;
   const std::string counter_name_;
+  const unsigned threads_;
+  std::string value_name_;  ///< where the one result goes, if it is not stored
 };
 
 }  // namespace
 
 Result<std::string> tessera::runtime::cuda::block_kernel(const BoundKernel& bound, SourceDraft& draft,
-                                                         std::string prefix,
-                                                         std::span<const std::string> arrays,
-                                                         std::uint32_t counter,
-                                                         std::string_view counter_name) {
-  return BlockKernel(bound, draft, std::move(prefix), arrays, counter, counter_name).generate();
+                                                         BlockPlace place) {
+  return BlockKernel(bound, draft, std::move(place)).generate();
+}
+
+Result<std::string> tessera::runtime::cuda::block_value(const BoundKernel& bound, SourceDraft& draft,
+                                                        BlockPlace place, std::string_view name) {
+  if (bound.binding.is_empty || bound.binding.outer_points() != 1 || bound.kernel.stores.size() != 1)
+    return Error(ErrorCode::unsupported, "a kernel of more than one number");
+  return BlockKernel(bound, draft, std::move(place)).generate_value(name);
+}
+
+unsigned tessera::runtime::cuda::block_threads(const BoundKernel& bound) {
+  const std::int64_t outer = bound.binding.outer_points();
+  const std::int64_t points = std::max(outer, bound.binding.reduced_points());
+  const bool is_wide = (bound.kernel.reduces() && has_thread_per_point(bound)) ||
+                       bound.kernel.body.size() * most_points_of_thread > most_written_out;
+  // A warp needs no barrier; four warps are all that issue at once.
+  constexpr std::int64_t for_one_warp = 128, for_four_warps = 1024;
+  const std::int64_t wanted = is_wide                    ? points
+                              : points <= for_one_warp   ? warp_threads
+                              : points <= for_four_warps ? 4 * warp_threads
+                                                         : divided_up(points, most_points_of_thread);
+  const auto clamped =
+      static_cast<unsigned>(std::clamp<std::int64_t>(wanted, warp_threads, most_block_threads));
+  return std::bit_ceil(clamped);
 }
 
 Result<std::string> tessera::runtime::cuda::point_loop(const BoundKernel& bound, SourceDraft& draft,
-                                                       std::string prefix,
-                                                       std::span<const std::string> arrays,
-                                                       std::uint32_t counter, std::string_view counter_name,
-                                                       const PointLoop& loop) {
-  return BlockKernel(bound, draft, std::move(prefix), arrays, counter, counter_name).generate_loop(loop);
+                                                       BlockPlace place, const PointLoop& loop) {
+  return BlockKernel(bound, draft, std::move(place)).generate_loop(loop);
 }

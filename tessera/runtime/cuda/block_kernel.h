@@ -6,13 +6,34 @@
 
 namespace tessera::runtime::cuda {
 
-/// The text, in braces. Where the kernel reads input `counter`, it has the value of the variable
-/// `counter_name` instead. REQUIRES `__shared__ unsigned long long parts[32]` around it, a block of whole
-/// warps, and a barrier behind it. Slots of numbers are those of the kernel's function.
+/// What is around the text of a kernel.
+struct BlockPlace {
+  std::string prefix;                   ///< before the names of its arguments
+  std::span<const std::string> arrays;  ///< texts of the addresses of its inputs and results
+  /// Where the kernel reads input `counter`, it has the value of the variable `counter_name` instead.
+  std::uint32_t counter = ~std::uint32_t{0};
+  std::string_view counter_name = {};
+  /// Of the block, if that is known: whole warps.
+  unsigned threads = 0;
+};
+
+/// What kernels of a block join their parts in: one side while some threads still read the other.
+inline constexpr std::string_view block_parts =
+    "__shared__ unsigned long long parts[64];\nunsigned side = 0;\n";
+
+/// The text, in braces. REQUIRES `block_parts` around it, a block of whole warps, and a barrier behind it
+/// before another thread reads what it stores. Slots of numbers are those of the kernel's function.
 [[nodiscard]] Result<std::string> block_kernel(const BoundKernel& bound, SourceDraft& draft,
-                                               std::string prefix, std::span<const std::string> arrays,
-                                               std::uint32_t counter = ~std::uint32_t{0},
-                                               std::string_view counter_name = {});
+                                               BlockPlace place);
+
+/// The same of a kernel of one number, which every thread has in the variable `name` behind it; nothing is
+/// stored.
+[[nodiscard]] Result<std::string> block_value(const BoundKernel& bound, SourceDraft& draft, BlockPlace place,
+                                              std::string_view name);
+
+/// The threads that a block should have for the kernel if it runs over and over: each has several points,
+/// since what a turn of a small block takes is its instructions and its barriers.
+[[nodiscard]] unsigned block_threads(const BoundKernel& bound);
 
 /// A loop whose turns are a kernel that carries each point for itself: input `first_carried` + k becomes
 /// result k, element by element.
@@ -23,8 +44,7 @@ struct PointLoop {
 };
 
 /// The loop, with what it carries in registers. As above otherwise; the kernel reduces nothing.
-[[nodiscard]] Result<std::string> point_loop(const BoundKernel& bound, SourceDraft& draft, std::string prefix,
-                                             std::span<const std::string> arrays, std::uint32_t counter,
-                                             std::string_view counter_name, const PointLoop& loop);
+[[nodiscard]] Result<std::string> point_loop(const BoundKernel& bound, SourceDraft& draft, BlockPlace place,
+                                             const PointLoop& loop);
 
 }  // namespace tessera::runtime::cuda

@@ -155,7 +155,7 @@ Argument memory(Memory::Kind kind, std::size_t index) {
   return {.kind = Argument::Kind::memory, .memory = {kind, static_cast<std::uint32_t>(index), 0}};
 }
 
-/// The condition on these inputs, for all threads of a block: it is in `flag` behind a barrier.
+/// The condition on these inputs, for all threads of a block: each has it in `holds`.
 Result<std::string> block_condition(const ir::Function& condition, std::span<const op::Array> inputs,
                                     SourceDraft& draft, std::int64_t& points) {
   const kernel::Kernel kernel = TESSERA_TRY(kernel::build(condition));
@@ -172,8 +172,8 @@ Result<std::string> block_condition(const ir::Function& condition, std::span<con
     arrays.push_back(cat("g", i));
     draft.add_argument("const unsigned char*", arrays.back(), memory(Memory::Kind::input, i));
   }
-  arrays.emplace_back("((unsigned char*)&flag)");
-  return block_kernel(bound, draft, "k_", arrays);
+  arrays.emplace_back("((unsigned char*)parts)");
+  return block_value(bound, draft, {.prefix = "k_", .arrays = arrays}, "holds");
 }
 
 }  // namespace
@@ -196,13 +196,11 @@ Result<StepProgram> tessera::runtime::cuda::checking_turn(const ir::Function& co
   std::int64_t points = 1;
   const std::string text = TESSERA_TRY(block_condition(condition, inputs, draft, points));
   StepProgram out;
-  out.launches.push_back(
-      draft.launch("turn",
-                   cat("__shared__ unsigned long long parts[32], flag;\nconst bool is_first = false;\n",
-                       count_turns, computed_mark, text, copies(carried),
-                       "__syncthreads();\nconst unsigned char* const at = (const unsigned char*)&flag;\n",
-                       read_flag("*at"), note_turn, while_end, decided_mark),
-                   true, 1024));
+  out.launches.push_back(draft.launch(
+      "turn",
+      cat(block_parts, "const bool is_first = false;\nbool holds;\n", count_turns, computed_mark, text,
+          copies(carried), "  const bool is_true = decides && holds;\n", note_turn, while_end, decided_mark),
+      true, 1024));
   Launch& launch = out.launches.back();
   Source source = *launch.source;
   source.text = cat(declaration, source.text);

@@ -81,7 +81,15 @@ Result<void> Stream::wait() const {
 
 void Stream::note_queued(std::string_view what) const {
   const std::lock_guard lock(mutex_);
-  queued_[queued_count_++ % queued_.size()].assign(what);
+  Queued& place = queued_[queued_count_++ % queued_.size()];
+  place.held = nullptr;
+  place.copy.assign(what);
+}
+
+void Stream::note_queued(const std::shared_ptr<const std::string>& what) const {
+  const std::lock_guard lock(mutex_);
+  Queued& place = queued_[queued_count_++ % queued_.size()];
+  if (place.held != what) place.held = what;
 }
 
 Error Stream::blame(Error error) const {
@@ -89,8 +97,10 @@ Error Stream::blame(Error error) const {
   if (queued_count_ == 0) return error;
   const std::uint64_t shown = std::min<std::uint64_t>(queued_count_, queued_.size());
   std::string list;
-  for (std::uint64_t i = queued_count_ - shown; i < queued_count_; ++i)
-    list += cat(list.empty() ? "" : "; ", queued_[i % queued_.size()]);
+  for (std::uint64_t i = queued_count_ - shown; i < queued_count_; ++i) {
+    const Queued& queued = queued_[i % queued_.size()];
+    list += cat(list.empty() ? "" : "; ", queued.held != nullptr ? *queued.held : queued.copy);
+  }
   return std::move(error).note(
       cat("queued since the last wait", shown < queued_count_ ? ", the end of it" : "", ": ", list));
 }

@@ -85,17 +85,24 @@ class Stream {
 
   /// What is queued next, in words: drivers do not say which work an error is of. Thread-safe.
   void note_queued(std::string_view what) const;
+  /// The same by words that are held: nothing is copied.
+  void note_queued(const std::shared_ptr<const std::string>& what) const;
   /// The error with what was queued since the last wait that went through, as far as that is remembered.
   [[nodiscard]] Error blame(Error error) const;
 
  private:
+  /// Words that are held, or else a copy.
+  struct Queued {
+    std::shared_ptr<const std::string> held;
+    std::string copy;
+  };
   Stream(ContextRef context, CUstream handle) : context_(std::move(context)), handle_(handle) {}
 
   ContextRef context_;
   CUstream handle_;
   mutable std::mutex mutex_;
-  mutable std::array<std::string, 4> queued_;  ///< the last ones, in turns; their memory is used again
-  mutable std::uint64_t queued_count_ = 0;     ///< since the last wait
+  mutable std::array<Queued, 4> queued_;    ///< the last ones, in turns; their memory is used again
+  mutable std::uint64_t queued_count_ = 0;  ///< since the last wait
 };
 
 /// A point in a stream whose time is taken. REQUIRES that its context is current where it is made and used.

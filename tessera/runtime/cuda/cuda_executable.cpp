@@ -85,7 +85,7 @@ Result<void> CudaExecutable::prepare(std::span<const std::int64_t> sizes,
 
 void CudaExecutable::take_over(Prepared next) {
   prepared_ = std::move(next);
-  if (words_.empty()) words_ = words_for(*plan_);
+  if (words_ == nullptr) words_ = std::make_shared<const std::string>(words_for(*plan_));
   replicas_.reset(std::move(prepared_.launches), plan_->inputs.size(), prepared_.binding.buffers.size());
 }
 
@@ -419,7 +419,7 @@ Result<void> CudaExecutable::follow_code() {
 
 Result<void> CudaExecutable::run(const runtime::Launch& launch) {
   const Current current = TESSERA_TRY(device_->context()->enter());
-  last_update_ = {};
+  last_update_.clear();
   update_time_ = {};
   TESSERA_TRY(follow(launch));
   auto updated = update(launch);
@@ -431,7 +431,7 @@ Result<void> CudaExecutable::run(const runtime::Launch& launch) {
     TESSERA_TRY(follow(launch));
     updated = update(launch);
   }
-  if (!updated) return std::move(updated).error().note(cat("making ready ", words_));
+  if (!updated) return std::move(updated).error().note(cat("making ready ", *words_));
   device_->stream().note_queued(words_);
   auto done = launch.times != nullptr ? run_timed(*launch.times) : run_parts();
   if (prepared_.program.checks.empty()) return done;

@@ -118,7 +118,7 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
   bool awaits_products_ = false;      ///< the program computes products by kernels until the library is there
   bool library_has_ends_ = true;      ///< as far as is known
   std::string without_conditionals_;  ///< why regions are no nodes; empty: they are, as far as is known
-  std::string words_;                 ///< what it is, for errors of the driver
+  std::shared_ptr<const std::string> words_;  ///< what it is, for errors of the driver
   GraphUpdate last_update_;
   std::chrono::nanoseconds update_time_{};  ///< of the last run
 };

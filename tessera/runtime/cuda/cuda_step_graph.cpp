@@ -197,7 +197,7 @@ Result<StepGraphUpdate> CudaStepGraph::lay_out_anew() {
   auto done = graph_.set(layout.launches, layout.after, launch_blame(layout));
   if (!done) return std::move(done).error().note(cat("making ready ", words()));
   layout_ = std::move(layout);
-  words_ = words();
+  words_ = std::make_shared<const std::string>(words());
   twin_.reset();
   list_code();
   list_checks();

@@ -58,7 +58,7 @@ class CudaStepGraph final : public StepGraph {
   std::vector<CodeUse> code_;
   std::vector<std::uint32_t> checked_;         ///< steps that have checks
   std::shared_ptr<const PinnedMemory> found_;  ///< what their statuses said
-  std::string words_;                          ///< what it is, for errors of the driver
+  std::shared_ptr<const std::string> words_;   ///< what it is, for errors of the driver
   ResidentGraph graph_;
   std::unique_ptr<GraphTwin> twin_;  ///< of the launches as they are; null: to be made
 };

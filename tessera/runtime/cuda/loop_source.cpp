@@ -16,6 +16,7 @@ namespace {
 
 using kernel::Kernel;
 
+constexpr std::uint32_t no_counter = ~std::uint32_t{0};
 constexpr std::int64_t default_limit = 1'000'000, most_shared_bytes = 40 * 1024;
 
 /// A value in the source: how its elements lie, and the text of its address.
@@ -82,20 +83,22 @@ Kernel copying_kernel(ir::Dtype dtype, std::size_t rank) {
 }
 
 /// Whether point i of a kernel is element i of an operand's array: who computes the point is the only one who
-/// touches the element.
-bool is_in_order(const kernel::Binding& binding, std::size_t operand, const op::Array& array) {
+/// touches the element, unless it is the same for all points of a row.
+bool is_in_order(const BoundKernel& bound, std::size_t operand, const op::Array& array) {
+  const kernel::Binding& binding = bound.binding;
   if (!array.layout.is_contiguous() || binding.data[operand] != array.at(array.layout.offset)) return false;
   std::int64_t step = 1;
-  for (std::size_t axis = binding.outer.size(); axis-- > 0; step *= binding.outer[axis].size)
+  for (std::size_t axis = binding.axis_count(); axis-- > 0; step *= bound.size_of_axis(axis))
     if (binding.stride(operand, axis) != step) return false;
   return step == array.size();
 }
 
 class LoopText {
  public:
+  /// Without a number of threads, what is generated tells how many there should be.
   LoopText(const ir::Function& function, std::span<const op::Array> inputs,
-           std::span<const op::Array> results)
-      : function_(function), inputs_(inputs), results_(results) {}
+           std::span<const op::Array> results, unsigned threads)
+      : function_(function), inputs_(inputs), results_(results), threads_(threads) {}
 
   Result<StepProgram> generate() {
     const ir::Expr* region = function_.body.size() == 1 ? function_.body[0]->value.get() : nullptr;
@@ -131,50 +134,108 @@ class LoopText {
     return out;
   }
 
-  /// Appends a kernel over these places; as a loop of its own if it carries each point for itself and `loop`
-  /// is given.
-  Result<void> add(const Kernel& kernel, std::span<const Place> from, std::span<const Place> to,
-                   std::uint32_t counter = ~std::uint32_t{0}, const PointLoop* loop = nullptr) {
+  /// A kernel with the places that it reads and writes.
+  struct Placed {
+    Placed(const Kernel& of, std::span<const Place> from, std::span<const Place> to) : kernel(of) {
+      for (const Place& place : from) inputs.push_back(place.array);
+      for (const Place& place : to) results.push_back(place.array);
+      for (const Place& place : from) texts.push_back(place.text);
+      for (const Place& place : to) texts.push_back(place.text);
+    }
+    Result<void> bind() { return kernel::bind(kernel, inputs, results, binding); }
+    [[nodiscard]] BoundKernel bound() const { return bound_kernel(kernel, passes, binding, inputs, results); }
+
+    const Kernel& kernel;
     std::vector<op::Array> inputs, results;
     std::vector<std::string> texts;
-    for (const Place& place : from) inputs.push_back(place.array);
-    for (const Place& place : to) results.push_back(place.array);
-    for (const Place& place : from) texts.push_back(place.text);
-    for (const Place& place : to) texts.push_back(place.text);
-    kernel::Binding binding;
-    TESSERA_TRY(kernel::bind(kernel, inputs, results, binding));
-    if (binding.is_empty) return {};
     const kernel::Passes passes = kernel::find_passes(kernel);
-    const BoundKernel bound = bound_kernel(kernel, passes, binding, inputs, results);
-    const double points =
-        static_cast<double>(binding.outer_points()) * static_cast<double>(binding.reduced_points());
+    kernel::Binding binding;
+  };
+
+  BlockPlace place_of(const Placed& placed) {
+    return {.prefix = cat("k", kernel_count_++, "_"),
+            .arrays = placed.texts,
+            .counter = counter_,
+            .counter_name = "iteration",
+            .threads = threads_};
+  }
+
+  /// Appends a kernel over these places.
+  Result<void> add(const Kernel& kernel, std::span<const Place> from, std::span<const Place> to) {
+    Placed placed(kernel, from, to);
+    TESSERA_TRY(placed.bind());
+    if (placed.binding.is_empty) return {};
+    const BoundKernel bound = placed.bound();
+    TESSERA_TRY(check_work(bound));
+    if (!keeps_order(bound)) keeps_order_ = false;
+    if (is_in_loop_) wanted_threads_ = std::max(wanted_threads_, block_threads(bound));
+    text_ += TESSERA_TRY(block_kernel(bound, draft_, place_of(placed)));
+    return {};
+  }
+
+  /// The body of a `for` that is one kernel: as a loop at each point if it carries each for itself.
+  Result<void> add_turns(const Kernel& kernel, std::span<const Place> from, std::span<const Place> to,
+                         const PointLoop& loop) {
+    Placed placed(kernel, from, to);
+    TESSERA_TRY(placed.bind());
+    const BoundKernel bound = placed.bound();
+    if (!keeps_order(bound)) {
+      text_ += loop.head;
+      TESSERA_TRY(add(kernel, from, to));
+      text_ += cat("__syncthreads();\n", swaps_, "}\n");
+      return {};
+    }
+    TESSERA_TRY(check_work(bound));
+    wanted_threads_ = whole_warps(placed.binding.outer_points());
+    text_ += TESSERA_TRY(point_loop(bound, draft_, place_of(placed), loop));
+    return {};
+  }
+  static unsigned whole_warps(std::int64_t points) {
+    return static_cast<unsigned>(std::clamp<std::int64_t>(divided_up(points, 32) * 32, 32, 1024));
+  }
+
+  /// Appends a kernel of one truth value, which every thread has in `name`.
+  Result<void> add_value(const Kernel& kernel, std::span<const Place> from, std::string_view name) {
+    const Place flag{{ir::Dtype::boolean, op::contiguous({}), reinterpret_cast<std::byte*>(16)}, "state"};
+    Placed placed(kernel, from, {&flag, 1});
+    TESSERA_TRY(placed.bind());
+    const BoundKernel bound = placed.bound();
+    TESSERA_TRY(check_work(bound));
+    if (!kernel.reduces() && bound.load_count() > 0) keeps_order_ = false;
+    if (!keeps_order(bound)) keeps_order_ = false;
+    wanted_threads_ = std::max(wanted_threads_, block_threads(bound));
+    text_ += cat("bool ", name, ";\n", TESSERA_TRY(block_value(bound, draft_, place_of(placed), name)));
+    return {};
+  }
+
+  static Result<void> check_work(const BoundKernel& bound) {
+    const double points = static_cast<double>(bound.binding.outer_points()) *
+                          static_cast<double>(bound.binding.reduced_points());
     if (points > static_cast<double>(most_loop_points) || !bound.has_small_indices())
       return Error(ErrorCode::unsupported,
                    "a loop with more work in an iteration than one block should have");
-    most_points_ = std::max({most_points_, binding.outer_points(), binding.reduced_points()});
-    if (!keeps_order(kernel, binding, inputs, results)) keeps_order_ = false;
-    std::string prefix = cat("k", kernel_count_++, "_");
-    if (loop != nullptr && keeps_order_)
-      text_ += TESSERA_TRY(point_loop(bound, draft_, std::move(prefix), texts, counter, "iteration", *loop));
-    else
-      text_ += cat(loop == nullptr ? "" : loop->head,
-                   TESSERA_TRY(block_kernel(bound, draft_, std::move(prefix), texts, counter, "iteration")));
     return {};
   }
 
   /// Whether each thread reads of what the loop carries only what it wrote itself, at the same points.
-  [[nodiscard]] bool keeps_order(const Kernel& kernel, const kernel::Binding& binding,
-                                 std::span<const op::Array> inputs,
-                                 std::span<const op::Array> results) const {
-    if (kernel.reduces()) return false;
+  [[nodiscard]] bool keeps_order(const BoundKernel& bound) const {
+    const Kernel& kernel = bound.kernel;
+    if (kernel.reduces() && bound.binding.outer_points() != 1) return false;
+    // Behind the counter, if there is one.
+    const std::uint32_t first = counter_ == no_counter ? 0 : 1;
     for (std::size_t i = 0; i < kernel.operands.size(); ++i) {
       const std::uint32_t argument = kernel.operands[i].argument;
-      const bool is_result = argument >= inputs.size();
-      // Behind the counter.
-      const bool is_carried = argument >= 1 && argument - 1 < carried_.size();
+      const bool is_result = argument >= bound.inputs.size();
+      const bool is_carried = argument >= first && argument - first < carried_.size();
       if (!is_result && !is_carried) continue;
-      const op::Array& array = is_result ? results[argument - inputs.size()] : inputs[argument];
-      if (!is_in_order(binding, i, array)) return false;
+      // The first thread stores what there is once, but all of them read it.
+      if (kernel.reduces() && !bound.at_points[i]) {
+        if (is_result) continue;
+        return false;
+      }
+      const op::Array& array =
+          is_result ? bound.results[argument - bound.inputs.size()] : bound.inputs[argument];
+      if (!is_in_order(bound, i, array)) return false;
     }
     return true;
   }
@@ -227,19 +288,18 @@ class LoopText {
   Result<void> write_while(const ir::WhileRegion& region) {
     TESSERA_TRY(place_carried(region.inits));
     TESSERA_TRY(place_captures(region.captures, std::span(region.body->params).subspan(region.inits.size())));
-    const Place flag = new_place(ir::Dtype::boolean, {});
     limit_ = region.limit.value_or(default_limit);
     draft_.add_argument("long long", "limit", {.bits = static_cast<std::uint64_t>(*limit_)});
     draft_.add_argument("unsigned long long*", "status", memory(Memory::Kind::status, 0));
-    text_ += cat("__syncthreads();\n", pointers_, "for (long long iteration = 0;; ++iteration) {\n");
+    begin_loop("for (long long iteration = 0;; ++iteration) {\n");
     const std::vector<Place> seen = in_body({});
     for (const Group& group : TESSERA_TRY(groups_of(*region.condition)))
-      TESSERA_TRY(add(group.kernel, seen, {&flag, 1}));
-    text_ += cat("__syncthreads();\nif (*", flag.text, " == 0) break;\n");
+      TESSERA_TRY(add_value(group.kernel, seen, "goes_on"));
+    text_ += "if (!goes_on) break;\n";
     text_ += "if (iteration == limit) {\nif (threadIdx.x == 0) status[1] = 1;\nbreak;\n}\n";
     for (const Group& group : TESSERA_TRY(groups_of(*region.body)))
       TESSERA_TRY(add(group.kernel, seen, next(group)));
-    text_ += cat("__syncthreads();\n", swaps_, "}\n");
+    end_loop();
     return {};
   }
 
@@ -248,25 +308,36 @@ class LoopText {
     TESSERA_TRY(
         place_captures(region.captures, std::span(region.body->params).subspan(region.inits.size() + 1)));
     const Place count = TESSERA_TRY(outer_value(region.count, ir::Dtype::i64, {}));
-    text_ +=
-        cat("__syncthreads();\n", pointers_, "const long long end = *(const long long*)", count.text, ";\n");
     const Place counter{{ir::Dtype::i64, op::contiguous({}), reinterpret_cast<std::byte*>(16)}, "state"};
+    const auto groups = TESSERA_TRY(groups_of(*region.body));
+    const auto seen = in_body(counter);
+    begin_loop("");
+    counter_ = 0;
+    text_ += cat("const long long end = *(const long long*)", count.text, ";\n");
     PointLoop loop{.head = "for (long long iteration = 0; iteration < end; ++iteration) {\n",
                    .first_carried = 1};
     for (const Place& place : carried_) loop.carried.push_back(place.text);
-    const auto groups = TESSERA_TRY(groups_of(*region.body));
-    const auto seen = in_body(counter);
-    keeps_order_ = true;
     if (groups.size() == 1 && !is_empty(groups[0])) {
-      TESSERA_TRY(add(groups[0].kernel, seen, next(groups[0]), 0, &loop));
-      text_ += keeps_order_ ? "" : cat("__syncthreads();\n", swaps_, "}\n");
+      TESSERA_TRY(add_turns(groups[0].kernel, seen, next(groups[0]), loop));
+      is_in_loop_ = false;
+      text_ += "__syncthreads();\n";
     } else {
       text_ += loop.head;
-      for (const Group& group : groups) TESSERA_TRY(add(group.kernel, seen, next(group), 0));
-      text_ += cat(keeps_order_ ? "" : "__syncthreads();\n", swaps_, "}\n");
+      for (const Group& group : groups) TESSERA_TRY(add(group.kernel, seen, next(group)));
+      end_loop();
     }
-    text_ += "__syncthreads();\n";
+    counter_ = no_counter;
     return {};
+  }
+
+  void begin_loop(std::string_view head) {
+    text_ += cat("__syncthreads();\n", pointers_, head);
+    is_in_loop_ = keeps_order_ = true;
+  }
+  /// The turn's results take their places; who does not keep to its own points waits for the others.
+  void end_loop() {
+    text_ += cat(keeps_order_ ? "" : "__syncthreads();\n", swaps_, "}\n__syncthreads();\n");
+    is_in_loop_ = false;
   }
 
   [[nodiscard]] std::vector<Place> next(const Group& group) const {
@@ -301,7 +372,7 @@ class LoopText {
       return Error(ErrorCode::unsupported,
                    cat("a loop that carries ", state_bytes_, " bytes; one block has ", most_loop_bytes));
     StepProgram out;
-    std::string head = "__shared__ unsigned long long parts[32];\n";
+    std::string head(block_parts);
     const bool is_shared = state_bytes_ <= most_shared_bytes;
     if (is_shared) {
       head +=
@@ -312,10 +383,10 @@ class LoopText {
       out.scratch_bytes.push_back(state_bytes_);
     }
     if (limit_) out.checks.push_back({.op = function_.name, .axes = {}, .limit = *limit_});
-    out.launches.push_back(draft_.launch("loop", head + text_, true, 1024));
+    const unsigned threads = threads_ == 0 ? wanted_threads_ : threads_;
+    out.launches.push_back(draft_.launch("loop", head + text_, true, threads));
     Launch& launch = out.launches.back();
-    launch.block.x =
-        static_cast<std::uint32_t>(std::clamp<std::int64_t>(divided_up(most_points_, 32) * 32, 32, 1024));
+    launch.block.x = threads;
     if (is_shared) launch.shared_bytes = static_cast<std::uint32_t>(state_bytes_);
     return out;
   }
@@ -326,8 +397,11 @@ class LoopText {
   std::string text_, pointers_, swaps_;
   std::vector<Place> given_, carried_, next_, captures_;
   std::optional<std::int64_t> limit_;
-  std::int64_t state_bytes_ = 0, most_points_ = 1;
-  bool keeps_order_ = true;  ///< of the body of a `for`, as far as it is written
+  std::int64_t state_bytes_ = 0;
+  const unsigned threads_;
+  unsigned wanted_threads_ = 32;
+  std::uint32_t counter_ = no_counter;            ///< the input of kernels that has the number of the turn
+  bool is_in_loop_ = false, keeps_order_ = true;  ///< as far as it is written
   unsigned place_count_ = 0, kernel_count_ = 0;
 };
 
@@ -336,5 +410,6 @@ class LoopText {
 Result<StepProgram> tessera::runtime::cuda::loop_program(const ir::Function& function,
                                                          std::span<const op::Array> inputs,
                                                          std::span<const op::Array> results) {
-  return LoopText(function, inputs, results).generate();
+  const StepProgram first = TESSERA_TRY(LoopText(function, inputs, results, 0).generate());
+  return LoopText(function, inputs, results, first.launches[0].block.x).generate();
 }

@@ -1,5 +1,5 @@
 // A loop inside a kernel: a `while` or a `for` whose state one block can hold runs there from its begin to
-// its end, so that an iteration costs a barrier or two and no launch.
+// its end, so that an iteration costs a barrier or none and no launch.
 #pragma once
 
 #include <span>

@@ -81,6 +81,52 @@ TEST_F(LoopSourceTest, WhileWithSumsInItsConditionAndNumbers) {
   for (const double eps : {0.001, 5.0, 1e9}) expect_same(text, {x}, 1e-5, std::vector{eps});
 }
 
+/// A turn adds 1 to `size` numbers as long as the condition, a text that says what `m` is, holds.
+std::string counting_while(int size, const std::string& condition) {
+  const std::string type = cat("f32[", size, "]");
+  return cat("func f(x: ", type, ") {\n  y: ", type, " = while (x) with () limit 100 (s: ", type, ") {\n",
+             condition, "    return m\n  } do (s: ", type, ") {\n    t: ", type,
+             " = add(s, 1.0:f32)\n    return t\n  }\n  return y\n}");
+}
+std::string until_first(int size) {
+  return counting_while(size, cat("    a: f32[1] = slice(s) {starts = [", size - 1, "], stops = [", size,
+                                  "], steps = [1]}\n    b: f32[] = reshape(a) {shape = []}\n"
+                                  "    m: bool[] = lt(b, 9.0:f32)\n"));
+}
+std::string until_sum(int size) {
+  return counting_while(size, cat("    b: f32[] = sum(s)\n    m: bool[] = lt(b, ", 9 * size, ".0:f32)\n"));
+}
+/// Barriers of a turn: those between the begin of the loop and its end.
+std::size_t barriers_of_turn(const std::string& text, const std::vector<op::HostTensor>& inputs) {
+  const auto arrays = arrays_of(inputs);
+  const StepProgram program = value_or_throw(loop_program(*parsed(text), arrays, arrays));
+  const std::string& source = program.launches[0].source->text;
+  const std::string_view barrier = "__syncthreads();";
+  const std::size_t begin = source.find("for (long long iteration"),
+                    end = source.find("next0 = other;", begin);
+  std::size_t out = 0;
+  for (std::size_t at = source.find(barrier, begin); at < end; at = source.find(barrier, at + 1)) ++out;
+  return out;
+}
+
+TEST_F(LoopSourceTest, WhilesOnTheirDataOfEverySize) {
+  std::mt19937_64 random(7);
+  for (const int size : {1, 31, 128, 129, 1024, 1025, 5000, 9001}) {
+    const auto x = random_tensor(Dtype::f32, {size}, random);
+    expect_same(until_first(size), {x}, 1e-5);
+    expect_same(until_sum(size), {x}, 1e-5);
+  }
+}
+
+TEST_F(LoopSourceTest, ATurnHasOneBarrierAndInAWarpNone) {
+  const auto zeros = [](int size) {
+    return std::vector<op::HostTensor>{value_or_throw(op::HostTensor::allocate(Dtype::f32, {size}))};
+  };
+  EXPECT_EQ(barriers_of_turn(until_first(1024), zeros(1024)), 1u);
+  EXPECT_EQ(barriers_of_turn(until_sum(1024), zeros(1024)), 1u);
+  EXPECT_EQ(barriers_of_turn(until_sum(100), zeros(100)), 0u);
+}
+
 TEST_F(LoopSourceTest, ThreadsWaitForWhatOthersWrote) {
   std::mt19937_64 random(4);
   const auto x = random_tensor(Dtype::f32, {12, 12}, random);

@@ -22,6 +22,11 @@ struct GraphUpdate {
   std::string refusal = {};      ///< why, where the driver refused to patch a node: the first error
 
   bool operator==(const GraphUpdate&) const = default;
+  void clear() {
+    patched = new_code = recaptured = 0;
+    is_instantiated = false;
+    refusal.clear();
+  }
 };
 
 /// One thread at a time. REQUIRES, for all functions, that the context is current.

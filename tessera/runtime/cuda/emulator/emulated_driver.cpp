@@ -341,6 +341,8 @@ CUresult wait_for_all() {
   return all().capturing.empty() ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
+thread_local CUcontext current_context = nullptr;
+
 void add_device_functions(Driver& d) {
   d.cuInit = [](unsigned) { return CUDA_SUCCESS; };
   d.cuDriverGetVersion = [](int* version) { return *version = 13000, CUDA_SUCCESS; };
@@ -365,8 +367,8 @@ void add_device_functions(Driver& d) {
     return *out = reinterpret_cast<CUcontext>(&all()), CUDA_SUCCESS;
   };
   d.cuDevicePrimaryCtxRelease = [](CUdevice) { return CUDA_SUCCESS; };
-  d.cuCtxGetCurrent = [](CUcontext* out) { return *out = nullptr, CUDA_SUCCESS; };
-  d.cuCtxSetCurrent = [](CUcontext) { return CUDA_SUCCESS; };
+  d.cuCtxGetCurrent = [](CUcontext* out) { return *out = current_context, CUDA_SUCCESS; };
+  d.cuCtxSetCurrent = [](CUcontext context) { return current_context = context, CUDA_SUCCESS; };
   d.cuCtxPushCurrent = [](CUcontext) { return CUDA_SUCCESS; };
   d.cuCtxPopCurrent = [](CUcontext*) { return CUDA_SUCCESS; };
   d.cuCtxSynchronize = &wait_for_all;
