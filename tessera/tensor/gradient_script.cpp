@@ -9,13 +9,12 @@ using namespace tessera;
 using namespace tessera::detail;
 using engine::Node;
 using engine::NodeRef;
-using engine::Operand;
 using op::Value;
 
 namespace {
 
 /// Per node, the first of them that is the same; three bits each.
-std::uint32_t which_are_same(std::span<const Operand> given) {
+std::uint32_t which_are_same(std::span<const engine::Operand> given) {
   std::uint32_t out = 0;
   for (std::size_t i = 0; i < given.size(); ++i) {
     std::size_t first = 0;
@@ -47,12 +46,13 @@ std::optional<GradientQuestion> GradientQuestion::of(Node& call, Node* dy, std::
   std::size_t scalars = 0;
   for (std::size_t i = 0; i < call.input_count; ++i) {
     Node* const input = call.input(i);
-    out.given_[i] = input != nullptr ? Operand::of(input) : Operand{nullptr, call.scalar_at(scalars++), true};
+    out.given_[i] = input != nullptr ? engine::Operand::of(input)
+                                     : engine::Operand{nullptr, call.scalar_at(scalars++), true};
     if (input != nullptr && (out.types_[i] = engine::number_of_type(*input)) == engine::no_type_number)
       return std::nullopt;
   }
-  out.given_[out.count_] = Operand::of(&call);
-  out.given_[out.count_ + 1] = Operand::of(dy);
+  out.given_[out.count_] = engine::Operand::of(&call);
+  out.given_[out.count_ + 1] = engine::Operand::of(dy);
   out.same_ = which_are_same(out.given());
   return out;
 }
@@ -84,7 +84,7 @@ class GradientScript::Reader {
       if (given_[i].id == value) return Place{Place::Kind::given, static_cast<std::uint32_t>(i), {}};
     for (std::size_t k = 0; k < calls_.size(); ++k)
       if (calls_[k].result == value) return Place{Place::Kind::step, static_cast<std::uint32_t>(k), {}};
-    const Operand number = builder_.operand(value);
+    const engine::Operand number = builder_.operand(value);
     if (number.node != nullptr || !number.is_float) return std::nullopt;
     return Place{Place::Kind::number, 0, number};
   }
@@ -156,14 +156,15 @@ void GradientScript::drop_unwanted() {
   steps_ = std::move(kept);
 }
 
-bool GradientScript::record(std::span<const Operand> given, engine::Caller caller, Gradients& out) const {
+bool GradientScript::record(std::span<const engine::Operand> given, engine::Caller caller,
+                            Gradients& out) const {
   SmallVector<NodeRef, 16> made;
   const auto operand = [&](const Place& place) {
     if (place.kind == Place::Kind::given) return given[place.index];
-    return place.kind == Place::Kind::step ? Operand::of(made[place.index].get()) : place.number;
+    return place.kind == Place::Kind::step ? engine::Operand::of(made[place.index].get()) : place.number;
   };
   for (const Step& step : steps_) {
-    std::array<Operand, engine::CallForm::max_operands> operands;
+    std::array<engine::Operand, engine::CallForm::max_operands> operands;
     for (std::size_t i = 0; i < step.count; ++i) operands[i] = operand(step.operands[i]);
     Node* const node = engine::record_again(step.form, {operands.data(), step.count}, caller);
     if (node == nullptr) return false;
