@@ -25,11 +25,12 @@ class BlockKernel : KernelText {
         axes_(binding_.reduced.size()),
         counter_(place.counter),
         counter_name_(place.counter_name),
-        threads_(place.threads) {}
+        threads_(place.threads),
+        held_(place.held) {}
 
   Result<std::string> generate() {
     name_counter();
-    TESSERA_TRY(write_all(passes_.uniforms));
+    TESSERA_TRY(write_shared(passes_.uniforms));
     add_index("points", binding_.outer_points());
     if (kernel_.reduces())
       TESSERA_TRY(write_reductions());
@@ -42,8 +43,8 @@ class BlockKernel : KernelText {
     value_name_ = name;
     if (kernel_.reduces()) return generate();
     name_counter();
-    TESSERA_TRY(write_all(passes_.uniforms));
-    TESSERA_TRY(write_all(passes_.passes[0].elements));
+    TESSERA_TRY(write_shared(passes_.uniforms));
+    TESSERA_TRY(write_shared(passes_.passes[0].elements));
     line(name, " = ", narrowed(kernel_.stores[0]), ";");
     return part();
   }
@@ -108,8 +109,35 @@ class BlockKernel : KernelText {
   /// too many to be written out.
   [[nodiscard]] unsigned points_of_thread(std::int64_t points, std::size_t instructions) const {
     if (threads_ == 0 || points > std::int64_t{threads_} * most_points_of_thread) return 0;
-    const unsigned out = std::bit_ceil(static_cast<unsigned>(divided_up(points, threads_)));
+    const unsigned out = runtime::cuda::points_of_thread(points, threads_);
     return out * instructions <= most_written_out ? out : 0;
+  }
+
+  // ---- what threads hold
+
+  [[nodiscard]] const std::string* held(std::size_t operand) const {
+    const std::uint32_t argument = kernel_.operands[operand].argument;
+    return argument < held_.size() && !held_[argument].empty() ? &held_[argument] : nullptr;
+  }
+  /// Names the elements that are loaded, of operands that begin at `base`; `each` points are written out.
+  Result<void> name_elements(std::span<const ValueId> elements, std::string_view base, std::size_t first,
+                             std::size_t count, unsigned each) {
+    for (const std::uint32_t i : loaded_operands(elements)) {
+      if (is_counter(i)) continue;
+      const std::string* const name = held(i);
+      if (name != nullptr && each == 0) return not_by_point();
+      elements_[i] = name != nullptr ? cat(*name, "[u]") : cat(base, i, "[", offset(i, first, count, 1), "]");
+    }
+    return {};
+  }
+  /// Values that are the same for several points, which no thread may hold for itself.
+  Result<void> write_shared(std::span<const ValueId> values) {
+    for (const std::uint32_t i : loaded_operands(values))
+      if (held(i) != nullptr) return not_by_point();
+    return write_all(values);
+  }
+  static Error not_by_point() {
+    return Error(ErrorCode::unsupported, "a kernel that does not touch what threads hold point by point");
   }
   /// "for each i of this thread": `each` of them are written out, if any.
   void open_points(unsigned each, std::string_view rank, std::string_view step, std::int64_t count) {
@@ -126,14 +154,15 @@ class BlockKernel : KernelText {
   Result<void> write_elements() {
     const Pass& pass = passes_.passes[0];
     const unsigned each = points_of_thread(binding_.outer_points(), pass.elements.size());
+    for (const std::uint32_t number : pass.stores)
+      if (each == 0 && held(kernel_.stores[number].operand) != nullptr) return not_by_point();
     write_reciprocals(pass.elements);
     if (each > 1)
       for (const std::uint32_t number : pass.stores)
         line(element_type(kernel_.stores[number].operand), " held", number, "[", each, "];");
     open_points(each, "(index)threadIdx.x", block_step(), binding_.outer_points());
     split_index("i", 0, first_, 1);
-    for (const std::uint32_t i : loaded_operands(pass.elements))
-      if (!is_counter(i)) elements_[i] = cat("p", i, "[", offset(i, 0, first_, 1), "]");
+    TESSERA_TRY(name_elements(pass.elements, "p", 0, first_, each));
     TESSERA_TRY(write_all(pass.elements));
     for (const std::uint32_t number : pass.stores)
       line(each > 1 ? cat("held", number, "[u]") : stored_element(number), " = ",
@@ -148,6 +177,7 @@ class BlockKernel : KernelText {
   }
   [[nodiscard]] std::string stored_element(std::uint32_t number) {
     const std::uint32_t operand = kernel_.stores[number].operand;
+    if (const std::string* const name = held(operand)) return cat(*name, "[u]");
     return cat("p", operand, "[", offset(operand, 0, first_, 1), "]");
   }
 
@@ -166,9 +196,10 @@ class BlockKernel : KernelText {
     move_to_outer_point();
     name_counter();
     for (std::size_t p = 0; p < passes_.passes.size(); ++p) TESSERA_TRY(write_pass(p));
-    TESSERA_TRY(write_all(passes_.last_rows));
+    TESSERA_TRY(write_shared(passes_.last_rows));
     for (const std::uint32_t number : passes_.row_stores) {
       const Store& store = kernel_.stores[number];
+      if (held(store.operand) != nullptr) return not_by_point();
       if (value_name_.empty())
         line("if (rank == 0) r", store.operand, "[0] = ", narrowed(store), ";");
       else
@@ -180,7 +211,7 @@ class BlockKernel : KernelText {
 
   Result<void> write_pass(std::size_t p) {
     const Pass& pass = passes_.passes[p];
-    TESSERA_TRY(write_all(pass.rows));
+    TESSERA_TRY(write_shared(pass.rows));
     if (pass.reductions.empty() && pass.stores.empty()) return {};
     const std::vector<ValueId> elements =
         elements_for(pass.reductions, pass.stores, std::vector<bool>(body_.size(), false));
@@ -189,13 +220,13 @@ class BlockKernel : KernelText {
     for (const ValueId value : pass.reductions) declare_total(value, each);
     open_points(each, "rank", "step", binding_.reduced_points());
     split_index("i", first_, axes_, 1);
-    for (const std::uint32_t i : loaded_operands(elements))
-      if (!is_counter(i)) elements_[i] = cat("r", i, "[", offset(i, first_, axes_, 1), "]");
+    TESSERA_TRY(name_elements(elements, "r", first_, axes_, each));
     TESSERA_TRY(write_all(elements));
     for (const ValueId value : pass.reductions)
       TESSERA_TRY(each > 0 ? join_element(value) : join_to_total(value));
     for (const std::uint32_t number : pass.stores) {
       const Store& store = kernel_.stores[number];
+      if (held(store.operand) != nullptr) return not_by_point();
       line("r", store.operand, "[", offset(store.operand, first_, axes_, 1), "] = ", narrowed(store), ";");
     }
     close_points();
@@ -244,10 +275,15 @@ class BlockKernel : KernelText {
   const std::uint32_t counter_;
   const std::string counter_name_;
   const unsigned threads_;
+  const std::span<const std::string> held_;
   std::string value_name_;  ///< where the one result goes, if it is not stored
 };
 
 }  // namespace
+
+unsigned tessera::runtime::cuda::points_of_thread(std::int64_t points, unsigned threads) {
+  return std::bit_ceil(static_cast<unsigned>(divided_up(points, threads)));
+}
 
 Result<std::string> tessera::runtime::cuda::block_kernel(const BoundKernel& bound, SourceDraft& draft,
                                                          BlockPlace place) {

@@ -15,13 +15,21 @@ struct BlockPlace {
   std::string_view counter_name = {};
   /// Of the block, if that is known: whole warps.
   unsigned threads = 0;
+  /// Names of arrays of registers that have, for the points of a thread, what the array of an input or result
+  /// would have; empty: the array has it. None: all have.
+  std::span<const std::string> held = {};
 };
 
 /// What kernels of a block join their parts in: one side while some threads still read the other.
 inline constexpr std::string_view block_parts =
     "__shared__ unsigned long long parts[64];\nunsigned side = 0;\n";
 
-/// The text, in braces. REQUIRES `block_parts` around it, a block of whole warps, and a barrier behind it
+/// How many points each thread has of so many, as a power of two, if their texts stand one behind another.
+/// Point i is thread i % threads's.
+[[nodiscard]] unsigned points_of_thread(std::int64_t points, unsigned threads);
+
+/// The text, in braces. Fails with code `unsupported` if it touches what is held, but not point by point.
+/// REQUIRES `block_parts` around it, a block of whole warps, and a barrier behind it
 /// before another thread reads what it stores. Slots of numbers are those of the kernel's function.
 [[nodiscard]] Result<std::string> block_kernel(const BoundKernel& bound, SourceDraft& draft,
                                                BlockPlace place);

@@ -19,10 +19,12 @@ using kernel::Kernel;
 constexpr std::uint32_t no_counter = ~std::uint32_t{0};
 constexpr std::int64_t default_limit = 1'000'000, most_shared_bytes = 40 * 1024;
 
-/// A value in the source: how its elements lie, and the text of its address.
+/// A value in the source: how its elements lie, the text of its address, and the registers that have it
+/// instead while the loop runs.
 struct Place {
   op::Array array;
   std::string text;
+  std::string held = {};
 };
 
 /// Some results of a function that are computed together.
@@ -95,10 +97,11 @@ bool is_in_order(const BoundKernel& bound, std::size_t operand, const op::Array&
 
 class LoopText {
  public:
-  /// Without a number of threads, what is generated tells how many there should be.
+  /// Without a number of threads, what is generated tells how many there should be. `holds`: threads hold
+  /// what is carried in registers; fails with code `unsupported` if they cannot.
   LoopText(const ir::Function& function, std::span<const op::Array> inputs,
-           std::span<const op::Array> results, unsigned threads)
-      : function_(function), inputs_(inputs), results_(results), threads_(threads) {}
+           std::span<const op::Array> results, unsigned threads, bool holds)
+      : function_(function), inputs_(inputs), results_(results), threads_(threads), holds_(holds) {}
 
   Result<StepProgram> generate() {
     const ir::Expr* region = function_.body.size() == 1 ? function_.body[0]->value.get() : nullptr;
@@ -139,15 +142,18 @@ class LoopText {
     Placed(const Kernel& of, std::span<const Place> from, std::span<const Place> to) : kernel(of) {
       for (const Place& place : from) inputs.push_back(place.array);
       for (const Place& place : to) results.push_back(place.array);
-      for (const Place& place : from) texts.push_back(place.text);
-      for (const Place& place : to) texts.push_back(place.text);
+      for (const std::span<const Place> places : {from, to})
+        for (const Place& place : places) {
+          texts.push_back(place.text);
+          held.push_back(place.held);
+        }
     }
     Result<void> bind() { return kernel::bind(kernel, inputs, results, binding); }
     [[nodiscard]] BoundKernel bound() const { return bound_kernel(kernel, passes, binding, inputs, results); }
 
     const Kernel& kernel;
     std::vector<op::Array> inputs, results;
-    std::vector<std::string> texts;
+    std::vector<std::string> texts, held;
     const kernel::Passes passes = kernel::find_passes(kernel);
     kernel::Binding binding;
   };
@@ -157,7 +163,8 @@ class LoopText {
             .arrays = placed.texts,
             .counter = counter_,
             .counter_name = "iteration",
-            .threads = threads_};
+            .threads = threads_,
+            .held = is_in_loop_ ? std::span<const std::string>(placed.held) : std::span<const std::string>()};
   }
 
   /// Appends a kernel over these places.
@@ -262,12 +269,36 @@ class LoopText {
       const Place second = new_place(like.dtype, like.shape());
       const std::string now = cat("now", i), next = cat("next", i);
       pointers_ += cat("unsigned char *", now, " = ", first.text, ", *", next, " = ", second.text, ";\n");
-      swaps_ +=
-          cat("{ unsigned char* const other = ", now, "; ", now, " = ", next, "; ", next, " = other; }\n");
+      if (!holds_ || first.array.size() <= 1)
+        swaps_ +=
+            cat("{ unsigned char* const other = ", now, "; ", now, " = ", next, "; ", next, " = other; }\n");
       carried_.push_back({first.array, now});
       next_.push_back({second.array, next});
+      hold(i);
     }
     return {};
+  }
+
+  /// Numbers stay in memory: all threads may want them.
+  void hold(std::size_t i) {
+    const op::Array& array = carried_[i].array;
+    if (!holds_ || array.size() <= 1) return;
+    const std::string now = cat("held_now", i), next = cat("held_next", i),
+                      type = std::string(memory_type(array.dtype));
+    const std::string count = cat("held_count", i);
+    draft_.add_argument("long long", count, {.bits = static_cast<std::uint64_t>(array.size())});
+    const unsigned each = points_of_thread(array.size(), threads_);
+    const auto at_points = [&](std::string_view to, std::string_view from) {
+      return cat("#pragma unroll\nfor (int u = 0; u < ", each, "; ++u) {\nconst int i = threadIdx.x + u * ",
+                 threads_, ";\nif (i < ", count, ") ", to, " = ", from, ";\n}\n");
+    };
+    const std::string element = cat("((", type, "*)now", i, ")[i]"), held = cat(now, "[u]");
+    loads_ += cat(type, " ", now, "[", each, "] = {}, ", next, "[", each, "] = {};\n");
+    loads_ += at_points(held, element);
+    swaps_ += cat("#pragma unroll\nfor (int u = 0; u < ", each, "; ++u) ", held, " = ", next, "[u];\n");
+    stores_ += at_points(element, held);
+    carried_[i].held = now;
+    next_[i].held = next;
   }
 
   Result<void> place_captures(std::span<const ir::ExprRef> captures, std::span<const Ref<ir::Var>> params) {
@@ -299,8 +330,7 @@ class LoopText {
     text_ += "if (iteration == limit) {\nif (threadIdx.x == 0) status[1] = 1;\nbreak;\n}\n";
     for (const Group& group : TESSERA_TRY(groups_of(*region.body)))
       TESSERA_TRY(add(group.kernel, seen, next(group)));
-    end_loop();
-    return {};
+    return end_loop();
   }
 
   Result<void> write_for(const ir::ForRegion& region) {
@@ -318,26 +348,32 @@ class LoopText {
                    .first_carried = 1};
     for (const Place& place : carried_) loop.carried.push_back(place.text);
     if (groups.size() == 1 && !is_empty(groups[0])) {
+      if (holds_) return cannot_hold();
       TESSERA_TRY(add_turns(groups[0].kernel, seen, next(groups[0]), loop));
       is_in_loop_ = false;
       text_ += "__syncthreads();\n";
     } else {
       text_ += loop.head;
       for (const Group& group : groups) TESSERA_TRY(add(group.kernel, seen, next(group)));
-      end_loop();
+      TESSERA_TRY(end_loop());
     }
     counter_ = no_counter;
     return {};
   }
 
   void begin_loop(std::string_view head) {
-    text_ += cat("__syncthreads();\n", pointers_, head);
+    text_ += cat("__syncthreads();\n", pointers_, loads_, head);
     is_in_loop_ = keeps_order_ = true;
   }
   /// The turn's results take their places; who does not keep to its own points waits for the others.
-  void end_loop() {
-    text_ += cat(keeps_order_ ? "" : "__syncthreads();\n", swaps_, "}\n__syncthreads();\n");
+  Result<void> end_loop() {
+    if (holds_ && !keeps_order_) return cannot_hold();
+    text_ += cat(keeps_order_ ? "" : "__syncthreads();\n", swaps_, "}\n", stores_, "__syncthreads();\n");
     is_in_loop_ = false;
+    return {};
+  }
+  static Error cannot_hold() {
+    return Error(ErrorCode::unsupported, "a loop whose threads do not keep to their own points");
   }
 
   [[nodiscard]] std::vector<Place> next(const Group& group) const {
@@ -394,11 +430,12 @@ class LoopText {
   const ir::Function& function_;
   const std::span<const op::Array> inputs_, results_;
   SourceDraft draft_;
-  std::string text_, pointers_, swaps_;
+  std::string text_, pointers_, loads_, swaps_, stores_;
   std::vector<Place> given_, carried_, next_, captures_;
   std::optional<std::int64_t> limit_;
   std::int64_t state_bytes_ = 0;
   const unsigned threads_;
+  const bool holds_;
   unsigned wanted_threads_ = 32;
   std::uint32_t counter_ = no_counter;            ///< the input of kernels that has the number of the turn
   bool is_in_loop_ = false, keeps_order_ = true;  ///< as far as it is written
@@ -410,6 +447,9 @@ class LoopText {
 Result<StepProgram> tessera::runtime::cuda::loop_program(const ir::Function& function,
                                                          std::span<const op::Array> inputs,
                                                          std::span<const op::Array> results) {
-  const StepProgram first = TESSERA_TRY(LoopText(function, inputs, results, 0).generate());
-  return LoopText(function, inputs, results, first.launches[0].block.x).generate();
+  const StepProgram first = TESSERA_TRY(LoopText(function, inputs, results, 0, false).generate());
+  const unsigned threads = first.launches[0].block.x;
+  auto held = LoopText(function, inputs, results, threads, true).generate();
+  if (held || held.error().code() != ErrorCode::unsupported) return held;
+  return LoopText(function, inputs, results, threads, false).generate();
 }

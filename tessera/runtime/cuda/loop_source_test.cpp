@@ -103,7 +103,9 @@ std::size_t barriers_of_turn(const std::string& text, const std::vector<op::Host
   const std::string& source = program.launches[0].source->text;
   const std::string_view barrier = "__syncthreads();";
   const std::size_t begin = source.find("for (long long iteration"),
-                    end = source.find("next0 = other;", begin);
+                    end = std::min(source.find("next0 = other;", begin),
+                                   source.find("= held_next0[u];", begin));
+  EXPECT_NE(end, std::string::npos) << source;
   std::size_t out = 0;
   for (std::size_t at = source.find(barrier, begin); at < end; at = source.find(barrier, at + 1)) ++out;
   return out;
@@ -125,6 +127,38 @@ TEST_F(LoopSourceTest, ATurnHasOneBarrierAndInAWarpNone) {
   EXPECT_EQ(barriers_of_turn(until_first(1024), zeros(1024)), 1u);
   EXPECT_EQ(barriers_of_turn(until_sum(1024), zeros(1024)), 1u);
   EXPECT_EQ(barriers_of_turn(until_sum(100), zeros(100)), 0u);
+}
+
+TEST_F(LoopSourceTest, WhatIsSummedUpInEachTurnStaysInRegisters) {
+  const auto text = [](int size) {
+    const std::string x = cat("f32[", size, "]");
+    return cat("func f(x: ", x, ", h: f16[70]) {\n  y: ", x,
+               ", g: f16[70], k: i32[] = while (x, h, 0:i32) with (x) limit 50 (s: ", x,
+               ", t: f16[70], c: i32[], w: ", x, R"() {
+    b: f32[] = sum(s)
+    m: bool[] = lt(b, 1000.0:f32)
+    return m
+  } do (s: )",
+               x, ", t: f16[70], c: i32[], w: ", x, ") {\n    p: ", x, " = square(w)\n    q: ", x,
+               " = add(s, p)\n", R"(    v: f16[70] = mul(t, 0.5:f16)
+    n: i32[] = add(c, 1:i32)
+    return q, v, n
+  }
+  return y, g, k
+})");
+  };
+  std::mt19937_64 random(8);
+  for (const int size : {33, 100, 1024, 1500, 9000}) {
+    const std::vector<op::HostTensor> inputs{random_tensor(Dtype::f32, {size}, random),
+                                             random_tensor(Dtype::f16, {70}, random)};
+    expect_same(text(size), inputs, 1e-3);
+    const auto function = parsed(text(size));
+    const auto results = empty_like(value_or_throw(op::interpret(*function, inputs)));
+    const auto program = value_or_throw(loop_program(*function, arrays_of(inputs), arrays_of(results)));
+    const std::string& source = program.launches[0].source->text;
+    EXPECT_EQ(source.find("held_now0") != std::string::npos, size <= 8192) << source;
+    EXPECT_EQ(source.find("held_now2"), std::string::npos) << "a number that all threads may want";
+  }
 }
 
 TEST_F(LoopSourceTest, ThreadsWaitForWhatOthersWrote) {
