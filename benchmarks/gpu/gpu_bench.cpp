@@ -74,13 +74,12 @@ class Suite {
  private:
   using Engines = std::shared_ptr<Engine>;
 
-  /// On a device whose libraries are open.
   [[nodiscard]] Engines engine() const {
-    auto device = value_or_throw(engine::find_device(options_.device));
-    device->settle();
-    return engine_on(std::move(device));
+    return engine_on(value_or_throw(engine::find_device(options_.device)));
   }
+  /// On a device whose libraries are open: opening one takes the driver's lock now and then.
   [[nodiscard]] static Engines engine_on(std::shared_ptr<runtime::Device> device) {
+    device->settle();
     return Engine::create({.plans = {.wait = true}, .device = std::move(device)});
   }
   [[nodiscard]] static Engines reference() {
@@ -519,6 +518,7 @@ void Suite::descriptions() {
   const int count = options_.small ? 20 : 1000;
   row("unchanged launch of a description of 1,000 kernels, host time", [&](const std::string& name) {
     const auto device = value_or_throw(engine::find_device(options_.device));
+    device->settle();
     description::Builder b = chain_of_kernels(count);
     const auto graph = value_or_throw(description::HostGraph::create(
         *b.finish(), b.kernels(), {.device = value_or_throw(engine::make_graph_device(device))}));
@@ -551,7 +551,8 @@ void Suite::descriptions() {
 /// From a live context, with the cache of code as it is: cold when it is empty.
 void Suite::first_result() {
   row("first result of a transformer block", [&](const std::string& name) {
-    Inputs in(engine_on(value_or_throw(engine::find_device(options_.device))));
+    Inputs in(Engine::create(
+        {.plans = {.wait = true}, .device = value_or_throw(engine::find_device(options_.device))}));
     const Tensor x = in({1, 64, 256});
     const auto p = block_parameters(in, 256);
     (x + 1.0).eval();

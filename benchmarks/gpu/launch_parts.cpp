@@ -132,6 +132,7 @@ std::shared_ptr<Engine> engine_with(std::vector<std::shared_ptr<const pattern::T
   runtime::cuda::CudaOptions options;
   options.target.sources = std::move(tiles);
   auto device = value_or_throw(runtime::cuda::open_device(0, std::move(options)));
+  device->settle();
   return Engine::create({.plans = {.wait = true}, .device = std::move(device)});
 }
 
