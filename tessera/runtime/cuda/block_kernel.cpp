@@ -230,15 +230,19 @@ class BlockKernel : KernelText {
       line("r", store.operand, "[", offset(store.operand, first_, axes_, 1), "] = ", narrowed(store), ";");
     }
     close_points();
-    if (each > 0)
-      for (const ValueId value : pass.reductions)
-        line("v", value, " = (", wide_type(wide(value)), ")s", value, ";");
-    if (!has_thread_per_point(bound_))
-      for (const ValueId value : pass.reductions) TESSERA_TRY(join_threads(value));
+    for (const ValueId value : pass.reductions) TESSERA_TRY(finish_total(value, each > 0));
     return {};
   }
 
-  /// Few elements are joined in their own dtype first.
+  /// Few elements are joined in their own dtype, which takes less time than the total's: as a tree, so that
+  /// no more than a few roundings add up.
+  Result<void> finish_total(ValueId value, bool has_few) {
+    if (has_thread_per_point(bound_)) return {};
+    if (!has_few) return join_threads(value, cat("v", value), wide(value));
+    TESSERA_TRY(join_threads(value, cat("s", value), part_dtype(value)));
+    line("v", value, " = (", wide_type(wide(value)), ")s", value, ";");
+    return {};
+  }
   void declare_total(ValueId value, unsigned each) {
     line(wide_type(wide(value)), " v", value, " = ", scalar_.neutral(body_[value].opcode, wide(value)), ";");
     values_[value] = cat("v", value);
@@ -254,21 +258,21 @@ class BlockKernel : KernelText {
   }
 
   /// One barrier: who is behind it reads one side, who comes to the next join writes the other.
-  Result<void> join_threads(ValueId value) {
-    const std::string name = cat("v", value), parts = cat("((", wide_type(wide(value)), "*)(parts + side))");
-    TESSERA_TRY(join_lanes(value, name, "16"));
+  Result<void> join_threads(ValueId value, const std::string& name, Dtype dtype) {
+    const std::string parts = cat("((", wide_type(dtype), "*)(parts + side))");
+    TESSERA_TRY(join_lanes(value, name, "16", dtype));
     if (threads_ == warp_threads) return {};
     line("side ^= 32u;\nif ((rank & 31) == 0) ", parts, "[rank >> 5] = ", name, ";\n__syncthreads();");
     constexpr unsigned few_warps = 8;
     if (threads_ != 0 && threads_ <= few_warps * warp_threads) {
-      const std::string next = TESSERA_TRY(joined(body_[value].opcode, wide(value), name, cat(parts, "[w]")));
+      const std::string next = TESSERA_TRY(joined(body_[value].opcode, dtype, name, cat(parts, "[w]")));
       line(name, " = ", parts, "[0];\n#pragma unroll\nfor (int w = 1; w < ", threads_ / warp_threads,
            "; ++w) ", name, " = ", next, ";");
       return {};
     }
     line(name, " = (rank & 31) < step >> 5 ? ", parts,
-         "[rank & 31] : ", scalar_.neutral(body_[value].opcode, wide(value)), ";");
-    return join_lanes(value, name, "16");
+         "[rank & 31] : ", scalar_.neutral(body_[value].opcode, dtype), ";");
+    return join_lanes(value, name, "16", dtype);
   }
 
   const std::size_t first_, axes_;

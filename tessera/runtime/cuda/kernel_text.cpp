@@ -273,10 +273,12 @@ Result<void> KernelText::join_element(ValueId reduction) {
   return {};
 }
 
-Result<void> KernelText::join_lanes(ValueId reduction, const std::string& name, const std::string& from) {
-  const std::string next = TESSERA_TRY(joined(body_[reduction].opcode, wide(reduction), name, "other"));
-  line("for (unsigned by = ", from, "; by > 0; by >>= 1) {\nconst ", wide_type(wide(reduction)),
-       " other = shuffled(", name, ", by);\n", name, " = ", next, ";\n}");
+Result<void> KernelText::join_lanes(ValueId reduction, const std::string& name, const std::string& from,
+                                    std::optional<Dtype> dtype) {
+  const Dtype of = dtype.value_or(wide(reduction));
+  const std::string next = TESSERA_TRY(joined(body_[reduction].opcode, of, name, "other"));
+  line("for (unsigned by = ", from, "; by > 0; by >>= 1) {\nconst ", wide_type(of), " other = shuffled(",
+       name, ", by);\n", name, " = ", next, ";\n}");
   return {};
 }
 

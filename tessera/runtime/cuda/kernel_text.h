@@ -2,6 +2,7 @@
 // Sizes and strides are arguments, so that one source serves many sizes.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -140,8 +141,10 @@ class KernelText {
   /// Declares "s<value>", where a thread joins elements.
   void declare_part(ValueId reduction);
   [[nodiscard]] Result<void> join_element(ValueId reduction);
-  /// "name = name joined with that of other lanes", for distances from `from` down to 1.
-  [[nodiscard]] Result<void> join_lanes(ValueId reduction, const std::string& name, const std::string& from);
+  /// "name = name joined with that of other lanes", for distances from `from` down to 1. It is of this dtype,
+  /// else of that of the total.
+  [[nodiscard]] Result<void> join_lanes(ValueId reduction, const std::string& name, const std::string& from,
+                                        std::optional<Dtype> dtype = {});
 
   [[nodiscard]] std::string_view element_type(std::size_t operand) const {
     return memory_type(kernel_.operands[operand].dtype);
