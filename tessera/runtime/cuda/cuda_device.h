@@ -60,6 +60,8 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   /// What computes matrix products; null if there is no library for it. Opened when it is first asked for,
   /// which takes a while.
   [[nodiscard]] Blas* blas();
+  /// What the library needs for a product beside its operands; the most it may, where it refuses the product.
+  [[nodiscard]] std::int64_t workspace_of(const Product& product);
   /// Says that open_products() will be called, by another thread: until it returns, who need not wait for
   /// the library computes products by kernels.
   void expect_products() { awaits_products_.store(true, std::memory_order_release); }
