@@ -14,13 +14,14 @@
 #include "tessera/runtime/cuda/device_memory.h"
 #include "tessera/runtime/cuda/module_cache.h"
 #include "tessera/runtime/device.h"
+#include "tessera/runtime/makes_kernels.h"
 
 namespace tessera::runtime::cuda {
 
 /// Opens what computes matrix products, for one device.
 using OpenBlas = std::function<Result<std::unique_ptr<Blas>>(const BlasDevice& device)>;
 
-class CudaDevice final : public Device, public std::enable_shared_from_this<CudaDevice> {
+class CudaDevice final : public Device, public std::enable_shared_from_this<CudaDevice>, public MakesKernels {
  public:
   /// The device that `driver` counts as `number`, with code by `compiler`.
   [[nodiscard]] static Result<std::shared_ptr<CudaDevice>> create(
@@ -54,6 +55,7 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   [[nodiscard]] const Stream& stream() const { return *stream_; }
   [[nodiscard]] DeviceMemory& memory() { return *memory_; }
   [[nodiscard]] ModuleCache& modules() { return modules_; }
+  [[nodiscard]] std::size_t kernel_count() const override { return modules_.size(); }
   [[nodiscard]] const CallCache& calls() const { return calls_; }
   /// May be empty.
   [[nodiscard]] const PlanBody& plan_body() const { return plan_body_; }
