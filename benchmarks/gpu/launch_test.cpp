@@ -1,4 +1,5 @@
-// What an unchanged launch of a compiled function asks of the driver, seen by a driver that counts.
+// What an unchanged launch of a compiled function asks of the driver, seen by a driver that counts; what
+// plans on a device count as their memory.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -51,6 +52,22 @@ const Driver& counting_driver() {
     return out;
   }();
   return driver;
+}
+
+TEST(PlansOfProducts, CountWhatTheLibraryNeedsAsTheirMemory) {
+  auto device = open_test_device(TestDevice::emulated);
+  if (!device) GTEST_SKIP() << device.error().to_text();
+  const auto evictions = [&](std::int64_t workspace) {
+    emulated_blas_state().workspace_bytes = workspace;
+    const auto engine = Engine::create(
+        {.plans = {.max_bytes = 3 << 19, .wait = true, .joins_sizes = false}, .device = *device});
+    const auto product = compile([](const Tensor& a) { return matmul(a, a); });
+    for (const std::int64_t n : {20, 30, 40}) product(ones({n, n}, {.engine = engine})).eval();
+    return engine->statistics().evictions;
+  };
+  EXPECT_EQ(evictions(4096), 0u);
+  EXPECT_GT(evictions(1 << 20), 0u);
+  emulated_blas_state() = {};
 }
 
 TEST(UnchangedLaunch, IsOneCallOfTheDriver) {

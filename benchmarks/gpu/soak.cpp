@@ -375,7 +375,9 @@ std::string tessera::benchmarks::soak(const std::shared_ptr<runtime::Device>& de
   if (described) out += "; of the description:";
   if (described)
     for (const auto& [tier, times] : described->tiers()) out += cat(" ", to_string(tier), " ", times);
-  if (end > half + (half >> 2)) throw std::runtime_error(cat("the memory in use grew: ", out));
+  // Which plans are kept, and how large they are, is as the dice fell.
+  if (end > half + (half >> 2) + (most_plans << 12))
+    throw std::runtime_error(cat("the memory in use grew: ", out));
   expect_tiers(figures, count, is_gpu);
   return out;
 }

@@ -32,6 +32,7 @@ std::size_t PlanEntry::bytes() const {
     out += plan->steps.size() * sizeof(plan::Step) + plan->values.size() * sizeof(plan::Value);
   for (const auto& instance : idle) {
     out += static_cast<std::size_t>(instance->executable->binding().memory.bytes);
+    if (instance->updates != nullptr) out += static_cast<std::size_t>(instance->updates->scratch_bytes());
     for (const auto& buffers : instance->ring)
       for (const Ref<runtime::Buffer>& buffer : buffers) out += buffer->size();
   }

@@ -15,7 +15,7 @@ struct PlanOptions {
   bool enabled = true;          ///< false: everything is streamed
   std::uint32_t threshold = 3;  ///< evaluations of one structure that make it hot
   std::size_t max_entries = 256;
-  std::size_t max_bytes = std::size_t{1} << 30;  ///< keys, scratch memory and kept outputs
+  std::size_t max_bytes = std::size_t{1} << 30;  ///< keys, kept outputs, memory of steps and libraries
   std::size_t max_ops = 200'000;                 ///< of one plan; more is streamed
   std::uint64_t decay = 4096;  ///< evaluations without it after which the heat of a structure is halved
   bool wait = false;           ///< compile in the evaluation that made it hot, not beside it

@@ -1,4 +1,4 @@
-// What a launch had to change in what a device holds.
+// What a device holds from launch to launch, and what a launch had to change in it.
 #pragma once
 
 #include <chrono>
@@ -23,6 +23,9 @@ class HoldsLaunches {
   [[nodiscard]] virtual LaunchUpdate launch_update() const = 0;
   /// The regions that the host drives instead of the device, each with the reason; empty: none.
   [[nodiscard]] virtual std::string driven_by_host() const = 0;
+  /// The memory of the device that it keeps for what its steps need while they run, beside what its binding
+  /// says.
+  [[nodiscard]] virtual std::uint64_t scratch_bytes() const = 0;
 };
 
 }  // namespace tessera::runtime

@@ -185,6 +185,11 @@ class LtProduct final : public BlasProduct {
   }
 
   void set_algorithm(const cublasLtMatmulAlgo_t& algorithm) { algorithm_ = algorithm; }
+  /// From now on it uses no more memory than its algorithm needs.
+  void settle() {
+    if (const auto bytes = workspace_of(algorithm_)) workspace_ = static_cast<std::int64_t>(*bytes);
+  }
+  std::int64_t workspace_bytes() const override { return workspace_; }
 
   /// One that was kept as bytes, if the library still knows it.
   bool take_algorithm(std::span<const std::byte> bytes) {
@@ -230,7 +235,7 @@ class LtProduct final : public BlasProduct {
     const cublasStatus_t status = f_.cublasLtMatmul(
         handle_, operation_.handle, alpha, pointer(memory.b), b_.handle, pointer(memory.a), a_.handle, beta,
         pointer(added), c_.handle, pointer(memory.c), c_.handle, &algorithm_, pointer(memory.workspace),
-        static_cast<std::size_t>(product_workspace), reinterpret_cast<cudaStream_t>(stream.handle()));
+        static_cast<std::size_t>(workspace_), reinterpret_cast<cudaStream_t>(stream.handle()));
     return f_.checked(status,
                       status == CUBLAS_STATUS_SUCCESS ? "" : cat("cublasLtMatmul, ", to_text(product_)));
   }
@@ -248,11 +253,17 @@ class LtProduct final : public BlasProduct {
     return is_narrow ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_MASK;
   }
 
-  [[nodiscard]] bool is_possible(const cublasLtMatmulAlgo_t& algorithm) const {
+  /// What an algorithm needs, if the library has it for this product and it is not too much.
+  [[nodiscard]] std::optional<std::size_t> workspace_of(const cublasLtMatmulAlgo_t& algorithm) const {
     cublasLtMatmulHeuristicResult_t found = {};
-    return f_.cublasLtMatmulAlgoCheck(handle_, operation_.handle, b_.handle, a_.handle, c_.handle, c_.handle,
-                                      &algorithm, &found) == CUBLAS_STATUS_SUCCESS &&
-           found.workspaceSize <= static_cast<std::size_t>(product_workspace);
+    const bool is_known =
+        f_.cublasLtMatmulAlgoCheck(handle_, operation_.handle, b_.handle, a_.handle, c_.handle, c_.handle,
+                                   &algorithm, &found) == CUBLAS_STATUS_SUCCESS;
+    if (!is_known || found.workspaceSize > static_cast<std::size_t>(product_workspace)) return std::nullopt;
+    return found.workspaceSize;
+  }
+  [[nodiscard]] bool is_possible(const cublasLtMatmulAlgo_t& algorithm) const {
+    return workspace_of(algorithm).has_value();
   }
 
   template <class T>
@@ -313,6 +324,7 @@ class LtProduct final : public BlasProduct {
   Held<cublasLtMatmulDesc_t> operation_;
   Layout a_, b_, c_;
   cublasLtMatmulAlgo_t algorithm_ = {};
+  std::int64_t workspace_ = product_workspace;
   mutable std::mutex mutex_;
 };
 
@@ -331,6 +343,7 @@ class LtBlas final : public Blas {
     auto made = std::make_shared<LtProduct>(f_, handle_, product);
     TESSERA_TRY(made->describe(device_.precision));
     TESSERA_TRY(choose_algorithm(product, *made));
+    made->settle();
     if (products_.size() >= most_known) products_.clear();
     products_.emplace_back(product, made);
     return BlasProductRef(made);

@@ -12,8 +12,8 @@
 
 namespace tessera::runtime::cuda {
 
-/// Where a product reads and writes. The workspace has product_workspace bytes that nothing else uses while
-/// it runs; a bias is aligned to 16 bytes.
+/// Where a product reads and writes. The workspace has as many bytes as the product says, which nothing else
+/// uses while it runs; a bias is aligned to 16 bytes.
 struct ProductMemory {
   CUdeviceptr a = 0, b = 0, c = 0, workspace = 0, bias = 0, added = 0;
 };
@@ -24,6 +24,8 @@ class BlasProduct {
   virtual ~BlasProduct() = default;
   /// REQUIRES, as what follows, that the context is current.
   [[nodiscard]] virtual Result<void> queue(const ProductMemory& memory, const Stream& stream) const = 0;
+  /// What its algorithm needs: at most product_workspace.
+  [[nodiscard]] virtual std::int64_t workspace_bytes() const = 0;
 };
 using BlasProductRef = std::shared_ptr<const BlasProduct>;
 

@@ -177,7 +177,13 @@ Result<ReadyProgramRef> CudaDevice::program_of(const op::CallInfo& call, std::sp
   return out;
 }
 
+std::int64_t CudaDevice::workspace_of(const Product& product) {
+  const auto made = blas()->get(product);
+  return made ? (*made)->workspace_bytes() : product_workspace;
+}
+
 Result<ReadyProgramRef> CudaDevice::ready(StepProgram program) {
+  fit_workspaces(program, [this](const Product& product) { return workspace_of(product); });
   auto out = std::make_shared<ReadyProgram>();
   std::vector<SourceRef> sources;
   for (const cuda::Launch& launch : program.launches)

@@ -14,13 +14,14 @@
 #include "tessera/runtime/cuda/device_memory.h"
 #include "tessera/runtime/cuda/module_cache.h"
 #include "tessera/runtime/device.h"
+#include "tessera/runtime/makes_kernels.h"
 
 namespace tessera::runtime::cuda {
 
 /// Opens what computes matrix products, for one device.
 using OpenBlas = std::function<Result<std::unique_ptr<Blas>>(const BlasDevice& device)>;
 
-class CudaDevice final : public Device, public std::enable_shared_from_this<CudaDevice> {
+class CudaDevice final : public Device, public std::enable_shared_from_this<CudaDevice>, public MakesKernels {
  public:
   /// The device that `driver` counts as `number`, with code by `compiler`.
   [[nodiscard]] static Result<std::shared_ptr<CudaDevice>> create(
@@ -54,12 +55,15 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   [[nodiscard]] const Stream& stream() const { return *stream_; }
   [[nodiscard]] DeviceMemory& memory() { return *memory_; }
   [[nodiscard]] ModuleCache& modules() { return modules_; }
+  [[nodiscard]] std::size_t kernel_count() const override { return modules_.size(); }
   [[nodiscard]] const CallCache& calls() const { return calls_; }
   /// May be empty.
   [[nodiscard]] const PlanBody& plan_body() const { return plan_body_; }
   /// What computes matrix products; null if there is no library for it. Opened when it is first asked for,
   /// which takes a while.
   [[nodiscard]] Blas* blas();
+  /// What the library needs for a product beside its operands; the most it may, where it refuses the product.
+  [[nodiscard]] std::int64_t workspace_of(const Product& product);
   /// Says that open_products() will be called, by another thread: until it returns, who need not wait for
   /// the library computes products by kernels.
   void expect_products() { awaits_products_.store(true, std::memory_order_release); }

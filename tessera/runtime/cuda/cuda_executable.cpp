@@ -120,6 +120,7 @@ Result<void> CudaExecutable::make_program(Prepared& to, std::span<const std::uin
 Result<void> CudaExecutable::try_program(Prepared& to, std::span<const std::uint8_t> alignments) {
   ProgramOptions options{.running = to.running};
   options.products = [this](const plan::Plan& plan) { return products(plan); };
+  options.workspace = [this](const Product& product) { return device_->workspace_of(product); };
   if (has_conditionals())
     options.bodies = &bodies_;
   else
@@ -141,7 +142,8 @@ Result<void> CudaExecutable::check_memory(const Prepared& prepared) const {
   const std::uint64_t there = device_->context()->memory_bytes();
   if (needed <= there) return {};
   return Error(ErrorCode::memory,
-               cat("the plan needs ", needed, " bytes, ", device_->context()->name(), " has ", there));
+               cat("the plan needs ", needed, " bytes, ", prepared.program.scratch_bytes,
+                   " of them while its steps run, ", device_->context()->name(), " has ", there));
 }
 
 Result<void> CudaExecutable::take_memory(Prepared& to) {

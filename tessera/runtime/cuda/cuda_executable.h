@@ -33,6 +33,7 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
 
   [[nodiscard]] LaunchUpdate launch_update() const override;
   [[nodiscard]] std::string driven_by_host() const override;
+  [[nodiscard]] std::uint64_t scratch_bytes() const override { return prepared_.program.scratch_bytes; }
   /// What the last run had to change.
   [[nodiscard]] const GraphUpdate& last_update() const { return last_update_; }
   [[nodiscard]] const PlanProgram& program() const { return prepared_.program; }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "tessera/base/text.h"
 #include "tessera/kernel/build.h"
 #include "tessera/op/catalogue.h"
 #include "tessera/op/ir_builder.h"
@@ -396,6 +397,27 @@ TEST_P(CudaPlans, Trap_G1_G9_ReadAndFinishProductsOfALibrary) {
   }
 }
 
+/// What the library needs for a product is as much as its algorithm does, and products that wait for each
+/// other have it one after another.
+TEST_P(CudaPlans, HoldTheMemoryThatTheirProductsNeed) {
+  const auto scratch_of = [this](bool side_by_side) {
+    PlanMaker make;
+    const ValueId x = make.input({make.n(), 40}), w = make.input({40, 40});
+    const ValueId y = make.call("matmul", {x, w}), z = make.call("matmul", {side_by_side ? x : y, w});
+    PlanOnDevice plan(*device_, make.finish({y, z}));
+    plan.run(40, {numbers({40, 40}, 1.0f, 0.0f), numbers({40, 40}, 2.0f, 0.0f)});
+    EXPECT_EQ(plan.executable().scratch_bytes(), plan.executable().program().scratch_bytes);
+    return plan.executable().scratch_bytes();
+  };
+  if (!is_emulated()) {
+    EXPECT_LT(scratch_of(true), static_cast<std::uint64_t>(product_workspace));
+    return;
+  }
+  const auto needed = static_cast<std::uint64_t>(emulated_blas_state().workspace_bytes);
+  EXPECT_EQ(scratch_of(false), needed);
+  EXPECT_EQ(scratch_of(true), 2 * needed);
+}
+
 TEST_P(CudaPlans, Trap_G7_G14_CaptureProductsAgainForOtherSizesAndBuffers) {
   PlanOnDevice plan(*device_, product_plan());
   for (const std::int64_t n : {2, 64, 3, 128}) {
@@ -574,6 +596,9 @@ TEST_P(CudaPlans, Trap_G18_AreRefusedIfTheyNeedMoreMemoryThanThereIs) {
   const auto refused = plan.executable().prepare({&large, 1}, {&layout, 1});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), ErrorCode::memory);
+  // y, z and the result, and what there is.
+  EXPECT_EQ(refused.error().message().rfind(cat("the plan needs ", 12 * large, " bytes, 0 of them"), 0), 0u)
+      << refused.error().message();
   EXPECT_NE(refused.error().message().find(std::to_string(device_->context()->memory_bytes())),
             std::string::npos);
   ASSERT_NO_FATAL_FAILURE(plan.run(10, {numbers({10}, 2.0f)}));

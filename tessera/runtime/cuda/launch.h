@@ -122,7 +122,7 @@ struct CapturedCall {
 
 /// One node of the graph.
 struct Launch {
-  /// The arguments of a product are a, b, c and memory for the library, of product_workspace bytes, and those
+  /// The arguments of a product are a, b, c and memory for the library (fit_workspaces()), and those
   /// of its finish: a bias, or 0, and an array. Those of what is captured are the call's, numbers as bits of
   /// a double or an i64.
   enum class Kind : std::uint8_t { kernel, clear, copy, product, captured };
@@ -145,6 +145,7 @@ struct Launch {
 /// Whether there is nothing to do: drivers refuse such launches.
 [[nodiscard]] bool is_empty(const Launch& launch);
 
+/// The most memory that an algorithm for a product may need beside its operands.
 inline constexpr std::int64_t product_workspace = 32 << 20;
 
 /// What kernels found wrong about the indices of a step, as it lies in the device's memory. A kernel that

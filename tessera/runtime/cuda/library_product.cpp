@@ -18,6 +18,9 @@ constexpr std::int64_t most_calls = 32;
 /// What is no product for a library: one takes about as long as thousands of sums of so few.
 constexpr std::int64_t most_shallow_depth = 16, least_shallow_results = 1 << 12,
                        most_shallow_results = 1 << 18;
+/// Of the arguments of a product; the least that has an address of its own.
+constexpr std::size_t workspace_argument = 3;
+constexpr std::int64_t least_workspace = 256;
 constexpr std::int64_t largest_size = std::numeric_limits<std::int32_t>::max();
 
 /// The last two axes of an operand, and those before them seen from the batch of the result.
@@ -269,6 +272,19 @@ std::optional<StepProgram> tessera::runtime::cuda::library_chain(const ir::Funct
   for (const std::size_t place : {places.left, places.right, places.bias, places.added})
     if (place >= inputs.size()) return std::nullopt;
   return ProductProgram(inputs, results, places, chain->finish).run();
+}
+
+void tessera::runtime::cuda::fit_workspaces(StepProgram& program, const WorkspaceOf& bytes_of) {
+  // Calls of one step come one after another and share what they need.
+  std::vector<std::int64_t> needed(program.scratch_bytes.size(), -1);
+  for (const Launch& launch : program.launches) {
+    if (launch.kind != Launch::Kind::product) continue;
+    std::int64_t& bytes = needed[launch.arguments[workspace_argument].memory.index];
+    // Even one that needs nothing is given an address.
+    bytes = std::max({bytes, least_workspace, bytes_of(*launch.product)});
+  }
+  for (std::size_t i = 0; i < needed.size(); ++i)
+    if (needed[i] >= 0) program.scratch_bytes[i] = needed[i];
 }
 
 bool tessera::runtime::cuda::may_be_product(const op::Card& card) {

@@ -1,6 +1,7 @@
 // Matrix products as calls of a library.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 
@@ -24,5 +25,11 @@ namespace tessera::runtime::cuda {
 [[nodiscard]] std::optional<StepProgram> library_chain(const ir::Function& ops,
                                                        std::span<const op::Array> inputs,
                                                        std::span<const op::Array> results);
+
+/// The bytes that the library's algorithm for a product needs.
+using WorkspaceOf = std::function<std::int64_t(const Product&)>;
+
+/// Gives the products of a program, which are made with all that an algorithm may need, what theirs do.
+void fit_workspaces(StepProgram& program, const WorkspaceOf& bytes_of);
 
 }  // namespace tessera::runtime::cuda

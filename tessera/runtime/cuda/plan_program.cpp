@@ -150,6 +150,7 @@ class Writer {
     const plan::Step& step = plan_.steps[s];
     StepPlace place{.step = s, .inputs = addresses_of(step.inputs), .results = addresses_of(step.results)};
     place.span = step.span;
+    fit_workspaces(program, options_.workspace);
     scratch = std::move(program.scratch_bytes);
     for (std::uint32_t i = 0; i < scratch.size(); ++i)  // where each lies is known when all are
       place.scratch.push_back({Address::Base::scratch, i, 0});

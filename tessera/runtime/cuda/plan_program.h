@@ -12,6 +12,7 @@
 #include "tessera/runtime/cuda/body_plans.h"
 #include "tessera/runtime/cuda/call_program.h"
 #include "tessera/runtime/cuda/launch.h"
+#include "tessera/runtime/cuda/library_product.h"
 
 namespace tessera::runtime::cuda {
 
@@ -125,6 +126,8 @@ struct ProgramOptions {
   std::function<Products(const plan::Plan&)> products = [](const plan::Plan&) {
     return Products::by_kernels;
   };
+  /// What products that the library computes need beside their operands.
+  WorkspaceOf workspace = [](const Product&) { return product_workspace; };
   /// For regions as nodes; without it the host drives them, for a reason.
   BodyPlans* bodies = nullptr;
   std::string without_bodies = {};

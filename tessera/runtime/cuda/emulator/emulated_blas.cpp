@@ -43,6 +43,8 @@ class EmulatedProduct final : public BlasProduct {
     return checked(emulated_driver(), emulated_queue(stream.handle(), work), "a product");
   }
 
+  std::int64_t workspace_bytes() const override { return emulated_blas_state().workspace_bytes; }
+
  private:
   Product product_;
 };

@@ -8,8 +8,9 @@ namespace tessera::runtime::cuda {
 
 /// What tests want to see, and to change.
 struct EmulatedBlasState {
-  bool has_ends = true;        ///< products with biases, sums and activations
-  std::uint64_t products = 0;  ///< that were computed
+  bool has_ends = true;                 ///< products with biases, sums and activations
+  std::uint64_t products = 0;           ///< that were computed
+  std::int64_t workspace_bytes = 4096;  ///< that each product needs
 };
 [[nodiscard]] EmulatedBlasState& emulated_blas_state();
 
