@@ -61,8 +61,7 @@ struct Place {
   std::uint32_t column = 0;
 
   static constexpr auto fields() {
-    return std::tuple{usual("file", &Place::file),
-                      usual("line", &Place::line),
+    return std::tuple{usual("file", &Place::file), usual("line", &Place::line),
                       usual("column", &Place::column)};
   }
 };
@@ -85,16 +84,12 @@ struct Parameter {
   Place shape_at;
 
   static constexpr auto fields() {
-    return std::tuple{usual("name", &Parameter::name),
-                      usual("access", &Parameter::access),
-                      usual("scalar", &Parameter::scalar),
-                      usual("in_device_memory", &Parameter::in_device_memory),
-                      usual("dtype", &Parameter::dtype),
-                      usual("shape", &Parameter::shape),
-                      usual("buffer", &Parameter::buffer),
-                      usual("required", &Parameter::required),
-                      usual("at", &Parameter::at),
-                      usual("shape_at", &Parameter::shape_at)};
+    return std::tuple{
+        usual("name", &Parameter::name),     usual("access", &Parameter::access),
+        usual("scalar", &Parameter::scalar), usual("in_device_memory", &Parameter::in_device_memory),
+        usual("dtype", &Parameter::dtype),   usual("shape", &Parameter::shape),
+        usual("buffer", &Parameter::buffer), usual("required", &Parameter::required),
+        usual("at", &Parameter::at),         usual("shape_at", &Parameter::shape_at)};
   }
 };
 
@@ -106,8 +101,7 @@ struct Within {
   bool operator==(const Within&) const = default;
 
   static constexpr auto fields() {
-    return std::tuple{usual("region", &Within::region),
-                      usual("branch", &Within::branch)};
+    return std::tuple{usual("region", &Within::region), usual("branch", &Within::branch)};
   }
 };
 
@@ -120,8 +114,7 @@ struct KernelFile {
   bool operator==(const KernelFile&) const = default;
 
   static constexpr auto fields() {
-    return std::tuple{usual("file", &KernelFile::file),
-                      usual("entry", &KernelFile::entry),
+    return std::tuple{usual("file", &KernelFile::file), usual("entry", &KernelFile::entry),
                       usual("threads", &KernelFile::threads)};
   }
 };
@@ -143,18 +136,12 @@ struct Node {
   bool incomplete = false;
 
   static constexpr auto fields() {
-    return std::tuple{usual("id", &Node::id),
-                      usual("block", &Node::block),
-                      usual("within", &Node::within),
-                      usual("kind", &Node::kind),
-                      usual("call", &Node::call),
-                      usual("attributes", &Node::attributes),
-                      usual("code", &Node::code),
-                      usual("is_anonymous", &Node::is_anonymous),
-                      usual("grid", &Node::grid),
-                      usual("parameters", &Node::parameters),
-                      usual("at", &Node::at),
-                      usual("incomplete", &Node::incomplete)};
+    return std::tuple{usual("id", &Node::id),         usual("block", &Node::block),
+                      usual("within", &Node::within), usual("kind", &Node::kind),
+                      usual("call", &Node::call),     usual("attributes", &Node::attributes),
+                      usual("code", &Node::code),     usual("is_anonymous", &Node::is_anonymous),
+                      usual("grid", &Node::grid),     usual("parameters", &Node::parameters),
+                      usual("at", &Node::at),         usual("incomplete", &Node::incomplete)};
   }
 };
 
@@ -186,8 +173,7 @@ struct PinName {
   bool operator==(const PinName&) const = default;
 
   static constexpr auto fields() {
-    return std::tuple{usual("node", &PinName::node),
-                      usual("parameter", &PinName::parameter)};
+    return std::tuple{usual("node", &PinName::node), usual("parameter", &PinName::parameter)};
   }
 };
 
@@ -198,9 +184,7 @@ struct Edge {
   bool incomplete = false;  ///< as of a node
 
   static constexpr auto fields() {
-    return std::tuple{usual("from", &Edge::from),
-                      usual("to", &Edge::to),
-                      usual("at", &Edge::at),
+    return std::tuple{usual("from", &Edge::from), usual("to", &Edge::to), usual("at", &Edge::at),
                       usual("incomplete", &Edge::incomplete)};
   }
 };
@@ -212,8 +196,7 @@ struct Dependency {
   Place at;
 
   static constexpr auto fields() {
-    return std::tuple{usual("before", &Dependency::before),
-                      usual("after", &Dependency::after),
+    return std::tuple{usual("before", &Dependency::before), usual("after", &Dependency::after),
                       usual("at", &Dependency::at)};
   }
 };
@@ -254,9 +237,7 @@ struct Block {
   Place at;
 
   static constexpr auto fields() {
-    return std::tuple{usual("id", &Block::id),
-                      usual("parent", &Block::parent),
-                      usual("at", &Block::at)};
+    return std::tuple{usual("id", &Block::id), usual("parent", &Block::parent), usual("at", &Block::at)};
   }
 };
 

@@ -510,7 +510,8 @@ Result<void> HostGraph::Updater::build(PreparedGraph prepared) {
   Report report;
   check_kernels(program.graph, graph_.kernels_, report);
   add_warnings(program, report);
-  check_memory(*program.description, program.schedule.memory, {.device_memory = graph_.memory_limit_}, report);
+  check_memory(*program.description, program.schedule.memory, {.device_memory = graph_.memory_limit_},
+               report);
   graph_.report_ = report;
   if (!report.ok()) return report.to_error();
   raise(Tier::cold, "the first build");

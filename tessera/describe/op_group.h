@@ -38,8 +38,7 @@ struct Unit {
   std::uint32_t level = 0;
 
   static constexpr auto fields() {
-    return std::tuple{usual("is_group", &Unit::is_group),
-                      usual("index", &Unit::index),
+    return std::tuple{usual("is_group", &Unit::is_group), usual("index", &Unit::index),
                       usual("level", &Unit::level)};
   }
 };

@@ -97,8 +97,8 @@ void tessera::description::check_homes(const Graph& graph, Report& report) {
     const std::uint32_t region = graph.buffers[buffer].region;
     for (std::uint32_t at = graph.scope_of(user); at != 0; at = graph.scopes[at].parent)
       if (graph.scopes[at].region == region) return;
-    report.add(graph.about(user, cat("uses buffer ", shown(graph.buffers[buffer].name), " outside its region ",
-                                     shown(graph.description->regions[region].id))));
+    report.add(graph.about(user, cat("uses buffer ", shown(graph.buffers[buffer].name),
+                                     " outside its region ", shown(graph.description->regions[region].id))));
   };
   for (std::uint32_t node = 0; node < graph.nodes.size(); ++node)
     for (const Pin& pin : graph.nodes[node].pins) check(pin.buffer, {false, node});

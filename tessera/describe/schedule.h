@@ -20,9 +20,7 @@ struct Wait {
   std::uint32_t what = no_index;  ///< the edge, the dependency, or the buffer
 
   static constexpr auto fields() {
-    return std::tuple{usual("step", &Wait::step),
-                      usual("cause", &Wait::cause),
-                      usual("what", &Wait::what)};
+    return std::tuple{usual("step", &Wait::step), usual("cause", &Wait::cause), usual("what", &Wait::what)};
   }
 };
 
@@ -40,9 +38,7 @@ struct Step {
   std::uint32_t level = 0;  ///< steps of one level may run at once
 
   static constexpr auto fields() {
-    return std::tuple{usual("kind", &Step::kind),
-                      usual("index", &Step::index),
-                      usual("waits", &Step::waits),
+    return std::tuple{usual("kind", &Step::kind), usual("index", &Step::index), usual("waits", &Step::waits),
                       usual("level", &Step::level)};
   }
 };
@@ -53,8 +49,7 @@ struct Sequence {
   std::uint32_t levels = 0;
 
   static constexpr auto fields() {
-    return std::tuple{usual("steps", &Sequence::steps),
-                      usual("levels", &Sequence::levels)};
+    return std::tuple{usual("steps", &Sequence::steps), usual("levels", &Sequence::levels)};
   }
 };
 
@@ -65,8 +60,7 @@ struct Home {
   std::uint64_t offset = 0;  ///< shared: in the memory that temporary buffers share
 
   static constexpr auto fields() {
-    return std::tuple{usual("kind", &Home::kind),
-                      usual("offset", &Home::offset)};
+    return std::tuple{usual("kind", &Home::kind), usual("offset", &Home::offset)};
   }
 };
 
@@ -96,8 +90,7 @@ struct Schedule {
   MemoryPlan memory;
 
   static constexpr auto fields() {
-    return std::tuple{usual("sequences", &Schedule::sequences),
-                      usual("memory", &Schedule::memory)};
+    return std::tuple{usual("sequences", &Schedule::sequences), usual("memory", &Schedule::memory)};
   }
 };
 

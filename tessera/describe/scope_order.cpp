@@ -105,9 +105,9 @@ class ScopeOrderer {
         has_stated_cycle_)
       return;
     if (const auto early = find_early_look(uses))
-      report_.add(graph_.about(
-          in_.items[early->item], cat("region buffer ", shown(b.name), " is read before anything writes it",
-                                      early->may_be_written ? ": the loop that does may run zero times" : "")));
+      report_.add(graph_.about(in_.items[early->item],
+                               cat("region buffer ", shown(b.name), " is read before anything writes it",
+                                   early->may_be_written ? ": the loop that does may run zero times" : "")));
   }
 
   /// What the scope as a whole does with a buffer that is seen outside.

@@ -208,7 +208,7 @@ void tessera::description::check_kernels(const Graph& graph, const KernelTable& 
 }
 
 void tessera::description::check_memory(const Description& d, const MemoryPlan& memory, const Limits& limits,
-                                       Report& report) {
+                                        Report& report) {
   const std::uint64_t limit = limits.device_memory != 0 ? limits.device_memory : machine_memory();
   const std::uint64_t temporary = report.ok() ? memory.shared_bytes : memory.lower_bound;
   const std::uint64_t needed =

@@ -177,7 +177,8 @@ class OrderVerifier {
       if (is_item(scope, one)) items.push_back(one);
     }
     if (!is_ordered) return wrong(cat("steps use buffer ", shown(buffer.name), " at the same time"));
-    const bool lives_here = buffer.lifetime == Lifetime::region && scopes_.common[items[0].use.buffer] == scope;
+    const bool lives_here =
+        buffer.lifetime == Lifetime::region && scopes_.common[items[0].use.buffer] == scope;
     const bool is_reset = items.size() < uses.size() && kind(scope, uses[0]) == StepKind::reset_counter;
     if (lives_here && !is_reset && find_early_look(items))
       return wrong(cat("buffer ", shown(buffer.name), " is read before anything writes it"));
@@ -243,7 +244,8 @@ class MemoryVerifier {
     for (const BufferLife& life : buffer_lives(graph_, sequences_, scopes_)) {
       const std::uint64_t begin = memory_.homes[life.buffer].offset;
       const std::uint64_t bytes = graph_.buffers[life.buffer].bytes;
-      if (bytes != 0) tenants_[scopes_.common[life.buffer]].push_back({begin, saturating_sum(begin, bytes), life.steps});
+      if (bytes != 0)
+        tenants_[scopes_.common[life.buffer]].push_back({begin, saturating_sum(begin, bytes), life.steps});
     }
     for (const std::uint32_t scope : deepest_first(graph_)) TESSERA_TRY(sequence(scope));
     return {};
@@ -337,12 +339,15 @@ bool are_complete(const List& list) {
 
 /// What no reader of descriptions lets through.
 Result<void> check_parts(const Description& d) {
-  if (!are_complete(d.buffers) || !are_complete(d.nodes) || !are_complete(d.edges) || !are_complete(d.regions))
+  if (!are_complete(d.buffers) || !are_complete(d.nodes) || !are_complete(d.edges) ||
+      !are_complete(d.regions))
     return wrong("a part of the description was not read");
   for (const Node& node : d.nodes)
     for (const auto& [name, attribute] : node.attributes.entries())
-      if (const auto* shape = std::get_if<op::Shape>(&attribute); shape != nullptr && !ir::constant_shape(*shape))
-        return wrong(cat("attribute ", shown(name), " of node ", shown(node.id), " has sizes that are no numbers"));
+      if (const auto* shape = std::get_if<op::Shape>(&attribute);
+          shape != nullptr && !ir::constant_shape(*shape))
+        return wrong(
+            cat("attribute ", shown(name), " of node ", shown(node.id), " has sizes that are no numbers"));
   return {};
 }
 
@@ -395,7 +400,8 @@ class GroupingVerifier {
     has_run_[index] = true;
     const auto& steps = groups_[index].steps;
     const auto& all = program_.schedule.sequences[scope].steps;
-    if (steps.empty() || std::adjacent_find(steps.begin(), steps.end(), std::greater_equal<>()) != steps.end())
+    if (steps.empty() ||
+        std::adjacent_find(steps.begin(), steps.end(), std::greater_equal<>()) != steps.end())
       return wrong("the steps of a group are not in order");
     for (const std::uint32_t step : steps) {
       if (step >= all.size()) return wrong("a step of a group is in no sequence");

@@ -71,13 +71,23 @@ std::string writer_text(const Header& header) {
   return printable(std::string(std::begin(header.writer), end));
 }
 
+Result<void> check_magic(std::string_view found, std::string_view wanted) {
+  if (found == wanted) return {};
+  if (found == graph_magic)
+    return Error(ErrorCode::unsupported, "the file is the plan of a graph description with host functions");
+  if (found == program_magic)
+    return Error(ErrorCode::unsupported, "the file is the plan of a program, not of a graph description");
+  return Error(ErrorCode::parse, "the file is no plan");
+}
+
 /// Whether this build can read the file at all, and all of it is there.
 Result<void> check_header(const Header& header, const FileForm& form, std::string_view file) {
   const Header own;
   const std::string writer = writer_text(header);
   if (header.version != form.version)
-    return Error(ErrorCode::unsupported, cat("the file has form ", header.version, " of plans, this version (",
-                                             TESSERA_VERSION, ") reads form ", form.version));
+    return Error(ErrorCode::unsupported,
+                 cat("the file has form ", header.version, " of plans, this version (", TESSERA_VERSION,
+                     ") reads form ", form.version));
   if (std::memcmp(header.writer, own.writer, sizeof own.writer) != 0)
     return Error(ErrorCode::unsupported, cat("the plan was made by version '", writer, "', this is version '",
                                              TESSERA_VERSION, "': compile it again"));
@@ -118,7 +128,7 @@ std::string plan::archive::to_file(const Writer& writer, const FileForm& form) {
 
 Result<Reader> plan::archive::open_file(const Bytes& bytes, const FileForm& form) {
   const std::string_view file(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (file.substr(0, magic_bytes) != form.magic) return Error(ErrorCode::parse, "the file is no plan");
+  TESSERA_TRY(check_magic(file.substr(0, magic_bytes), form.magic));
   if (file.size() < header_bytes) return Error(ErrorCode::parse, "the file is cut off within its header");
   const Header header = header_of(file);
   TESSERA_TRY(check_header(header, form, file));

@@ -15,6 +15,9 @@
 
 namespace tessera::plan::archive {
 
+/// How files begin: a program, or a graph description.
+inline constexpr std::string_view program_magic = "TSRPLAN\n", graph_magic = "TSRGRPH\n";
+
 /// What a file holds.
 struct FileForm {
   std::string_view magic;  ///< its first 8 bytes

@@ -13,9 +13,9 @@ using namespace tessera::plan;
 
 namespace {
 
-constexpr std::string_view magic = "TSRPLAN\n";
-
-archive::FileForm form() { return {.magic = magic, .version = 3, .schema = archive::schema()}; }
+archive::FileForm form() {
+  return {.magic = archive::program_magic, .version = 3, .schema = archive::schema()};
+}
 
 /// The first call of something that only this process knows.
 Result<void> check_calls(const Plan& plan) {
@@ -145,4 +145,4 @@ Result<Package> plan::load(const std::string& path) {
   return from_bytes(bytes, path);
 }
 
-bool plan::is_package(const std::string& path) { return archive::begins_with(path, magic); }
+bool plan::is_package(const std::string& path) { return archive::begins_with(path, archive::program_magic); }
