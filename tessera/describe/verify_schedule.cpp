@@ -5,12 +5,12 @@
 
 #include "tessera/base/memory_layout.h"
 #include "tessera/base/text.h"
-#include "tessera/describe/access_order.h"
 #include "tessera/describe/check_types.h"
 #include "tessera/describe/function_writer.h"
 #include "tessera/describe/memory_plan.h"
 #include "tessera/describe/program_order.h"
 #include "tessera/describe/resolve.h"
+#include "tessera/describe/sequence_uses.h"
 
 using namespace tessera;
 using namespace tessera::description;
@@ -44,7 +44,7 @@ class OrderVerifier {
         scopes_(buffer_scopes(graph)),
         node_step_(graph.nodes.size(), no_index),
         region_step_(graph.region_scope.size(), no_index),
-        branch_uses_(graph.scopes.size()) {}
+        uses_(graph, sequences) {}
 
   Result<void> run() {
     if (sequences_.size() != graph_.scopes.size())
@@ -129,36 +129,13 @@ class OrderVerifier {
                      shown(graph_.id_of(order.before)), ", as an edge or a dependency says"));
   }
 
-  /// The uses of all steps of a scope whose inner scopes were looked at.
-  [[nodiscard]] std::vector<ItemUse> uses_in(std::uint32_t scope) {
-    std::vector<ItemUse> out;
-    const auto& steps = sequences_[scope].steps;
-    for (std::uint32_t s = 0; s < steps.size(); ++s) {
-      if (steps[s].kind == StepKind::node)
-        for (const Use& use : uses_of_node(graph_.nodes[steps[s].index])) out.push_back({s, use});
-      else if (steps[s].kind == StepKind::region)
-        for (const Use& use : region_uses(steps[s].index)) out.push_back({s, use});
-      else
-        out.push_back({s, {.buffer = steps[s].index, .writes = true}});
-    }
-    std::stable_sort(out.begin(), out.end(),
-                     [](const ItemUse& a, const ItemUse& b) { return a.use.buffer < b.use.buffer; });
-    return out;
-  }
-  std::vector<Use> region_uses(std::uint32_t region) {
-    std::vector<std::vector<Use>> branches;
-    for (std::uint32_t scope = graph_.first_branch[region]; scope < graph_.first_branch[region + 1]; ++scope)
-      branches.push_back(std::move(branch_uses_[scope]));
-    return uses_of_region(graph_, region, branches);
-  }
-
   Result<void> accesses(std::uint32_t scope) {
-    const std::vector<ItemUse> all = uses_in(scope);
-    for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end) {
-      while (end < all.size() && all[end].use.buffer == all[begin].use.buffer) ++end;
-      TESSERA_TRY(accesses(scope, std::span(all).subspan(begin, end - begin)));
-    }
-    return {};
+    const std::vector<ItemUse> all = uses_.of(scope);
+    Result<void> out;
+    for_each_buffer(all, [&](std::span<const ItemUse> uses) {
+      if (out) out = accesses(scope, uses);
+    });
+    return out;
   }
 
   /// The uses of one buffer, by step.
@@ -174,7 +151,7 @@ class OrderVerifier {
       Use use = one.use;
       use.reads |= use.may_skip;  // what was zeroed for it
       waits.use(one.item, use);
-      if (is_item(scope, one)) items.push_back(one);
+      if (uses_.is_item(scope, one)) items.push_back(one);
     }
     if (!is_ordered) return wrong(cat("steps use buffer ", shown(buffer.name), " at the same time"));
     const bool lives_here =
@@ -182,15 +159,12 @@ class OrderVerifier {
     const bool is_reset = items.size() < uses.size() && kind(scope, uses[0]) == StepKind::reset_counter;
     if (lives_here && !is_reset && find_early_look(items))
       return wrong(cat("buffer ", shown(buffer.name), " is read before anything writes it"));
-    if (!lives_here) branch_uses_[scope].push_back(whole_use(graph_, items));
+    if (!lives_here) uses_.add(scope, items);
     return {};
   }
 
   [[nodiscard]] StepKind kind(std::uint32_t scope, const ItemUse& use) const {
     return sequences_[scope].steps[use.item].kind;
-  }
-  [[nodiscard]] bool is_item(std::uint32_t scope, const ItemUse& use) const {
-    return kind(scope, use) == StepKind::node || kind(scope, use) == StepKind::region;
   }
 
   /// A counter is reset first, in one scope; what a region may skip is zeroed just before, and nothing else.
@@ -201,11 +175,11 @@ class OrderVerifier {
     bool has_items = false;
     for (std::size_t i = 0; i < uses.size(); ++i) {
       const bool is_zeroed = i > 0 && kind(scope, uses[i - 1]) == StepKind::zero;
-      const bool must_be_zeroed = is_item(scope, uses[i]) && uses[i].use.may_skip;
+      const bool must_be_zeroed = uses_.is_item(scope, uses[i]) && uses[i].use.may_skip;
       const bool must_be_reset = is_reset && i == 0;
       if (is_zeroed != must_be_zeroed || (kind(scope, uses[i]) == StepKind::reset_counter) != must_be_reset)
         return wrong(cat("buffer ", shown(buffer.name), " is not reset or zeroed where it must be"));
-      has_items |= is_item(scope, uses[i]);
+      has_items |= uses_.is_item(scope, uses[i]);
     }
     if (!has_items || kind(scope, uses.back()) == StepKind::zero)
       return wrong(cat("buffer ", shown(buffer.name), " is reset or zeroed for nobody"));
@@ -215,16 +189,16 @@ class OrderVerifier {
   const Graph& graph_;
   const std::vector<Sequence>& sequences_;
   BufferScopes scopes_;
-  std::vector<std::uint32_t> node_step_;       // by node: where it stands in its sequence
-  std::vector<std::uint32_t> region_step_;     // by region
-  std::vector<StepWaits> waits_;               // by scope
-  std::vector<std::vector<Use>> branch_uses_;  // by scope: what others see of it
+  std::vector<std::uint32_t> node_step_;    // by node: where it stands in its sequence
+  std::vector<std::uint32_t> region_step_;  // by region
+  std::vector<StepWaits> waits_;            // by scope
+  SequenceUses uses_;
 };
 
 // ---- the memory
 
 /// Bytes that are used during some steps of a sequence.
-struct Tenant {
+struct HeldBytes {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   std::vector<std::uint32_t> steps = {};  ///< ascending; the first is before all others
@@ -237,7 +211,7 @@ class MemoryVerifier {
         sequences_(schedule.sequences),
         memory_(schedule.memory),
         scopes_(buffer_scopes(graph)),
-        tenants_(graph.scopes.size()) {}
+        held_(graph.scopes.size()) {}
 
   Result<void> run() {
     TESSERA_TRY(homes());
@@ -245,7 +219,7 @@ class MemoryVerifier {
       const std::uint64_t begin = memory_.homes[life.buffer].offset;
       const std::uint64_t bytes = graph_.buffers[life.buffer].bytes;
       if (bytes != 0)
-        tenants_[scopes_.common[life.buffer]].push_back({begin, saturating_sum(begin, bytes), life.steps});
+        held_[scopes_.common[life.buffer]].push_back({begin, saturating_sum(begin, bytes), life.steps});
     }
     for (const std::uint32_t scope : deepest_first(graph_)) TESSERA_TRY(sequence(scope));
     return {};
@@ -270,56 +244,56 @@ class MemoryVerifier {
   }
 
   /// What a region needs inside is used by its step, as one piece; of its branches one runs.
-  [[nodiscard]] Tenant inside(std::uint32_t region, std::uint32_t step) const {
-    Tenant out{.begin = memory_.shared_bytes, .end = 0, .steps = {step}};
+  [[nodiscard]] HeldBytes inside(std::uint32_t region, std::uint32_t step) const {
+    HeldBytes out{.begin = memory_.shared_bytes, .end = 0, .steps = {step}};
     for (std::uint32_t b = graph_.first_branch[region]; b < graph_.first_branch[region + 1]; ++b)
-      for (const Tenant& tenant : tenants_[b]) {
-        out.begin = std::min(out.begin, tenant.begin);
-        out.end = std::max(out.end, tenant.end);
+      for (const HeldBytes& one : held_[b]) {
+        out.begin = std::min(out.begin, one.begin);
+        out.end = std::max(out.end, one.end);
       }
     return out;
   }
 
   Result<void> sequence(std::uint32_t scope) {
-    auto& tenants = tenants_[scope];
+    auto& held = held_[scope];
     const auto& steps = sequences_[scope].steps;
     for (std::uint32_t s = 0; s < steps.size(); ++s)
       if (steps[s].kind == StepKind::region)
-        if (Tenant inner = inside(steps[s].index, s); inner.begin < inner.end)
-          tenants.push_back(std::move(inner));
-    if (tenants.size() < 2) return {};
-    std::stable_sort(tenants.begin(), tenants.end(),
-                     [](const Tenant& a, const Tenant& b) { return a.steps[0] < b.steps[0]; });
+        if (HeldBytes inner = inside(steps[s].index, s); inner.begin < inner.end)
+          held.push_back(std::move(inner));
+    if (held.size() < 2) return {};
+    std::stable_sort(held.begin(), held.end(),
+                     [](const HeldBytes& a, const HeldBytes& b) { return a.steps[0] < b.steps[0]; });
     const StepOrder order(sorted_waits(sequences_[scope]));
     std::map<std::uint64_t, Piece> last;
-    for (const Tenant& tenant : tenants)
-      if (!move_in(tenant, order, last)) return wrong("two buffers lie in the same place at once");
+    for (const HeldBytes& one : held)
+      if (!move_in(one, order, last)) return wrong("two buffers lie in the same place at once");
     return {};
   }
 
   /// Bytes up to `end`, and who had them last.
   struct Piece {
     std::uint64_t end = 0;
-    const Tenant* tenant = nullptr;
+    const HeldBytes* holder = nullptr;
   };
 
   /// Whether all who had any of the bytes are gone before. Those before them were gone before they came.
-  static bool move_in(const Tenant& tenant, const StepOrder& order, std::map<std::uint64_t, Piece>& last) {
-    auto at = last.upper_bound(tenant.begin);
+  static bool move_in(const HeldBytes& one, const StepOrder& order, std::map<std::uint64_t, Piece>& last) {
+    auto at = last.upper_bound(one.begin);
     if (at != last.begin()) --at;
-    while (at != last.end() && at->first < tenant.end) {
+    while (at != last.end() && at->first < one.end) {
       const auto [begin, piece] = *at;
-      if (piece.end <= tenant.begin) {
+      if (piece.end <= one.begin) {
         ++at;
         continue;
       }
-      for (const std::uint32_t step : piece.tenant->steps)
-        if (!order.is_before(step, tenant.steps[0])) return false;
+      for (const std::uint32_t step : piece.holder->steps)
+        if (!order.is_before(step, one.steps[0])) return false;
       at = last.erase(at);
-      if (begin < tenant.begin) last.emplace(begin, Piece{tenant.begin, piece.tenant});
-      if (piece.end > tenant.end) last.emplace(tenant.end, piece);
+      if (begin < one.begin) last.emplace(begin, Piece{one.begin, piece.holder});
+      if (piece.end > one.end) last.emplace(one.end, piece);
     }
-    last.emplace(tenant.begin, Piece{tenant.end, &tenant});
+    last.emplace(one.begin, Piece{one.end, &one});
     return true;
   }
 
@@ -327,7 +301,7 @@ class MemoryVerifier {
   const std::vector<Sequence>& sequences_;
   const MemoryPlan& memory_;
   BufferScopes scopes_;
-  std::vector<std::vector<Tenant>> tenants_;  // by scope
+  std::vector<std::vector<HeldBytes>> held_;  // by scope
 };
 
 // ---- the description

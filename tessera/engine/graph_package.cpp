@@ -194,12 +194,18 @@ Result<std::vector<std::shared_ptr<description::OpProgram>>> load_programs(
 }  // namespace
 
 Result<GraphPackage> tessera::engine::compile_graph(description::Description description,
-                                                    runtime::Device& device, compiler::PlanOptions options,
-                                                    const GroupVisitor& visit) {
+                                                    runtime::Device& device) {
   auto validation = description::validate(
       std::make_shared<const description::Description>(std::move(description)), nullptr);
   if (validation.program == nullptr) return validation.report.to_error();
-  GraphPackage out{.device = std::string(device.name()), .program = std::move(validation.program)};
+  return compile_graph(std::move(validation.program), device);
+}
+
+Result<GraphPackage> tessera::engine::compile_graph(std::shared_ptr<const description::Program> program,
+                                                    runtime::Device& device,
+                                                    const compiler::PlanOptions& options,
+                                                    const GroupVisitor& visit) {
+  GraphPackage out{.device = std::string(device.name()), .program = std::move(program)};
   out.code = TESSERA_TRY(read_code(*out.program->description));
   if (device.memory_space() != nullptr) {
     out.grouping = description::one_by_one(*out.program);

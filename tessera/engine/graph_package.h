@@ -46,12 +46,15 @@ struct GraphPackage {
 /// Called with each group before it is compiled.
 using GroupVisitor = std::function<void(const description::Program&, const description::OpGroup&)>;
 
-/// Validates and compiles. On a device with memory of its own op nodes are not compiled together, and have no
-/// plans. What a description says that nothing can be made of is an error, with all of it.
-[[nodiscard]] Result<GraphPackage> compile_graph(description::Description description,
+/// Compiles what is valid. On a device with memory of its own op nodes are not compiled together, and have no
+/// plans.
+[[nodiscard]] Result<GraphPackage> compile_graph(std::shared_ptr<const description::Program> program,
                                                  runtime::Device& device,
-                                                 compiler::PlanOptions options = exact_plans(),
+                                                 const compiler::PlanOptions& options = exact_plans(),
                                                  const GroupVisitor& visit = {});
+/// Validates first. The error of an invalid description is its first, with the others as notes.
+[[nodiscard]] Result<GraphPackage> compile_graph(description::Description description,
+                                                 runtime::Device& device);
 
 /// The bytes of a file. Fails if a node calls a function that has no name, or an op of this process: the
 /// error says which.
