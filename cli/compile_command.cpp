@@ -73,6 +73,33 @@ Result<void> write_plan(const NamedProgram& program, const compiler::PipelineOpt
   return {};
 }
 
+/// A description as it is: what runs it has its host functions by their names.
+Result<void> write_graph(const ProgramFile& file, const compiler::PipelineOptions& pipeline,
+                         const CompileCommandOptions& options, PassDumps& dumps) {
+  if (options.autotune)
+    return Error(ErrorCode::invalid_argument,
+                 "--autotune: the description is no program, which is what is measured");
+  const auto device = TESSERA_TRY(chosen_device(options.device));
+  const auto package = TESSERA_TRY(compile_graph(file, *device, {.pipeline = pipeline}, &dumps));
+  TESSERA_TRY(engine::save_graph(package, options.output));
+  if (!options.json) return dumps.print(), Result<void>();
+  JsonWriter json(JsonWriter::Style::indented);
+  json.begin_object().member("file", options.output).member("device", package.device);
+  write_json(json, host_functions_of(*package.program->description));
+  json.key("groups").begin_array();
+  for (std::size_t g = 0; g < package.plans.size(); ++g) {
+    std::vector<std::string> nodes;
+    for (const std::uint32_t node : package.grouping.groups[g].nodes)
+      nodes.push_back(package.program->description->nodes[node].id);
+    json.begin_object().member("nodes", nodes);
+    json.member("steps", package.plans[g] == nullptr ? 0 : package.plans[g]->steps.size()).end_object();
+  }
+  json.end_array();
+  dumps.write(json);
+  std::printf("%s\n", json.end_object().text().c_str());
+  return {};
+}
+
 /// The passes over functions; where a later one is to be shown, all of them, for the device.
 Result<CompiledFunction> compile_function(const ir::FunctionRef& function,
                                           const compiler::PipelineOptions& pipeline,
@@ -138,7 +165,12 @@ Result<Answer> run_compile(const CompileCommandOptions& options) {
     return compile_description(
         file, choice,
         {.device = options.device, .pipeline = std::move(pipeline), .json = options.json, .dumps = &dumps});
-  const NamedProgram program = TESSERA_TRY(read_program(file, choice));
+  auto read = read_program(file, choice);
+  if (is_no_program(file, read)) {
+    TESSERA_TRY(write_graph(file, pipeline, options, dumps));
+    return Answer::yes;
+  }
+  const NamedProgram program = TESSERA_TRY(std::move(read));
   print_warnings(program, file.kind);
   TESSERA_TRY(options.output.empty() ? print_functions(program, pipeline, options, dumps)
                                      : write_plan(program, pipeline, options, dumps));
@@ -205,6 +237,7 @@ void tessera::cli::add_compile(Commands& commands) {
       "  tessera compile model.onnx --disable fold_batch_norm --dump-after canonicalise\n"
       "  tessera compile F.tsr --floats exact --verify --json\n"
       "  tessera compile model.onnx -o model.plan\n"
+      "  tessera compile examples/describe/particles.json -o particles.plan\n"
       "  tessera compile examples/describe/particles.json --device cpu    what runs, with its plans",
       [options] { return run_compile(*options); });
   add_options(command, *options);

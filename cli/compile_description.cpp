@@ -58,13 +58,17 @@ std::vector<std::string> node_names(const Program& program, const OpGroup& group
   return out;
 }
 
+std::string title(const Program& program, const OpGroup& group) {
+  return cat("ops ", join(node_names(program, group), ", "));
+}
+
 Result<Compiled> compile(std::shared_ptr<const Program> program, const DescriptionOptions& options,
                          const pattern::Target& target) {
   Compiled out{std::move(program), {}, {}};
   out.grouping = TESSERA_TRY(description::group_ops(*out.program));
   const compiler::PlanOptions how{.pipeline = options.pipeline};
   for (const OpGroup& group : out.grouping.groups) {
-    options.dumps->about(cat("ops ", join(node_names(*out.program, group), ", ")));
+    options.dumps->about(title(*out.program, group));
     out.plans.push_back(TESSERA_TRY(compiler::plan_function(group.function, target, how)).plan);
   }
   return out;
@@ -159,11 +163,53 @@ Result<NamedProgram> tessera::cli::read_description_program(const ProgramFile& f
   return out;
 }
 
-Result<std::vector<DescribedGroup>> tessera::cli::read_description_groups(const ProgramFile& file) {
+bool tessera::cli::is_no_program(const ProgramFile& file, const Result<NamedProgram>& program) {
+  return !program && file.kind == FileKind::description && program.error().code() == ErrorCode::unsupported;
+}
+
+Result<engine::GraphPackage> tessera::cli::compile_graph(const ProgramFile& file, runtime::Device& device,
+                                                         const compiler::PlanOptions& options,
+                                                         PassDumps* dumps) {
+  return engine::compile_graph(TESSERA_TRY(checked_program(file)), device, options,
+                               [dumps](const Program& program, const OpGroup& group) {
+                                 if (dumps != nullptr) dumps->about(title(program, group));
+                               });
+}
+
+HostFunctions tessera::cli::host_functions_of(const description::Description& d) {
+  HostFunctions out;
+  const auto add = [](std::vector<std::string>& to, const std::string& name) {
+    if (std::find(to.begin(), to.end(), name) == to.end()) to.push_back(name);
+  };
+  for (const description::Node& node : d.nodes) {
+    if (node.kind == description::NodeKind::kernel) add(out.kernels, node.call);
+    if (node.kind == description::NodeKind::captured) add(out.captures, node.call);
+  }
+  return out;
+}
+
+std::string tessera::cli::to_text(const HostFunctions& functions) {
+  std::string out;
+  const auto add = [&](std::string_view what, const std::vector<std::string>& names) {
+    std::vector<std::string> quoted;
+    for (const std::string& name : names) quoted.push_back(description::shown(name));
+    if (!names.empty()) out += cat(what, join(quoted, ", "), "\n");
+  };
+  add("kernels it calls by name: ", functions.kernels);
+  add("captures it calls by name: ", functions.captures);
+  return out;
+}
+
+void tessera::cli::write_json(JsonWriter& json, const HostFunctions& functions) {
+  json.member("kernels", functions.kernels).member("captures", functions.captures);
+}
+
+Result<DescribedGroups> tessera::cli::read_description_groups(const ProgramFile& file) {
   const auto program = TESSERA_TRY(checked_program(file));
   const Grouping grouping = TESSERA_TRY(description::group_ops(*program));
-  std::vector<DescribedGroup> out;
-  for (const OpGroup& group : grouping.groups) out.push_back({node_names(*program, group), group.function});
+  DescribedGroups out{.groups = {}, .host_functions = host_functions_of(*program->description)};
+  for (const OpGroup& group : grouping.groups)
+    out.groups.push_back({node_names(*program, group), group.function});
   return out;
 }
 

@@ -22,10 +22,10 @@ using Integers = std::vector<std::int64_t>;
 
 namespace {
 
-Parameter from(std::string name, std::string buffer) {
+Parameter takes(std::string name, std::string buffer) {
   return read(std::move(name), {.buffer = std::move(buffer)});
 }
-Parameter to(std::string name, std::string buffer) {
+Parameter gives(std::string name, std::string buffer) {
   return write(std::move(name), {.buffer = std::move(buffer)});
 }
 
@@ -64,14 +64,14 @@ Builder chain() {
   b.external("x", Dtype::f32, {4}).external("y", Dtype::f32, {4}).graph("sum", Dtype::f32, {4});
   b.temporary("t", Dtype::f32, {4}).temporary("u", Dtype::f32, {4});
   b.in_block("inner");
-  b.op("double", "mul", {from("a", "x"), scalar("b", 2.0)});
-  b.op("soft", "softmax", {to("y", "t")}, {{"axis", std::int64_t{0}}});
+  b.op("double", "mul", {takes("a", "x"), scalar("b", 2.0)});
+  b.op("soft", "softmax", {gives("y", "t")}, {{"axis", std::int64_t{0}}});
   b.edge({"double", "y"}, {"soft", "x"});
   b.in_block("outer");
-  b.kernel("scale", "scale", {from("x", "t"), to("y", "u"), scalar("by", 3.0)});
-  b.op("add", "add", {from("a", "sum"), from("b", "u"), to("y", "sum")});
+  b.kernel("scale", "scale", {takes("x", "t"), gives("y", "u"), scalar("by", 3.0)});
+  b.op("add", "add", {takes("a", "sum"), takes("b", "u"), gives("y", "sum")});
   b.captured("blend", "blend",
-             {from("x", "sum"), to("y", "y"), device_scalar("weight", 2), scalar("offset", 1)});
+             {takes("x", "sum"), gives("y", "y"), device_scalar("weight", 2), scalar("offset", 1)});
   b.dependency("scale", "blend");
   return b;
 }
@@ -83,21 +83,21 @@ Builder regions() {
   b.external("x", Dtype::f32, {4}).external("a", Dtype::f32, {4}).external("b", Dtype::f32, {4});
   b.external("c", Dtype::f32, {4}).graph("state", Dtype::f32, {4}).graph("left", Dtype::i64, {1});
   b.graph("i", Dtype::i64, {1}).temporary("t", Dtype::f32, {4}, "twice");
-  b.op("start", "identity", {from("x", "n"), to("y", "left")});
+  b.op("start", "identity", {takes("x", "n"), gives("y", "left")});
   b.if_("if", "flag").switch_("switch", "which", 3).while_("while", "left", 100).for_("twice", 2, "i");
   b.if_else("else", "flag").for_count_in("times", "n");
-  b.within("if").op("exp", "exp", {from("x", "x"), to("y", "a")});
-  b.within("switch", 0).kernel("k0", "scale", {from("x", "x"), to("y", "b"), scalar("by", 5.0)});
-  b.within("switch", 1).op("neg", "neg", {from("x", "x"), to("y", "b")});
+  b.within("if").op("exp", "exp", {takes("x", "x"), gives("y", "a")});
+  b.within("switch", 0).kernel("k0", "scale", {takes("x", "x"), gives("y", "b"), scalar("by", 5.0)});
+  b.within("switch", 1).op("neg", "neg", {takes("x", "x"), gives("y", "b")});
   b.within("switch", 2)
       .captured("c2", "blend",
-                {from("x", "x"), to("y", "b"), device_scalar("weight", 1), scalar("offset", -1)});
+                {takes("x", "x"), gives("y", "b"), device_scalar("weight", 1), scalar("offset", -1)});
   b.within("while").kernel("less", "one_less", {read_write("x", {.buffer = "left"})});
   b.within("while").kernel("more", "increment", {read_write("x", {.buffer = "state"})});
-  b.within("twice").op("square", "square", {from("x", "state"), to("y", "t")});
-  b.within("twice").kernel("scale", "scale", {from("x", "t"), to("y", "state"), scalar("by", 0.5)});
-  b.within("else", 0).op("relu", "relu", {from("x", "x"), to("y", "c")});
-  b.within("else", 1).kernel("third", "scale", {from("x", "x"), to("y", "c"), scalar("by", 1.0 / 3)});
+  b.within("twice").op("square", "square", {takes("x", "state"), gives("y", "t")});
+  b.within("twice").kernel("scale", "scale", {takes("x", "t"), gives("y", "state"), scalar("by", 0.5)});
+  b.within("else", 0).op("relu", "relu", {takes("x", "x"), gives("y", "c")});
+  b.within("else", 1).kernel("third", "scale", {takes("x", "x"), gives("y", "c"), scalar("by", 1.0 / 3)});
   b.within("times").kernel("halve", "halve", {read_write("x", {.buffer = "state"})});
   b.within().dependency("square", "scale");
   return b;
@@ -107,8 +107,8 @@ Builder regions() {
 Builder appending() {
   Builder b("appending");
   b.external("x", Dtype::f32, {8}).external("n", Dtype::i64, {1}).external("rows", Dtype::f32, {4});
-  b.kernel("count", "count", {from("rows", "rows"), to("n", "n")});
-  b.kernel("above", "above", {from("x", "x"), append("rows", {.buffer = "rows"}), scalar("threshold", 2)});
+  b.kernel("count", "count", {takes("rows", "rows"), gives("n", "n")});
+  b.kernel("above", "above", {takes("x", "x"), append("rows", {.buffer = "rows"}), scalar("threshold", 2)});
   return b;
 }
 
@@ -425,9 +425,9 @@ TEST(SavedGraph, AFunctionWithoutANameCannotBeSaved) {
     Builder b = appending();
     b.block("here").in_block("here");
     if (is_captured)
-      b.captured("own", CaptureFunction([](CaptureCall&) {}), {from("x", "x")});
+      b.captured("own", CaptureFunction([](CaptureCall&) {}), {takes("x", "x")});
     else
-      b.kernel("own", KernelFunction([](KernelCall&) {}), {from("x", "x")});
+      b.kernel("own", KernelFunction([](KernelCall&) {}), {takes("x", "x")});
     const std::string error = error_of(engine::to_bytes(package_of(b)));
     EXPECT_NE(
         error.find("the plan cannot be saved: node 'own' of block 'here' calls a function that was given "
@@ -443,7 +443,7 @@ TEST(SavedGraph, CodeOfADeviceIsCarriedInTheFile) {
   std::ofstream(path) << "extern \"C\" __global__ void fill(float* y) { y[threadIdx.x] = 1; }\n";
   Builder b;
   b.external("y", Dtype::f32, {4});
-  b.kernel("fill", "fill", {to("y", "y")});
+  b.kernel("fill", "fill", {gives("y", "y")});
   b.description().nodes[0].code = KernelFile{.file = path.string(), .entry = {}, .threads = {4, 1, 1}};
   const std::string bytes = value_or_throw(engine::to_bytes(package_of(b)));
   std::filesystem::remove(path);

@@ -74,7 +74,7 @@ std::string writer_text(const Header& header) {
 Result<void> check_magic(std::string_view found, std::string_view wanted) {
   if (found == wanted) return {};
   if (found == graph_magic)
-    return Error(ErrorCode::unsupported, "the file is the plan of a graph description with host functions");
+    return Error(ErrorCode::unsupported, "the file is the plan of a graph description, not of a program");
   if (found == program_magic)
     return Error(ErrorCode::unsupported, "the file is the plan of a program, not of a graph description");
   return Error(ErrorCode::parse, "the file is no plan");
