@@ -73,33 +73,6 @@ Result<void> write_plan(const NamedProgram& program, const compiler::PipelineOpt
   return {};
 }
 
-/// A description as it is: what runs it has its host functions by their names.
-Result<void> write_graph(const ProgramFile& file, const compiler::PipelineOptions& pipeline,
-                         const CompileCommandOptions& options, PassDumps& dumps) {
-  if (options.autotune)
-    return Error(ErrorCode::invalid_argument,
-                 "--autotune: the description is no program, which is what is measured");
-  const auto device = TESSERA_TRY(chosen_device(options.device));
-  const auto package = TESSERA_TRY(compile_graph(file, *device, {.pipeline = pipeline}, &dumps));
-  TESSERA_TRY(engine::save_graph(package, options.output));
-  if (!options.json) return dumps.print(), Result<void>();
-  JsonWriter json(JsonWriter::Style::indented);
-  json.begin_object().member("file", options.output).member("device", package.device);
-  write_json(json, host_functions_of(*package.program->description));
-  json.key("groups").begin_array();
-  for (std::size_t g = 0; g < package.plans.size(); ++g) {
-    std::vector<std::string> nodes;
-    for (const std::uint32_t node : package.grouping.groups[g].nodes)
-      nodes.push_back(package.program->description->nodes[node].id);
-    json.begin_object().member("nodes", nodes);
-    json.member("steps", package.plans[g] == nullptr ? 0 : package.plans[g]->steps.size()).end_object();
-  }
-  json.end_array();
-  dumps.write(json);
-  std::printf("%s\n", json.end_object().text().c_str());
-  return {};
-}
-
 /// The passes over functions; where a later one is to be shown, all of them, for the device.
 Result<CompiledFunction> compile_function(const ir::FunctionRef& function,
                                           const compiler::PipelineOptions& pipeline,
@@ -161,13 +134,16 @@ Result<Answer> run_compile(const CompileCommandOptions& options) {
   compiler::PipelineOptions pipeline = pipeline_options(options, file.kind);
   dumps.follow(pipeline);
   const FunctionChoice choice{.name = options.function, .last_of_several = true};
+  const DescriptionOptions described{
+      .device = options.device, .pipeline = pipeline, .json = options.json, .dumps = &dumps};
   if (file.kind == FileKind::description && options.output.empty())
-    return compile_description(
-        file, choice,
-        {.device = options.device, .pipeline = std::move(pipeline), .json = options.json, .dumps = &dumps});
+    return compile_description(file, choice, described);
   auto read = read_program(file, choice);
   if (is_no_program(file, read)) {
-    TESSERA_TRY(write_graph(file, pipeline, options, dumps));
+    if (options.autotune)
+      return Error(ErrorCode::invalid_argument,
+                   "--autotune: the description is no program, which is what is measured");
+    TESSERA_TRY(write_graph(file, options.output, described));
     return Answer::yes;
   }
   const NamedProgram program = TESSERA_TRY(std::move(read));

@@ -126,6 +126,22 @@ void print_text(const Compiled& compiled) {
   std::fwrite(out.data(), 1, out.size(), stdout);
 }
 
+/// What was written.
+void print_json(const engine::GraphPackage& package, const std::string& output, const PassDumps& dumps) {
+  JsonWriter json(JsonWriter::Style::indented);
+  json.begin_object().member("file", output).member("device", package.device);
+  write_json(json, host_functions_of(*package.program->description));
+  json.key("groups").begin_array();
+  for (std::size_t g = 0; g < package.plans.size(); ++g) {
+    const std::size_t steps = package.plans[g] == nullptr ? 0 : package.plans[g]->steps.size();
+    json.begin_object().member("nodes", node_names(*package.program, package.grouping.groups[g]));
+    json.member("steps", steps).end_object();
+  }
+  json.end_array();
+  dumps.write(json);
+  std::printf("%s\n", json.end_object().text().c_str());
+}
+
 void print_json(const Compiled& compiled, const PassDumps& dumps) {
   const Program& program = *compiled.program;
   JsonWriter json(JsonWriter::Style::indented);
@@ -167,13 +183,8 @@ bool tessera::cli::is_no_program(const ProgramFile& file, const Result<NamedProg
   return !program && file.kind == FileKind::description && program.error().code() == ErrorCode::unsupported;
 }
 
-Result<engine::GraphPackage> tessera::cli::compile_graph(const ProgramFile& file, runtime::Device& device,
-                                                         const compiler::PlanOptions& options,
-                                                         PassDumps* dumps) {
-  return engine::compile_graph(TESSERA_TRY(checked_program(file)), device, options,
-                               [dumps](const Program& program, const OpGroup& group) {
-                                 if (dumps != nullptr) dumps->about(title(program, group));
-                               });
+Result<engine::GraphPackage> tessera::cli::compile_graph(const ProgramFile& file, runtime::Device& device) {
+  return engine::compile_graph(TESSERA_TRY(checked_program(file)), device);
 }
 
 HostFunctions tessera::cli::host_functions_of(const description::Description& d) {
@@ -226,4 +237,15 @@ Result<Answer> tessera::cli::compile_description(const ProgramFile& file, const 
     print_text(compiled);
   }
   return Answer::yes;
+}
+
+Result<void> tessera::cli::write_graph(const ProgramFile& file, const std::string& output,
+                                       const DescriptionOptions& options) {
+  const auto device = TESSERA_TRY(chosen_device(options.device));
+  const auto package = TESSERA_TRY(engine::compile_graph(
+      TESSERA_TRY(checked_program(file)), *device, {.pipeline = options.pipeline},
+      [&](const Program& program, const OpGroup& group) { options.dumps->about(title(program, group)); }));
+  TESSERA_TRY(engine::save_graph(package, output));
+  options.json ? print_json(package, output, *options.dumps) : options.dumps->print();
+  return {};
 }

@@ -19,9 +19,7 @@ namespace tessera::cli {
 [[nodiscard]] bool is_no_program(const ProgramFile& file, const Result<NamedProgram>& program);
 
 /// A description as it is, with its op nodes compiled.
-[[nodiscard]] Result<engine::GraphPackage> compile_graph(
-    const ProgramFile& file, runtime::Device& device,
-    const compiler::PlanOptions& options = engine::exact_plans(), PassDumps* dumps = nullptr);
+[[nodiscard]] Result<engine::GraphPackage> compile_graph(const ProgramFile& file, runtime::Device& device);
 
 /// What a program that runs a description must have: kernels and captures by name, each once.
 struct HostFunctions {
@@ -55,5 +53,9 @@ struct DescriptionOptions {
 /// Prints what runs at each level: groups of op nodes with the plans a device would run, and all other steps.
 [[nodiscard]] Result<Answer> compile_description(const ProgramFile& file, const FunctionChoice& choice,
                                                  const DescriptionOptions& options);
+
+/// Writes a description as it is into a file, with its op nodes compiled.
+[[nodiscard]] Result<void> write_graph(const ProgramFile& file, const std::string& output,
+                                       const DescriptionOptions& options);
 
 }  // namespace tessera::cli

@@ -2,7 +2,6 @@
 #include <chrono>
 #include <cstdio>
 #include <map>
-#include <numeric>
 
 #include "cli/run_options.h"
 #include "tessera/base/text.h"
@@ -158,10 +157,39 @@ void add_times(const description::Profile& from, const description::Description&
   }
 }
 
+/// Memory for the external buffers, with what was given for those that are looked at.
+Result<ExternalBuffers> bound_buffers(const description::Program& program, const Interface& interface,
+                                      const RunOptions& options, description::GraphDeviceRef device) {
+  const auto inputs = TESSERA_TRY(read_buffers(program, interface, options.inputs));
+  auto out = TESSERA_TRY(ExternalBuffers::create(program, std::move(device)));
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    TESSERA_TRY(out.set(program.graph.buffers[interface.inputs[i]].name, inputs[i]));
+  return out;
+}
+
+/// As often as the options say.
+Result<RunOutcome> launch_all(description::HostGraph& graph, runtime::Device& device,
+                              const description::Description& description, const RunOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  RunOutcome out;
+  double passed = 0;
+  for (int i = 0; i < options.repeat; ++i) {
+    if (options.seconds && passed >= *options.seconds)
+      return Error(ErrorCode::limit, cat("the graph runs for more than ", *options.seconds, " seconds"));
+    const auto begin = Clock::now();
+    const auto report = TESSERA_TRY(graph.launch());
+    TESSERA_TRY(device.synchronize());
+    out.seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+    passed += out.seconds.back();
+    warn_of_overflows(report);
+    add_times(report.profile, description, out.profile);
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<RunOutcome> tessera::cli::run_graph(engine::GraphPackage package, const RunOptions& options) {
-  using Clock = std::chrono::steady_clock;
   TESSERA_TRY(check_options(options));
   const auto program = package.program;
   const auto device =
@@ -172,27 +200,14 @@ Result<RunOutcome> tessera::cli::run_graph(engine::GraphPackage package, const R
   const auto graph = TESSERA_TRY(
       engine::make_graph(std::move(package), {}, {.profiling = options.profiling(), .device = far}, device));
   const Interface interface = interface_of(*program);
-  auto external = TESSERA_TRY(ExternalBuffers::create(*program, far));
-  const auto inputs = TESSERA_TRY(read_buffers(*program, interface, options.inputs));
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    TESSERA_TRY(external.set(program->graph.buffers[interface.inputs[i]].name, inputs[i]));
+  const auto external = TESSERA_TRY(bound_buffers(*program, interface, options, far));
   for (const auto& [name, memory] : external.bindings()) TESSERA_TRY(graph->bind(name, memory));
   if (auto report = graph->update(); report.error) return *std::move(report.error);
-  RunOutcome out;
-  for (int i = 0; i < options.repeat; ++i) {
-    const auto begin = Clock::now();
-    const double passed = std::accumulate(out.seconds.begin(), out.seconds.end(), 0.0);
-    if (options.seconds && passed >= *options.seconds)
-      return Error(ErrorCode::limit, cat("the graph runs for more than ", *options.seconds, " seconds"));
-    const auto report = TESSERA_TRY(graph->launch());
-    if (far != nullptr) TESSERA_TRY(device->synchronize());
-    out.seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
-    warn_of_overflows(report);
-    add_times(report.profile, *program->description, out.profile);
-  }
+  RunOutcome out = TESSERA_TRY(launch_all(*graph, *device, *program->description, options));
   for (const std::uint32_t buffer : interface.outputs) {
     const description::GraphBuffer& b = program->graph.buffers[buffer];
-    out.outputs.push_back({.name = b.name, .tensors = {TESSERA_TRY(output_of(*graph, b, external))}});
+    HostTensor tensor = TESSERA_TRY(output_of(*graph, b, external));
+    out.outputs.push_back({.name = b.name, .tensors = {std::move(tensor)}});
   }
   return out;
 }
