@@ -134,11 +134,19 @@ Result<Answer> run_compile(const CompileCommandOptions& options) {
   compiler::PipelineOptions pipeline = pipeline_options(options, file.kind);
   dumps.follow(pipeline);
   const FunctionChoice choice{.name = options.function, .last_of_several = true};
+  const DescriptionOptions described{
+      .device = options.device, .pipeline = pipeline, .json = options.json, .dumps = &dumps};
   if (file.kind == FileKind::description && options.output.empty())
-    return compile_description(
-        file, choice,
-        {.device = options.device, .pipeline = std::move(pipeline), .json = options.json, .dumps = &dumps});
-  const NamedProgram program = TESSERA_TRY(read_program(file, choice));
+    return compile_description(file, choice, described);
+  auto read = read_program(file, choice);
+  if (is_no_program(file, read)) {
+    if (options.autotune)
+      return Error(ErrorCode::invalid_argument,
+                   "--autotune: the description is no program, which is what is measured");
+    TESSERA_TRY(write_graph(file, options.output, described));
+    return Answer::yes;
+  }
+  const NamedProgram program = TESSERA_TRY(std::move(read));
   print_warnings(program, file.kind);
   TESSERA_TRY(options.output.empty() ? print_functions(program, pipeline, options, dumps)
                                      : write_plan(program, pipeline, options, dumps));
@@ -205,6 +213,7 @@ void tessera::cli::add_compile(Commands& commands) {
       "  tessera compile model.onnx --disable fold_batch_norm --dump-after canonicalise\n"
       "  tessera compile F.tsr --floats exact --verify --json\n"
       "  tessera compile model.onnx -o model.plan\n"
+      "  tessera compile examples/describe/particles.json -o particles.plan\n"
       "  tessera compile examples/describe/particles.json --device cpu    what runs, with its plans",
       [options] { return run_compile(*options); });
   add_options(command, *options);

@@ -58,13 +58,17 @@ std::vector<std::string> node_names(const Program& program, const OpGroup& group
   return out;
 }
 
+std::string title(const Program& program, const OpGroup& group) {
+  return cat("ops ", join(node_names(program, group), ", "));
+}
+
 Result<Compiled> compile(std::shared_ptr<const Program> program, const DescriptionOptions& options,
                          const pattern::Target& target) {
   Compiled out{std::move(program), {}, {}};
   out.grouping = TESSERA_TRY(description::group_ops(*out.program));
   const compiler::PlanOptions how{.pipeline = options.pipeline};
   for (const OpGroup& group : out.grouping.groups) {
-    options.dumps->about(cat("ops ", join(node_names(*out.program, group), ", ")));
+    options.dumps->about(title(*out.program, group));
     out.plans.push_back(TESSERA_TRY(compiler::plan_function(group.function, target, how)).plan);
   }
   return out;
@@ -122,6 +126,22 @@ void print_text(const Compiled& compiled) {
   std::fwrite(out.data(), 1, out.size(), stdout);
 }
 
+/// What was written.
+void print_json(const engine::GraphPackage& package, const std::string& output, const PassDumps& dumps) {
+  JsonWriter json(JsonWriter::Style::indented);
+  json.begin_object().member("file", output).member("device", package.device);
+  write_json(json, host_functions_of(*package.program->description));
+  json.key("groups").begin_array();
+  for (std::size_t g = 0; g < package.plans.size(); ++g) {
+    const std::size_t steps = package.plans[g] == nullptr ? 0 : package.plans[g]->steps.size();
+    json.begin_object().member("nodes", node_names(*package.program, package.grouping.groups[g]));
+    json.member("steps", steps).end_object();
+  }
+  json.end_array();
+  dumps.write(json);
+  std::printf("%s\n", json.end_object().text().c_str());
+}
+
 void print_json(const Compiled& compiled, const PassDumps& dumps) {
   const Program& program = *compiled.program;
   JsonWriter json(JsonWriter::Style::indented);
@@ -159,11 +179,48 @@ Result<NamedProgram> tessera::cli::read_description_program(const ProgramFile& f
   return out;
 }
 
-Result<std::vector<DescribedGroup>> tessera::cli::read_description_groups(const ProgramFile& file) {
+bool tessera::cli::is_no_program(const ProgramFile& file, const Result<NamedProgram>& program) {
+  return !program && file.kind == FileKind::description && program.error().code() == ErrorCode::unsupported;
+}
+
+Result<engine::GraphPackage> tessera::cli::compile_graph(const ProgramFile& file, runtime::Device& device) {
+  return engine::compile_graph(TESSERA_TRY(checked_program(file)), device);
+}
+
+HostFunctions tessera::cli::host_functions_of(const description::Description& d) {
+  HostFunctions out;
+  const auto add = [](std::vector<std::string>& to, const std::string& name) {
+    if (std::find(to.begin(), to.end(), name) == to.end()) to.push_back(name);
+  };
+  for (const description::Node& node : d.nodes) {
+    if (node.kind == description::NodeKind::kernel) add(out.kernels, node.call);
+    if (node.kind == description::NodeKind::captured) add(out.captures, node.call);
+  }
+  return out;
+}
+
+std::string tessera::cli::to_text(const HostFunctions& functions) {
+  std::string out;
+  const auto add = [&](std::string_view what, const std::vector<std::string>& names) {
+    std::vector<std::string> quoted;
+    for (const std::string& name : names) quoted.push_back(description::shown(name));
+    if (!names.empty()) out += cat(what, join(quoted, ", "), "\n");
+  };
+  add("kernels it calls by name: ", functions.kernels);
+  add("captures it calls by name: ", functions.captures);
+  return out;
+}
+
+void tessera::cli::write_json(JsonWriter& json, const HostFunctions& functions) {
+  json.member("kernels", functions.kernels).member("captures", functions.captures);
+}
+
+Result<DescribedGroups> tessera::cli::read_description_groups(const ProgramFile& file) {
   const auto program = TESSERA_TRY(checked_program(file));
   const Grouping grouping = TESSERA_TRY(description::group_ops(*program));
-  std::vector<DescribedGroup> out;
-  for (const OpGroup& group : grouping.groups) out.push_back({node_names(*program, group), group.function});
+  DescribedGroups out{.groups = {}, .host_functions = host_functions_of(*program->description)};
+  for (const OpGroup& group : grouping.groups)
+    out.groups.push_back({node_names(*program, group), group.function});
   return out;
 }
 
@@ -180,4 +237,15 @@ Result<Answer> tessera::cli::compile_description(const ProgramFile& file, const 
     print_text(compiled);
   }
   return Answer::yes;
+}
+
+Result<void> tessera::cli::write_graph(const ProgramFile& file, const std::string& output,
+                                       const DescriptionOptions& options) {
+  const auto device = TESSERA_TRY(chosen_device(options.device));
+  const auto package = TESSERA_TRY(engine::compile_graph(
+      TESSERA_TRY(checked_program(file)), *device, {.pipeline = options.pipeline},
+      [&](const Program& program, const OpGroup& group) { options.dumps->about(title(program, group)); }));
+  TESSERA_TRY(engine::save_graph(package, output));
+  options.json ? print_json(package, output, *options.dumps) : options.dumps->print();
+  return {};
 }

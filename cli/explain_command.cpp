@@ -218,10 +218,13 @@ void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), s
 Result<Answer> explain_groups(const ProgramFile& file, const ExplainOptions& options,
                               const std::string& why) {
   JsonWriter json(JsonWriter::Style::indented);
-  std::string text = why + "\n";
-  json.begin_object().member("no_plan", why).key("groups").begin_array();
+  const DescribedGroups described = TESSERA_TRY(read_description_groups(file));
+  std::string text = cat(why, "\n", to_text(described.host_functions));
+  json.begin_object().member("no_plan", why);
+  write_json(json, described.host_functions);
+  json.key("groups").begin_array();
   Explainer explainer = TESSERA_TRY(Explainer::create(options, file.kind));
-  for (const DescribedGroup& group : TESSERA_TRY(read_description_groups(file))) {
+  for (const DescribedGroup& group : described.groups) {
     const Explained explained = TESSERA_TRY(explainer.explain(group.function));
     text += cat("ops ", join(group.nodes, ", "), "\n", text_of(explained));
     json.begin_object().member("nodes", group.nodes);
@@ -262,9 +265,7 @@ JsonWriter json_of(const NamedProgram& program, std::span<const Explained> expla
 Result<Answer> run_explain(const ExplainOptions& options) {
   const ProgramFile file = TESSERA_TRY(open_program(options.file));
   auto program = read_program(file, {.name = options.function, .last_of_several = true});
-  const bool has_host_functions =
-      !program && file.kind == FileKind::description && program.error().code() == ErrorCode::unsupported;
-  if (has_host_functions) return explain_groups(file, options, program.error().message());
+  if (is_no_program(file, program)) return explain_groups(file, options, program.error().message());
   const NamedProgram named = TESSERA_TRY(std::move(program));
   print_warnings(named, file.kind);
   Explainer explainer = TESSERA_TRY(Explainer::create(options, file.kind));

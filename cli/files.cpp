@@ -9,6 +9,7 @@
 
 #include "cli/ir_text.h"
 #include "tessera/base/text.h"
+#include "tessera/engine/graph_package.h"
 
 using namespace tessera;
 
@@ -30,7 +31,9 @@ std::string_view other_kind(std::string_view content) {
 
 }  // namespace
 
-bool tessera::cli::begins_plan(std::string_view content) { return content.starts_with("TSRPLAN\n"); }
+bool tessera::cli::begins_plan(std::string_view content) {
+  return content.starts_with("TSRPLAN\n") || engine::begins_graph(content);
+}
 
 std::string tessera::cli::shown(const std::string& path) { return path == "-" ? "<stdin>" : printable(path); }
 

@@ -5,6 +5,7 @@
 #include "cli/ir_text.h"
 #include "tessera/base/text.h"
 #include "tessera/engine/devices.h"
+#include "tessera/engine/graph_package.h"
 #include "tessera/ir/parse.h"
 #include "tessera/plan/package.h"
 
@@ -38,12 +39,13 @@ bool tessera::cli::is_onnx_name(const std::string& path) {
 Result<ProgramFile> tessera::cli::open_program(const std::string& path) {
   const bool is_file = path != "-";
   if (is_file && plan::is_package(path)) return ProgramFile{path, FileKind::plan, {}};
+  if (is_file && engine::is_graph(path)) return ProgramFile{path, FileKind::graph, {}};
   if (is_onnx_name(path)) return ProgramFile{path, FileKind::model, {}};
   ProgramFile out{path, FileKind::text, {}};
   out.content = TESSERA_TRY(read_text(path));
   const std::size_t first = out.content.find_first_not_of(" \t\r\n");
   if (begins_plan(out.content))
-    out.kind = FileKind::plan;
+    out.kind = engine::begins_graph(out.content) ? FileKind::graph : FileKind::plan;
   else if (path.ends_with(".json") || (first != std::string::npos && out.content[first] == '{'))
     out.kind = FileKind::description;
   return out;
@@ -51,9 +53,9 @@ Result<ProgramFile> tessera::cli::open_program(const std::string& path) {
 
 Result<void> tessera::cli::check_choice(const ProgramFile& file, const FunctionChoice& choice) {
   if (choice.name.empty() || file.kind == FileKind::text) return {};
-  const std::string_view what = file.kind == FileKind::model  ? "a model"
-                                : file.kind == FileKind::plan ? "a plan"
-                                                              : "a graph description";
+  const std::string_view what = file.kind == FileKind::model         ? "a model"
+                                : file.kind == FileKind::description ? "a graph description"
+                                                                     : "a plan";
   return Error(ErrorCode::invalid_argument, cat("--function: ", what, " is one function"));
 }
 
@@ -61,7 +63,7 @@ Result<NamedProgram> tessera::cli::read_program(const ProgramFile& file, const F
   TESSERA_TRY(check_choice(file, choice));
   if (file.kind == FileKind::model) return read_onnx_program(file.path);
   if (file.kind == FileKind::description) return read_description_program(file);
-  if (file.kind == FileKind::plan)
+  if (file.kind == FileKind::plan || file.kind == FileKind::graph)
     return Error(ErrorCode::invalid_argument, "this is a compiled plan: 'tessera run' runs it",
                  {shown(file.path), 0, 0});
   TESSERA_TRY(check_ir_text(file.path, file.content));

@@ -32,6 +32,7 @@ struct FunctionChoice {
 enum class FileKind : std::uint8_t {
   model,        ///< its name ends in .onnx
   plan,         ///< it begins as `compile -o` writes it
+  graph,        ///< likewise, of a description that is no program
   description,  ///< its name ends in .json, or it begins as JSON does
   text,         ///< of the IR
 };

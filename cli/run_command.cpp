@@ -6,6 +6,7 @@
 #include "cli/run_options.h"
 #include "tessera/base/text.h"
 #include "tessera/engine/devices.h"
+#include "tessera/engine/graph_package.h"
 #include "tessera/plan/package.h"
 
 using namespace tessera;
@@ -14,7 +15,8 @@ using namespace tessera::cli;
 namespace {
 
 Result<Answer> run_file(const RunOptions& options) {
-  const bool is_plan = plan::is_package(options.file), is_model = is_onnx_name(options.file) && !is_plan;
+  const bool is_plan = plan::is_package(options.file) || engine::is_graph(options.file);
+  const bool is_model = is_onnx_name(options.file) && !is_plan;
   if (options.autotune && (is_plan || is_model))
     return Error(ErrorCode::invalid_argument,
                  "--autotune: this is measured when a plan is made: tessera compile FILE --autotune -o PLAN");
@@ -31,7 +33,7 @@ Result<Answer> run_file(const RunOptions& options) {
 void tessera::cli::add_run(Commands& commands) {
   auto options = std::make_shared<RunOptions>();
   CLI::App& command = commands.add(
-      "run", "run an ONNX model, a compiled plan, a graph description of ops, or a function as IR text",
+      "run", "run an ONNX model, a compiled plan, a graph description, or a function as IR text",
       "  tessera run model.onnx --input x=x.npy --input mask=raw:i64:1x128:mask.bin\n"
       "  tessera run model.onnx --input inputs.npz --output results\n"
       "  tessera run model.onnx --random 1 --dim batch=4 --dim x:2=224 --repeat 5\n"

@@ -1,4 +1,4 @@
-// The options of `run`, and the two things that it runs.
+// The options of `run`, and the things that it runs.
 #pragma once
 
 #include <optional>
@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/run_outputs.h"
 #include "cli/tensor_sources.h"
+#include "tessera/engine/graph_package.h"
 #include "tessera/engine/profile.h"
 
 namespace tessera::cli {
@@ -34,7 +35,11 @@ struct RunOptions {
 /// As plans where that can be, else node by node.
 [[nodiscard]] Result<RunOutcome> run_model(const RunOptions& options);
 
-/// A compiled plan, or a program that is compiled first.
+/// A compiled plan, or a program or a description that is compiled first.
 [[nodiscard]] Result<RunOutcome> run_plan(const RunOptions& options);
+
+/// A graph description that was compiled, with what this program has for its kernel nodes: the code in the
+/// package.
+[[nodiscard]] Result<RunOutcome> run_graph(engine::GraphPackage package, const RunOptions& options);
 
 }  // namespace tessera::cli

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "cli/compile_description.h"
 #include "cli/files.h"
 #include "cli/program_file.h"
 #include "cli/run_options.h"
@@ -19,17 +20,21 @@ using op::HostTensor;
 
 namespace {
 
-Result<plan::Package> plan_in(const ProgramFile& file, const RunOptions& options) {
-  TESSERA_TRY(check_choice(file, {.name = options.function}));
-  if (file.content.empty()) return plan::load(file.path);
-  return plan::from_bytes(Bytes::copy(std::as_bytes(std::span(file.content.data(), file.content.size()))),
-                          shown(file.path));
+/// Of a plan that came on standard input.
+Bytes bytes_of(const ProgramFile& file) {
+  return Bytes::copy(std::as_bytes(std::span(file.content.data(), file.content.size())));
 }
 
-Result<plan::Package> package_of(const RunOptions& options) {
-  const ProgramFile file = TESSERA_TRY(open_program(options.file));
-  if (file.kind == FileKind::plan) return plan_in(file, options);
-  NamedProgram program = TESSERA_TRY(read_program(file, {.name = options.function}));
+Result<plan::Package> plan_in(const ProgramFile& file) {
+  return file.content.empty() ? plan::load(file.path) : plan::from_bytes(bytes_of(file), shown(file.path));
+}
+
+Result<engine::GraphPackage> graph_in(const ProgramFile& file) {
+  return file.content.empty() ? engine::load_graph(file.path)
+                              : engine::graph_from_bytes(bytes_of(file), shown(file.path));
+}
+
+Result<plan::Package> package_of(NamedProgram program, const RunOptions& options) {
   const auto device = TESSERA_TRY(chosen_device(options.device));
   std::vector<plan::Program> programs;
   for (const ir::FunctionRef& function : program.functions) {
@@ -113,10 +118,7 @@ Result<std::vector<HostTensor>> inputs_of(const plan::Package& package, const Te
                      });
 }
 
-}  // namespace
-
-Result<RunOutcome> tessera::cli::run_plan(const RunOptions& options) {
-  plan::Package package = TESSERA_TRY(package_of(options));
+Result<RunOutcome> run_package(plan::Package package, const RunOptions& options) {
   const auto device =
       TESSERA_TRY(engine::find_device(options.device.empty() ? package.device : options.device));
   const auto parameters = TESSERA_TRY(parameters_of(package, options));
@@ -137,4 +139,21 @@ Result<RunOutcome> tessera::cli::run_plan(const RunOptions& options) {
   for (std::size_t i = 0; i < results.size(); ++i)
     out.outputs.push_back({.name = runner.package().outputs[i], .tensors = {std::move(results[i])}});
   return out;
+}
+
+}  // namespace
+
+Result<RunOutcome> tessera::cli::run_plan(const RunOptions& options) {
+  const ProgramFile file = TESSERA_TRY(open_program(options.file));
+  TESSERA_TRY(check_choice(file, {.name = options.function}));
+  if (file.kind == FileKind::plan) return run_package(TESSERA_TRY(plan_in(file)), options);
+  if (file.kind == FileKind::graph) return run_graph(TESSERA_TRY(graph_in(file)), options);
+  auto program = read_program(file, {.name = options.function});
+  if (is_no_program(file, program)) {
+    if (options.autotune)
+      return wrong("--autotune: the description is no program, which is what is measured");
+    const auto device = TESSERA_TRY(chosen_device(options.device));
+    return run_graph(TESSERA_TRY(compile_graph(file, *device)), options);
+  }
+  return run_package(TESSERA_TRY(package_of(TESSERA_TRY(std::move(program)), options)), options);
 }

@@ -83,6 +83,31 @@ void tessera::description::sort_uses(std::vector<ItemUse>& uses, Reach& reach,
   sorter.apply();
 }
 
+Use tessera::description::whole_use(const Graph& graph, std::span<const ItemUse> uses) {
+  const Use& first = uses[0].use;
+  Use out{.buffer = first.buffer, .defines = first.defines, .appends = first.appends};
+  bool is_defined = false;
+  for (const ItemUse& one : uses) {
+    out.reads |= one.use.reads && !out.defines;
+    out.looks |= one.use.looks && !is_defined;
+    out.writes |= one.use.writes;
+    out.appends &= one.use.appends;
+    is_defined |= one.use.defines;
+  }
+  if (!out.appends && graph.buffers[out.buffer].is_appended && out.writes) out.reads = true;
+  return out;
+}
+
+std::optional<EarlyLook> tessera::description::find_early_look(std::span<const ItemUse> uses) {
+  bool may_be_written = false;
+  for (const ItemUse& one : uses) {
+    if (one.use.looks) return EarlyLook{one.item, may_be_written};
+    if (one.use.defines) return std::nullopt;
+    may_be_written |= one.use.writes;
+  }
+  return std::nullopt;
+}
+
 void WaitMaker::wait_for_readers(std::uint32_t item) {
   for (std::uint32_t reader : readers_)
     if (reader != item) add_(reader, item, Cause::write_after_read);

@@ -8,6 +8,8 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "tessera/describe/reach.h"
@@ -26,6 +28,17 @@ struct ItemUse {
 /// in place a value that another has updated already.
 void sort_uses(std::vector<ItemUse>& uses, Reach& reach,
                const std::function<void(std::uint32_t item)>& twice);
+
+/// What all uses of one buffer are together, in the order they use it.
+[[nodiscard]] Use whole_use(const Graph& graph, std::span<const ItemUse> uses);
+
+/// A use that looks at a buffer before anything has defined it.
+struct EarlyLook {
+  std::uint32_t item = 0;
+  bool may_be_written = false;  ///< by something that need not have run
+};
+/// The first one, of uses in the order they use the buffer.
+[[nodiscard]] std::optional<EarlyLook> find_early_look(std::span<const ItemUse> uses);
 
 /// Adds the waits between the items that use a buffer, in the order they use it.
 class WaitMaker {

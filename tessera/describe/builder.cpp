@@ -101,7 +101,9 @@ Builder& Builder::kernel(std::string id, KernelFunction function, std::vector<Pa
                          Here here) {
   std::string name = own_name(id);
   kernels_.add(name, std::move(function));
-  return kernel(std::move(id), std::move(name), std::move(parameters), here);
+  kernel(std::move(id), std::move(name), std::move(parameters), here);
+  description_.nodes.back().is_anonymous = true;
+  return *this;
 }
 Builder& Builder::captured(std::string id, std::string capture, std::vector<Parameter> parameters,
                            Here here) {
@@ -112,7 +114,9 @@ Builder& Builder::captured(std::string id, CaptureFunction function, std::vector
                            Here here) {
   std::string name = own_name(id);
   kernels_.add_capture(name, std::move(function));
-  return captured(std::move(id), std::move(name), std::move(parameters), here);
+  captured(std::move(id), std::move(name), std::move(parameters), here);
+  description_.nodes.back().is_anonymous = true;
+  return *this;
 }
 
 Builder& Builder::edge(PinName from, PinName to, Here here) {

@@ -19,6 +19,7 @@
 #include <variant>
 #include <vector>
 
+#include "tessera/base/reflect.h"
 #include "tessera/ir/attribute.h"
 #include "tessera/op/array.h"
 
@@ -58,6 +59,11 @@ struct Place {
   std::uint32_t file = 0;
   std::uint32_t line = 0;
   std::uint32_t column = 0;
+
+  static constexpr auto fields() {
+    return std::tuple{usual("file", &Place::file), usual("line", &Place::line),
+                      usual("column", &Place::column)};
+  }
 };
 
 using ScalarValue = std::variant<std::int64_t, double>;
@@ -76,6 +82,15 @@ struct Parameter {
   bool required = true;
   Place at;
   Place shape_at;
+
+  static constexpr auto fields() {
+    return std::tuple{
+        usual("name", &Parameter::name),     usual("access", &Parameter::access),
+        usual("scalar", &Parameter::scalar), usual("in_device_memory", &Parameter::in_device_memory),
+        usual("dtype", &Parameter::dtype),   usual("shape", &Parameter::shape),
+        usual("buffer", &Parameter::buffer), usual("required", &Parameter::required),
+        usual("at", &Parameter::at),         usual("shape_at", &Parameter::shape_at)};
+  }
 };
 
 /// Names the region a thing stands in, and the branch: 0 is the body, the `then` or the first case.
@@ -84,6 +99,10 @@ struct Within {
   std::int64_t branch = 0;
 
   bool operator==(const Within&) const = default;
+
+  static constexpr auto fields() {
+    return std::tuple{usual("region", &Within::region), usual("branch", &Within::branch)};
+  }
 };
 
 /// The code of a kernel on a device, from a file.
@@ -93,6 +112,11 @@ struct KernelFile {
   std::array<std::int64_t, 3> threads = {256, 1, 1};  ///< of a block
 
   bool operator==(const KernelFile&) const = default;
+
+  static constexpr auto fields() {
+    return std::tuple{usual("file", &KernelFile::file), usual("entry", &KernelFile::entry),
+                      usual("threads", &KernelFile::threads)};
+  }
 };
 
 struct Node {
@@ -103,11 +127,22 @@ struct Node {
   std::string call;                ///< the op, the kernel, or the capture
   ir::Attributes attributes;       ///< of an op
   std::optional<KernelFile> code;  ///< of a kernel
+  /// What it calls was given with it: no other process knows it by its name.
+  bool is_anonymous = false;
   std::array<std::int64_t, 3> grid = {1, 1, 1};
   std::vector<Parameter> parameters;
   Place at;
   /// A part of it could not be read, which has been reported: what follows from the missing part is not.
   bool incomplete = false;
+
+  static constexpr auto fields() {
+    return std::tuple{usual("id", &Node::id),         usual("block", &Node::block),
+                      usual("within", &Node::within), usual("kind", &Node::kind),
+                      usual("call", &Node::call),     usual("attributes", &Node::attributes),
+                      usual("code", &Node::code),     usual("is_anonymous", &Node::is_anonymous),
+                      usual("grid", &Node::grid),     usual("parameters", &Node::parameters),
+                      usual("at", &Node::at),         usual("incomplete", &Node::incomplete)};
+  }
 };
 
 struct Buffer {
@@ -118,6 +153,16 @@ struct Buffer {
   std::string region;  ///< of a region buffer: where it lives
   Place at;
   bool incomplete = false;  ///< as of a node
+
+  static constexpr auto fields() {
+    return std::tuple{usual("id", &Buffer::id),
+                      usual("lifetime", &Buffer::lifetime),
+                      usual("dtype", &Buffer::dtype),
+                      usual("shape", &Buffer::shape),
+                      usual("region", &Buffer::region),
+                      usual("at", &Buffer::at),
+                      usual("incomplete", &Buffer::incomplete)};
+  }
 };
 
 /// A parameter of a node, by position or by name.
@@ -126,6 +171,10 @@ struct PinName {
   std::variant<std::int64_t, std::string> parameter;
 
   bool operator==(const PinName&) const = default;
+
+  static constexpr auto fields() {
+    return std::tuple{usual("node", &PinName::node), usual("parameter", &PinName::parameter)};
+  }
 };
 
 struct Edge {
@@ -133,6 +182,11 @@ struct Edge {
   PinName to;
   Place at;
   bool incomplete = false;  ///< as of a node
+
+  static constexpr auto fields() {
+    return std::tuple{usual("from", &Edge::from), usual("to", &Edge::to), usual("at", &Edge::at),
+                      usual("incomplete", &Edge::incomplete)};
+  }
 };
 
 /// Nodes or regions.
@@ -140,6 +194,11 @@ struct Dependency {
   std::string before;
   std::string after;
   Place at;
+
+  static constexpr auto fields() {
+    return std::tuple{usual("before", &Dependency::before), usual("after", &Dependency::after),
+                      usual("at", &Dependency::at)};
+  }
 };
 
 struct Region {
@@ -156,12 +215,30 @@ struct Region {
   std::int64_t limit = 1'000'000;     ///< while, for: the most iterations
   Place at;
   bool incomplete = false;  ///< as of a node
+
+  static constexpr auto fields() {
+    return std::tuple{usual("id", &Region::id),
+                      usual("block", &Region::block),
+                      usual("within", &Region::within),
+                      usual("kind", &Region::kind),
+                      usual("branches", &Region::branches),
+                      usual("condition", &Region::condition),
+                      usual("count", &Region::count),
+                      usual("index", &Region::index),
+                      usual("limit", &Region::limit),
+                      usual("at", &Region::at),
+                      usual("incomplete", &Region::incomplete)};
+  }
 };
 
 struct Block {
   std::string id;
   std::string parent;
   Place at;
+
+  static constexpr auto fields() {
+    return std::tuple{usual("id", &Block::id), usual("parent", &Block::parent), usual("at", &Block::at)};
+  }
 };
 
 struct Description {
@@ -175,6 +252,17 @@ struct Description {
   std::vector<Region> regions;
 
   [[nodiscard]] SourceSpan span_of(const Place& place) const;
+
+  static constexpr auto fields() {
+    return std::tuple{usual("name", &Description::name),
+                      usual("files", &Description::files),
+                      usual("blocks", &Description::blocks),
+                      usual("buffers", &Description::buffers),
+                      usual("nodes", &Description::nodes),
+                      usual("edges", &Description::edges),
+                      usual("dependencies", &Description::dependencies),
+                      usual("regions", &Description::regions)};
+  }
 };
 
 /// A block with those around it: "encoder/layer1".

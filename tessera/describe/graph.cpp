@@ -1,5 +1,8 @@
 #include "tessera/describe/graph.h"
 
+#include <algorithm>
+#include <numeric>
+
 using namespace tessera;
 using namespace tessera::description;
 
@@ -37,5 +40,14 @@ Diagnostic Graph::about(std::uint32_t node, const Pin& pin, std::string message)
   Diagnostic out = about(Item{false, node}, std::move(message));
   out.parameter = pin.declared.name;
   if (pin.declared.at.line != 0) out.at = description->span_of(pin.declared.at);
+  return out;
+}
+
+std::vector<std::uint32_t> tessera::description::deepest_first(const Graph& graph) {
+  std::vector<std::uint32_t> out(graph.scopes.size());
+  std::iota(out.begin(), out.end(), 0U);
+  std::stable_sort(out.begin(), out.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return graph.scopes[a].depth > graph.scopes[b].depth;
+  });
   return out;
 }

@@ -103,4 +103,7 @@ struct Graph {
   [[nodiscard]] Diagnostic about(std::uint32_t node, const Pin& pin, std::string message) const;
 };
 
+/// Scopes, those inside regions before what the regions stand in.
+[[nodiscard]] std::vector<std::uint32_t> deepest_first(const Graph& graph);
+
 }  // namespace tessera::description

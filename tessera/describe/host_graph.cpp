@@ -68,17 +68,34 @@ Result<std::unique_ptr<HostGraph>> HostGraph::create(Description description, Ke
                                                      HostOptions options) {
   std::unique_ptr<HostGraph> out(
       new HostGraph(std::move(description), std::move(kernels), std::move(options)));
-  for (const auto& [name, memory] : out->bindings_) {
-    const std::uint32_t buffer = TESSERA_TRY(out->draft_buffer(name));
-    if (out->draft_->buffers[buffer].lifetime != Lifetime::external)
-      return Error(ErrorCode::invalid_argument,
-                   cat("buffer ", shown(name), " is not external, it cannot be bound"));
-  }
+  TESSERA_TRY(out->check_bindings());
   out->pending_.structure = "the first build";
   out->note();
   UpdateReport report = out->update();
   if (report.error) return *std::move(report.error);
   return out;
+}
+
+Result<std::unique_ptr<HostGraph>> HostGraph::create(PreparedGraph prepared, KernelTable kernels,
+                                                     HostOptions options) {
+  std::unique_ptr<HostGraph> out(
+      new HostGraph(*prepared.program->description, std::move(kernels), std::move(options)));
+  TESSERA_TRY(out->check_bindings());
+  const std::lock_guard lock(out->edit_mutex_);
+  const Owner owner(out->updating_thread_);
+  UpdateReport report = Updater(*out).run(std::move(prepared));
+  if (report.error) return *std::move(report.error);
+  return out;
+}
+
+Result<void> HostGraph::check_bindings() const {
+  for (const auto& [name, memory] : bindings_) {
+    const std::uint32_t buffer = TESSERA_TRY(draft_buffer(name));
+    if (draft_->buffers[buffer].lifetime != Lifetime::external)
+      return Error(ErrorCode::invalid_argument,
+                   cat("buffer ", shown(name), " is not external, it cannot be bound"));
+  }
+  return {};
 }
 
 void HostGraph::index_draft() {
@@ -287,6 +304,12 @@ Result<LaunchReport> HostGraph::launch() {
   const std::lock_guard lock(launch_mutex_);
   const Owner owner(launching_thread_);
   return run(*executable_, profiling_);
+}
+
+Result<Description> HostGraph::description() const {
+  TESSERA_TRY(check_caller());
+  const std::lock_guard lock(edit_mutex_);
+  return *draft_;
 }
 
 Result<std::shared_ptr<const Program>> HostGraph::program() const {

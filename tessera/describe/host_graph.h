@@ -36,6 +36,13 @@ struct HostOptions {
   GraphDeviceRef device = {};
 };
 
+/// What create() makes of a description before it looks at kernels and memory, made at another time.
+struct PreparedGraph {
+  std::shared_ptr<const Program> program;
+  Grouping grouping;
+  std::vector<std::shared_ptr<OpProgram>> programs;  ///< by group; null: its nodes run one by one
+};
+
 /// A description that programs may share: it is copied when it is changed while one does.
 class SharedDescription {
  public:
@@ -62,6 +69,11 @@ class HostGraph {
   static Result<std::unique_ptr<HostGraph>> create(Description description, KernelTable kernels,
                                                    HostOptions options = {});
 
+  /// Builds what was prepared. The error has all that is wrong with the kernels: names that are missing, and
+  /// kernels that take other parameters than their nodes have. On a device the groups do not count.
+  static Result<std::unique_ptr<HostGraph>> create(PreparedGraph prepared, KernelTable kernels,
+                                                   HostOptions options = {});
+
   /// The number of a parameter: an integer stays one, a float may be given as an integer.
   Result<void> set_number(std::string_view node, std::string_view parameter, ScalarValue value);
   /// The grid of a kernel or a captured node.
@@ -84,6 +96,8 @@ class HostGraph {
   [[nodiscard]] Result<LaunchReport> launch();
 
   void set_profiling(ProfilingLevel level) { profiling_ = level; }
+  /// The description with all changes that were noted.
+  [[nodiscard]] Result<Description> description() const;
   /// The schedule that runs now, and the diagnostics of the last validation.
   [[nodiscard]] Result<std::shared_ptr<const Program>> program() const;
   [[nodiscard]] Result<Report> report() const;
@@ -115,6 +129,7 @@ class HostGraph {
 
   HostGraph(Description description, KernelTable kernels, HostOptions options);
   void index_draft();
+  [[nodiscard]] Result<void> check_bindings() const;
   [[nodiscard]] Result<std::uint32_t> draft_node(std::string_view id) const;
   [[nodiscard]] Result<std::uint32_t> draft_buffer(std::string_view id) const;
   [[nodiscard]] Result<std::uint32_t> running_buffer(std::string_view id) const;

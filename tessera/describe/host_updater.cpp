@@ -85,16 +85,20 @@ op::Array array_of(const Graph& graph, std::uint32_t buffer) {
 /// Makes programs of groups, within the memory that the plan leaves.
 class ProgramMaker {
  public:
-  ProgramMaker(const Program& program, OpCompiler& compiler, std::uint64_t memory, UpdateReport& report)
+  ProgramMaker(const Program& program, OpCompiler* compiler, std::uint64_t memory, UpdateReport& report)
       : compiler_(compiler), report_(report), left_(memory) {
     take_memory(program.schedule.memory.peak());
   }
 
   /// Null for a group that cannot be compiled or has no memory for it: it runs step by step, as planned.
   std::shared_ptr<OpProgram> make(const ir::FunctionRef& function) {
-    auto compiled = compiler_.compile(function, left_);
-    ++(compiled ? report_.programs : report_.interpreted);
-    return compiled ? keep(*std::move(compiled)) : nullptr;
+    if (compiler_ != nullptr)
+      if (auto compiled = compiler_->compile(function, left_)) {
+        ++report_.programs;
+        return keep(*std::move(compiled));
+      }
+    ++report_.interpreted;
+    return nullptr;
   }
   /// One that there is; null if there is none or no memory for it.
   std::shared_ptr<OpProgram> keep(std::shared_ptr<OpProgram> program) {
@@ -106,7 +110,7 @@ class ProgramMaker {
  private:
   void take_memory(std::uint64_t bytes) { left_ -= std::min(left_, bytes); }
 
-  OpCompiler& compiler_;
+  OpCompiler* compiler_;  // null: none
   UpdateReport& report_;
   std::uint64_t left_;  // bytes
 };
@@ -119,15 +123,28 @@ BoundGroup bound_group(const Graph& graph, const OpGroup& group) {
   return out;
 }
 
+/// Groups and programs that are there.
+void keep_groups(const Program& program, const BuildInputs& inputs, HostExecutable& out,
+                 UpdateReport& report) {
+  ProgramMaker programs(program, nullptr, inputs.memory, report);
+  out.grouping = std::move(inputs.prepared->grouping);
+  for (std::size_t g = 0; g < out.grouping.groups.size(); ++g) {
+    BoundGroup& bound = out.groups.emplace_back(bound_group(program.graph, out.grouping.groups[g]));
+    bound.program = programs.keep(std::move(inputs.prepared->programs[g]));
+  }
+}
+
 /// A group that only zeroes buffers runs step by step.
 Result<void> add_groups(const Program& program, const BuildInputs& inputs, HostExecutable& out,
                         UpdateReport& report) {
+  if (inputs.prepared != nullptr && inputs.device == nullptr)
+    return keep_groups(program, inputs, out, report), Result<void>();
   if (inputs.compiler == nullptr) {
     out.grouping = one_by_one(program);
     return {};
   }
   out.grouping = TESSERA_TRY(group_ops(program));
-  ProgramMaker programs(program, *inputs.compiler, inputs.memory, report);
+  ProgramMaker programs(program, inputs.compiler, inputs.memory, report);
   KnownPrograms known(inputs.previous);
   for (const OpGroup& group : out.grouping.groups) {
     BoundGroup& bound = out.groups.emplace_back(bound_group(program.graph, group));
@@ -173,10 +190,18 @@ Result<std::unique_ptr<HostExecutable>> tessera::description::build_executable(
 }
 
 UpdateReport HostGraph::Updater::run() {
+  return finish([&] { return apply(); });
+}
+
+UpdateReport HostGraph::Updater::run(PreparedGraph prepared) {
+  return finish([&] { return build(std::move(prepared)); });
+}
+
+UpdateReport HostGraph::Updater::finish(const std::function<Result<void>()>& make) {
   const auto begin = std::chrono::steady_clock::now();
   Result<void> done;
   try {
-    done = apply();
+    done = make();
   } catch (const Exception& e) {
     done = e.error();
   } catch (const std::bad_alloc&) {
@@ -292,13 +317,12 @@ Result<bool> HostGraph::Updater::exchange_ops() {
 }
 
 Result<void> HostGraph::Updater::exchange_groups(std::span<const std::uint32_t> nodes) {
-  if (graph_.compiler_ == nullptr) return {};
   const HostExecutable& exe = *graph_.executable_;
   const auto has_changed = [&](const OpGroup& group) {
     return std::find_first_of(group.nodes.begin(), group.nodes.end(), nodes.begin(), nodes.end()) !=
            group.nodes.end();
   };
-  ProgramMaker programs(*program_, *graph_.compiler_, graph_.memory_limit_, report_);
+  ProgramMaker programs(*program_, graph_.compiler_.get(), graph_.memory_limit_, report_);
   std::vector<std::uint32_t> changed;
   for (std::uint32_t i = 0; i < exe.groups.size(); ++i)
     if (has_changed(exe.grouping.groups[i]))
@@ -475,18 +499,42 @@ Result<void> HostGraph::Updater::rebuild() {
   if (validation.program == nullptr) return validation.report.to_error();
   report_.nodes = report_.captures = 0;
   report_.kernels = graph_.pending_.kernels.size();
-  auto next =
-      TESSERA_TRY(build_executable(std::move(validation.program),
-                                   {.kernels = graph_.kernels_,
-                                    .bindings = graph_.bindings_,
-                                    .compiler = graph_.compiler_.get(),
-                                    .memory = graph_.memory_limit_,
-                                    .device = graph_.device_,
-                                    .threads = graph_.threads_,
-                                    .previous = graph_.executable_.get(),
-                                    .keeps_calls = [&](std::uint32_t node) { return keeps_calls(node); }},
-                                   report_));
+  auto next = TESSERA_TRY(make_executable(std::move(validation.program), nullptr));
   if (graph_.executable_ != nullptr && graph_.pending_.structure.empty()) compare_captures(*next);
+  return install(std::move(next));
+}
+
+/// What validation would have said, of what does not follow from the description alone.
+Result<void> HostGraph::Updater::build(PreparedGraph prepared) {
+  const Program& program = *prepared.program;
+  Report report;
+  check_kernels(program.graph, graph_.kernels_, report);
+  add_warnings(program, report);
+  check_memory(*program.description, program.schedule.memory, {.device_memory = graph_.memory_limit_},
+               report);
+  graph_.report_ = report;
+  if (!report.ok()) return report.to_error();
+  raise(Tier::cold, "the first build");
+  auto made = prepared.program;
+  return install(TESSERA_TRY(make_executable(std::move(made), &prepared)));
+}
+
+Result<std::unique_ptr<HostExecutable>> HostGraph::Updater::make_executable(
+    std::shared_ptr<const Program> program, PreparedGraph* prepared) {
+  return build_executable(std::move(program),
+                          {.kernels = graph_.kernels_,
+                           .bindings = graph_.bindings_,
+                           .compiler = graph_.compiler_.get(),
+                           .memory = graph_.memory_limit_,
+                           .device = graph_.device_,
+                           .threads = graph_.threads_,
+                           .previous = graph_.executable_.get(),
+                           .prepared = prepared,
+                           .keeps_calls = [&](std::uint32_t node) { return keeps_calls(node); }},
+                          report_);
+}
+
+Result<void> HostGraph::Updater::install(std::unique_ptr<HostExecutable> next) {
   const std::lock_guard lock(graph_.launch_mutex_);
   TESSERA_TRY(hold(*next, graph_.executable_ != nullptr ? graph_.executable_->held : nullptr, {.all = true}));
   graph_.executable_.swap(next);

@@ -16,6 +16,8 @@ struct BuildInputs {
   std::shared_ptr<SideBySide> threads = {};  ///< null: one
   const HostExecutable* previous =
       nullptr;  ///< graph buffers go on with its content, equal groups with its programs
+  /// Groups and their programs that are there; null: they are made. Taken over.
+  PreparedGraph* prepared = nullptr;
   /// Whether a captured node is the same node of `previous`, with the same function, so that what it recorded
   /// may go on. Empty: none is.
   std::function<bool(std::uint32_t)> keeps_calls = {};
@@ -30,6 +32,8 @@ class HostGraph::Updater {
 
   /// Applies what is pending. REQUIRES the edit mutex.
   UpdateReport run();
+  /// Builds what was prepared, as the first plan. REQUIRES the edit mutex.
+  UpdateReport run(PreparedGraph prepared);
 
  private:
   /// What of a node must be made anew.
@@ -41,7 +45,9 @@ class HostGraph::Updater {
     bool capture = false;
   };
 
+  UpdateReport finish(const std::function<Result<void>()>& make);
   Result<void> apply();
+  Result<void> build(PreparedGraph prepared);
   void find_dirty_nodes();
   void find_dirty_numbers();
   void find_dirty_holders();
@@ -68,6 +74,9 @@ class HostGraph::Updater {
                     const ScheduleChanges& changes);
 
   Result<void> rebuild();
+  Result<std::unique_ptr<HostExecutable>> make_executable(std::shared_ptr<const Program> program,
+                                                          PreparedGraph* prepared);
+  Result<void> install(std::unique_ptr<HostExecutable> next);
   [[nodiscard]] bool keeps_calls(std::uint32_t node) const;
   void compare_captures(const HostExecutable& next);
 

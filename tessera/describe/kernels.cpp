@@ -134,6 +134,16 @@ KernelTable& KernelTable::add_device_capture(std::string name, DeviceCode code) 
   return *this;
 }
 
+KernelTable& KernelTable::declare(NodeKind kind, std::string name, std::vector<Parameter> parameters) {
+  declared_.insert_or_assign({kind, std::move(name)}, std::move(parameters));
+  return *this;
+}
+
+const std::vector<Parameter>* KernelTable::declared(NodeKind kind, const std::string& name) const {
+  const auto found = declared_.find({kind, name});
+  return found == declared_.end() ? nullptr : &found->second;
+}
+
 const CaptureFunction* KernelTable::find_capture(std::string_view name) const {
   const auto found = captures_.find(name);
   return found == captures_.end() ? nullptr : found->second.function.get();

@@ -150,6 +150,10 @@ class KernelTable {
   KernelTable& add_capture(std::string name, CaptureFunction capture);
   KernelTable& add_device_capture(std::string name, DeviceCode code);
 
+  /// What a kernel, or a capture, takes: a node that gives it other parameters is an error. Compared are
+  /// names, access, whether it is a number, and the dtype where one is given here.
+  KernelTable& declare(NodeKind kind, std::string name, std::vector<Parameter> parameters);
+
   /// Null: it is for a device, or there is none.
   [[nodiscard]] const CaptureFunction* find_capture(std::string_view name) const;
   [[nodiscard]] bool has_kernel(std::string_view name) const { return entries_.contains(name); }
@@ -161,6 +165,8 @@ class KernelTable {
   /// The code of a kernel or a capture for a device; null: it is for the host, or there is none.
   [[nodiscard]] DeviceCodeRef device_kernel(std::string_view name) const;
   [[nodiscard]] DeviceCodeRef device_capture(std::string_view name) const;
+  /// Null: it was not said.
+  [[nodiscard]] const std::vector<Parameter>* declared(NodeKind kind, const std::string& name) const;
   /// "'a', 'b'": for messages.
   [[nodiscard]] std::string names() const;
   [[nodiscard]] std::string capture_names() const;
@@ -173,6 +179,7 @@ class KernelTable {
     DeviceCodeRef code;  ///< in place of a function
   };
   std::map<std::string, Capture, std::less<>> captures_;
+  std::map<std::pair<NodeKind, std::string>, std::vector<Parameter>> declared_;
 };
 
 }  // namespace tessera::description

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "tessera/base/memory_layout.h"
-#include "tessera/describe/uses.h"
 
 using namespace tessera;
 using namespace tessera::description;
@@ -23,51 +22,16 @@ std::vector<std::vector<std::uint32_t>> waits_of(const Sequence& sequence) {
 /// Something that needs memory during some steps of a sequence: a buffer, or the inside of a region.
 struct Tenant {
   std::uint64_t bytes = 0;
-  std::vector<std::uint32_t> steps = {};  ///< that use it, ascending; the first is before all others
+  std::vector<std::uint32_t> steps = {};  ///< as of a buffer's life
   std::uint64_t offset = 0;               ///< answer: from the begin of the sequence's memory
 };
 
-class Planner {
+class LifeFinder {
  public:
-  Planner(const Graph& graph, const std::vector<Sequence>& sequences)
-      : graph_(graph),
-        sequences_(sequences),
-        scopes_(buffer_scopes(graph)),
-        tenants_(graph.scopes.size()),
-        tenant_of_(graph.buffers.size(), no_index),
-        inner_(graph.region_scope.size(), no_index),
-        bytes_(graph.scopes.size()) {
-    plan_.homes.resize(graph.buffers.size());
-  }
+  LifeFinder(const Graph& graph, const std::vector<Sequence>& sequences, const BufferScopes& scopes)
+      : graph_(graph), sequences_(sequences), scopes_(scopes), life_of_(graph.buffers.size(), no_index) {}
 
-  MemoryPlan run() {
-    place_permanent();
-    find_tenants();
-    for (std::uint32_t scope : deepest_first()) plan_scope(scope);
-    give_offsets();
-    plan_.shared_bytes = bytes_[0];
-    return std::move(plan_);
-  }
-
- private:
-  void place_permanent() {
-    for (std::uint32_t i = 0; i < graph_.buffers.size(); ++i) {
-      const GraphBuffer& buffer = graph_.buffers[i];
-      if (buffer.lifetime == Lifetime::external) {
-        plan_.homes[i].kind = Home::Kind::external;
-        plan_.external_bytes = saturating_sum(plan_.external_bytes, buffer.bytes);
-      } else if (buffer.lifetime == Lifetime::graph) {
-        plan_.homes[i].kind = Home::Kind::own;
-        plan_.own_bytes = saturating_sum(plan_.own_bytes, aligned_bytes(buffer.bytes));
-      } else if (scopes_.common[i] != no_index) {
-        plan_.homes[i].kind = Home::Kind::shared;
-        plan_.without_reuse = saturating_sum(plan_.without_reuse, aligned_bytes(buffer.bytes));
-      }
-    }
-  }
-
-  /// Which steps, of the sequence where a temporary buffer lives, use it.
-  void find_tenants() {
+  std::vector<BufferLife> run() {
     for (std::uint32_t scope = 0; scope < sequences_.size(); ++scope)
       for (std::uint32_t step = 0; step < sequences_[scope].steps.size(); ++step) {
         const Step& s = sequences_[scope].steps[step];
@@ -80,14 +44,14 @@ class Planner {
           add_use(graph_.index_buffer[s.index], scope, step);
         }
       }
-    // A use inside a region is one of the region's step, in the scope where the buffer lives.
     lift_uses();
-    for (auto& list : tenants_)
-      for (Tenant& tenant : list) std::sort(tenant.steps.begin(), tenant.steps.end());
+    for (BufferLife& life : out_) std::sort(life.steps.begin(), life.steps.end());
+    return std::move(out_);
   }
 
+ private:
   void add_use(std::uint32_t buffer, std::uint32_t scope, std::uint32_t step) {
-    if (buffer == no_index || plan_.homes[buffer].kind != Home::Kind::shared) return;
+    if (buffer == no_index || graph_.buffers[buffer].lifetime != Lifetime::region) return;
     const std::uint32_t home = scopes_.common[buffer];
     if (home == scope) return add_step(buffer, step);
     std::uint32_t below = scope;  // the branch, standing in `home`, that the use is in
@@ -104,20 +68,48 @@ class Planner {
     for (const auto& [region, buffer] : lifted_) add_step(buffer, step_of_region[region]);
   }
   void add_step(std::uint32_t buffer, std::uint32_t step) {
-    auto& list = tenants_[scopes_.common[buffer]];
-    if (tenant_of_[buffer] == no_index) {
-      tenant_of_[buffer] = static_cast<std::uint32_t>(list.size());
-      list.push_back({.bytes = graph_.buffers[buffer].bytes});
+    if (life_of_[buffer] == no_index) {
+      life_of_[buffer] = static_cast<std::uint32_t>(out_.size());
+      out_.push_back({.buffer = buffer, .steps = {}});
     }
-    list[tenant_of_[buffer]].steps.push_back(step);
+    out_[life_of_[buffer]].steps.push_back(step);
   }
 
-  [[nodiscard]] std::vector<std::uint32_t> deepest_first() const {
-    std::vector<std::uint32_t> out(graph_.scopes.size());
-    for (std::uint32_t i = 0; i < out.size(); ++i) out[i] = i;
-    std::stable_sort(out.begin(), out.end(),
-                     [&](auto a, auto b) { return graph_.scopes[a].depth > graph_.scopes[b].depth; });
-    return out;
+  const Graph& graph_;
+  const std::vector<Sequence>& sequences_;
+  const BufferScopes& scopes_;
+  std::vector<BufferLife> out_;
+  std::vector<std::uint32_t> life_of_;                           // by buffer: in the answer
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> lifted_;  // region, buffer
+};
+
+class Planner {
+ public:
+  Planner(const Graph& graph, const std::vector<Sequence>& sequences)
+      : graph_(graph),
+        sequences_(sequences),
+        scopes_(buffer_scopes(graph)),
+        tenants_(graph.scopes.size()),
+        tenant_of_(graph.buffers.size(), no_index),
+        inner_(graph.region_scope.size(), no_index),
+        bytes_(graph.scopes.size()),
+        plan_(find_homes(graph, scopes_)) {}
+
+  MemoryPlan run() {
+    find_tenants();
+    for (std::uint32_t scope : deepest_first(graph_)) plan_scope(scope);
+    give_offsets();
+    plan_.shared_bytes = bytes_[0];
+    return std::move(plan_);
+  }
+
+ private:
+  void find_tenants() {
+    for (BufferLife& life : buffer_lives(graph_, sequences_, scopes_)) {
+      auto& list = tenants_[scopes_.common[life.buffer]];
+      tenant_of_[life.buffer] = static_cast<std::uint32_t>(list.size());
+      list.push_back({.bytes = graph_.buffers[life.buffer].bytes, .steps = std::move(life.steps)});
+    }
   }
 
   void plan_scope(std::uint32_t scope) {
@@ -146,7 +138,7 @@ class Planner {
 
   void give_offsets() {
     std::vector<std::uint64_t> begin(graph_.scopes.size());
-    auto outermost_first = deepest_first();
+    auto outermost_first = deepest_first(graph_);
     std::reverse(outermost_first.begin(), outermost_first.end());
     for (std::uint32_t scope : outermost_first) {
       const std::uint32_t region = graph_.scopes[scope].region;
@@ -167,14 +159,38 @@ class Planner {
   std::vector<std::uint32_t> tenant_of_;      // by buffer: in the list of its scope
   std::vector<std::uint32_t> inner_;          // by region: the tenant for its inside, in its scope
   std::vector<std::uint64_t> bytes_;          // by scope
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> lifted_;  // region, buffer
   MemoryPlan plan_;
 };
 
 }  // namespace
 
+std::vector<BufferLife> tessera::description::buffer_lives(const Graph& graph,
+                                                           const std::vector<Sequence>& sequences,
+                                                           const BufferScopes& scopes) {
+  return LifeFinder(graph, sequences, scopes).run();
+}
+
 std::uint64_t MemoryPlan::peak() const {
   return saturating_sum(saturating_sum(shared_bytes, own_bytes), external_bytes);
+}
+
+MemoryPlan tessera::description::find_homes(const Graph& graph, const BufferScopes& scopes) {
+  MemoryPlan out;
+  out.homes.resize(graph.buffers.size());
+  for (std::uint32_t i = 0; i < graph.buffers.size(); ++i) {
+    const GraphBuffer& buffer = graph.buffers[i];
+    if (buffer.lifetime == Lifetime::external) {
+      out.homes[i].kind = Home::Kind::external;
+      out.external_bytes = saturating_sum(out.external_bytes, buffer.bytes);
+    } else if (buffer.lifetime == Lifetime::graph) {
+      out.homes[i].kind = Home::Kind::own;
+      out.own_bytes = saturating_sum(out.own_bytes, aligned_bytes(buffer.bytes));
+    } else if (scopes.common[i] != no_index) {
+      out.homes[i].kind = Home::Kind::shared;
+      out.without_reuse = saturating_sum(out.without_reuse, aligned_bytes(buffer.bytes));
+    }
+  }
+  return out;
 }
 
 MemoryPlan tessera::description::plan_memory(const Graph& graph, const std::vector<Sequence>& sequences) {

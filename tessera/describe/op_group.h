@@ -36,6 +36,11 @@ struct Unit {
   bool is_group = false;
   std::uint32_t index = 0;  ///< the group, or the step of the sequence
   std::uint32_t level = 0;
+
+  static constexpr auto fields() {
+    return std::tuple{usual("is_group", &Unit::is_group), usual("index", &Unit::index),
+                      usual("level", &Unit::level)};
+  }
 };
 
 struct Grouping {

@@ -20,11 +20,11 @@ class Orderer {
         branch_uses_(graph.scopes.size()) {}
 
   std::vector<Sequence> run() {
-    check_homes();
+    check_homes(graph_, report_);
     place_items();
     place_orders();
     std::vector<Sequence> out(graph_.scopes.size());
-    for (std::uint32_t scope : deepest_first()) {
+    for (std::uint32_t scope : deepest_first(graph_)) {
       OrderedScope ordered = order_scope(graph_, with_uses(scope), scopes_, report_);
       out[scope] = std::move(ordered.sequence);
       branch_uses_[scope] = std::move(ordered.uses);
@@ -62,14 +62,6 @@ class Orderer {
           .orders.push_back(&order);
   }
 
-  [[nodiscard]] std::vector<std::uint32_t> deepest_first() const {
-    std::vector<std::uint32_t> out(graph_.scopes.size());
-    for (std::uint32_t i = 0; i < out.size(); ++i) out[i] = i;
-    std::stable_sort(out.begin(), out.end(),
-                     [&](auto a, auto b) { return graph_.scopes[a].depth > graph_.scopes[b].depth; });
-    return out;
-  }
-
   ScopeItems& with_uses(std::uint32_t scope) {
     ScopeItems& items = items_[scope];
     items.scope = scope;
@@ -82,25 +74,6 @@ class Orderer {
     for (std::uint32_t scope = graph_.first_branch[region]; scope < graph_.first_branch[region + 1]; ++scope)
       branches.push_back(std::move(branch_uses_[scope]));
     return uses_of_region(graph_, region, branches);
-  }
-
-  /// Everybody who uses a region buffer stands in its region.
-  void check_homes() {
-    const auto check = [&](std::uint32_t buffer, const Item& user) {
-      if (buffer == no_index || graph_.buffers[buffer].region == no_index) return;
-      const std::uint32_t region = graph_.buffers[buffer].region;
-      for (std::uint32_t at = graph_.scope_of(user); at != 0; at = graph_.scopes[at].parent)
-        if (graph_.scopes[at].region == region) return;
-      report_.add(
-          graph_.about(user, cat("uses buffer ", shown(graph_.buffers[buffer].name), " outside its region ",
-                                 shown(graph_.description->regions[region].id))));
-    };
-    for (std::uint32_t node = 0; node < graph_.nodes.size(); ++node)
-      for (const Pin& pin : graph_.nodes[node].pins) check(pin.buffer, {false, node});
-    for (std::uint32_t region = 0; region < graph_.condition.size(); ++region) {
-      check(graph_.condition[region], {true, region});
-      check(graph_.index_buffer[region], {true, region});
-    }
   }
 
   const Graph& graph_;
@@ -116,6 +89,23 @@ std::string_view tessera::description::to_string(Cause cause) {
   static constexpr std::string_view names[] = {"edge", "dependency", "read after write", "write after read",
                                                "write after write"};
   return names[static_cast<std::size_t>(cause)];
+}
+
+void tessera::description::check_homes(const Graph& graph, Report& report) {
+  const auto check = [&](std::uint32_t buffer, const Item& user) {
+    if (buffer == no_index || graph.buffers[buffer].region == no_index) return;
+    const std::uint32_t region = graph.buffers[buffer].region;
+    for (std::uint32_t at = graph.scope_of(user); at != 0; at = graph.scopes[at].parent)
+      if (graph.scopes[at].region == region) return;
+    report.add(graph.about(user, cat("uses buffer ", shown(graph.buffers[buffer].name),
+                                     " outside its region ", shown(graph.description->regions[region].id))));
+  };
+  for (std::uint32_t node = 0; node < graph.nodes.size(); ++node)
+    for (const Pin& pin : graph.nodes[node].pins) check(pin.buffer, {false, node});
+  for (std::uint32_t region = 0; region < graph.condition.size(); ++region) {
+    check(graph.condition[region], {true, region});
+    check(graph.index_buffer[region], {true, region});
+  }
 }
 
 std::vector<Sequence> tessera::description::order_steps(const Graph& graph, Report& report) {

@@ -17,6 +17,9 @@ namespace tessera::description {
 /// them.
 [[nodiscard]] std::vector<Sequence> order_steps(const Graph& graph, Report& report);
 
+/// Everybody who uses a region buffer must stand in its region.
+void check_homes(const Graph& graph, Report& report);
+
 /// Calls `visit(node)` for every node in program order, bodies of regions where the region stands.
 void for_each_node_in_order(const Graph& graph, const std::vector<Sequence>& sequences,
                             const std::function<void(std::uint32_t node)>& visit);

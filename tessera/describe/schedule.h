@@ -18,6 +18,10 @@ struct Wait {
   std::uint32_t step = 0;  ///< of the same sequence
   Cause cause = Cause::edge;
   std::uint32_t what = no_index;  ///< the edge, the dependency, or the buffer
+
+  static constexpr auto fields() {
+    return std::tuple{usual("step", &Wait::step), usual("cause", &Wait::cause), usual("what", &Wait::what)};
+  }
 };
 
 enum class StepKind : std::uint8_t {
@@ -32,12 +36,21 @@ struct Step {
   std::uint32_t index = 0;  ///< the node, the region or the buffer
   std::vector<Wait> waits;  ///< one step may be there for several causes
   std::uint32_t level = 0;  ///< steps of one level may run at once
+
+  static constexpr auto fields() {
+    return std::tuple{usual("kind", &Step::kind), usual("index", &Step::index), usual("waits", &Step::waits),
+                      usual("level", &Step::level)};
+  }
 };
 
 /// The steps of the launch, or of one branch of a region, in an order that respects all waits.
 struct Sequence {
   std::vector<Step> steps;
   std::uint32_t levels = 0;
+
+  static constexpr auto fields() {
+    return std::tuple{usual("steps", &Sequence::steps), usual("levels", &Sequence::levels)};
+  }
 };
 
 /// Where a buffer lies.
@@ -45,6 +58,10 @@ struct Home {
   enum class Kind : std::uint8_t { external, own, shared, unused };
   Kind kind = Kind::unused;
   std::uint64_t offset = 0;  ///< shared: in the memory that temporary buffers share
+
+  static constexpr auto fields() {
+    return std::tuple{usual("kind", &Home::kind), usual("offset", &Home::offset)};
+  }
 };
 
 struct MemoryPlan {
@@ -57,11 +74,24 @@ struct MemoryPlan {
 
   /// All of it together; the largest number if it does not fit 64 bits.
   [[nodiscard]] std::uint64_t peak() const;
+
+  static constexpr auto fields() {
+    return std::tuple{usual("homes", &MemoryPlan::homes),
+                      usual("shared_bytes", &MemoryPlan::shared_bytes),
+                      usual("own_bytes", &MemoryPlan::own_bytes),
+                      usual("external_bytes", &MemoryPlan::external_bytes),
+                      usual("lower_bound", &MemoryPlan::lower_bound),
+                      usual("without_reuse", &MemoryPlan::without_reuse)};
+  }
 };
 
 struct Schedule {
   std::vector<Sequence> sequences;  ///< by scope; 0 is the launch
   MemoryPlan memory;
+
+  static constexpr auto fields() {
+    return std::tuple{usual("sequences", &Schedule::sequences), usual("memory", &Schedule::memory)};
+  }
 };
 
 }  // namespace tessera::description

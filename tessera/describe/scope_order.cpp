@@ -104,31 +104,16 @@ class ScopeOrderer {
     if (b.lifetime != Lifetime::region || scopes_.common[buffer] != in_.scope || is_reset ||
         has_stated_cycle_)
       return;
-    bool may_be_written = false;
-    for (const ItemUse& one : uses) {
-      if (one.use.looks)
-        return report_.add(graph_.about(
-            in_.items[one.item], cat("region buffer ", shown(b.name), " is read before anything writes it",
-                                     may_be_written ? ": the loop that does may run zero times" : "")));
-      if (one.use.defines) return;
-      may_be_written |= one.use.writes;
-    }
+    if (const auto early = find_early_look(uses))
+      report_.add(graph_.about(in_.items[early->item],
+                               cat("region buffer ", shown(b.name), " is read before anything writes it",
+                                   early->may_be_written ? ": the loop that does may run zero times" : "")));
   }
 
   /// What the scope as a whole does with a buffer that is seen outside.
   void summarise(std::uint32_t buffer, const std::vector<ItemUse>& uses) {
     if (graph_.buffers[buffer].lifetime == Lifetime::region && scopes_.common[buffer] == in_.scope) return;
-    Use whole{.buffer = buffer, .defines = uses[0].use.defines, .appends = uses[0].use.appends};
-    bool is_defined = false;
-    for (const ItemUse& one : uses) {
-      whole.reads |= one.use.reads && !whole.defines;
-      whole.looks |= one.use.looks && !is_defined;
-      whole.writes |= one.use.writes;
-      whole.appends &= one.use.appends;
-      is_defined |= one.use.defines;
-    }
-    if (!whole.appends && graph_.buffers[buffer].is_appended && whole.writes) whole.reads = true;
-    out_.uses.push_back(whole);
+    out_.uses.push_back(whole_use(graph_, uses));
   }
 
   std::uint32_t add_step(StepKind kind, std::uint32_t buffer, std::uint32_t rank) {

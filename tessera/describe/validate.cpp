@@ -22,33 +22,38 @@ void warn(Report& report, Diagnostic diagnostic) {
   report.add(std::move(diagnostic));
 }
 
-/// A kernel that does not load is reported at every node that calls it, and loaded once.
-void check_kernels(const Graph& graph, const KernelTable& kernels, Report& report) {
-  std::map<std::string_view, std::optional<Error>> seen;
-  for (std::uint32_t i = 0; i < graph.nodes.size(); ++i) {
-    const Node& node = graph.description->nodes[i];
-    if (node.kind == NodeKind::op || node.call.empty()) continue;
-    if (node.kind == NodeKind::captured) {
-      if (!kernels.has_capture(node.call)) {
-        Diagnostic diagnostic = graph.about(
-            Item{false, i},
-            cat("there is no capture ", shown(node.call), ", registered are ", kernels.capture_names()));
-        diagnostic.code = ErrorCode::not_found;
-        report.add(std::move(diagnostic));
-      }
-      continue;
-    }
-    const auto [entry, is_new] = seen.try_emplace(node.call);
-    if (is_new)
-      if (auto usable = kernels.check(node.call); !usable) entry->second = std::move(usable).error();
-    if (!entry->second) continue;
-    const Error& error = *entry->second;
-    Diagnostic diagnostic = graph.about(
-        Item{false, i}, error.code() == ErrorCode::not_found
-                            ? error.message()
-                            : cat("kernel ", shown(node.call), " does not load: ", error.to_text()));
-    diagnostic.code = error.code();
-    report.add(std::move(diagnostic));
+/// Nothing if it is not known.
+std::optional<Dtype> dtype_of(const Graph& graph, std::uint32_t node, const Pin& pin) {
+  if (pin.is_scalar()) return scalar_dtype(graph, graph.nodes[node], pin);
+  const bool is_known = pin.buffer != no_index && graph.buffers[pin.buffer].has_type;
+  return is_known ? std::optional(graph.buffers[pin.buffer].dtype) : std::nullopt;
+}
+
+/// How a node gives, or a kernel takes, a parameter.
+std::string parameter_text(const Parameter& parameter) {
+  return parameter.scalar ? std::string("a number") : std::string(to_string(parameter.access));
+}
+
+/// What a node gives to something that said what it takes.
+void check_declared(const Graph& graph, std::uint32_t index, const std::vector<Parameter>& taken,
+                    Report& report) {
+  const Node& node = graph.description->nodes[index];
+  const std::vector<Pin>& given = graph.nodes[index].pins;
+  const std::string called = cat(to_string(node.kind), " ", shown(node.call));
+  if (given.size() != taken.size())
+    return report.add(graph.about(Item{false, index}, cat(called, " takes ", taken.size(),
+                                                          " parameters, the node has ", given.size())));
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const Parameter& has = given[i].declared;
+    const auto say = [&](auto&&... what) { report.add(graph.about(index, given[i], cat(called, what...))); };
+    const bool is_same_access = has.scalar || has.access == taken[i].access;
+    if (has.name != taken[i].name)
+      say(" has parameter ", shown(taken[i].name), " in its place");
+    else if (has.scalar.has_value() != taken[i].scalar.has_value() || !is_same_access)
+      say(" takes it as ", parameter_text(taken[i]), ", the node has it as ", parameter_text(has));
+    const auto dtype = dtype_of(graph, index, given[i]);
+    if (taken[i].dtype && dtype && *dtype != *taken[i].dtype)
+      say(" takes it as ", to_string(*taken[i].dtype), ", the node has it as ", to_string(*dtype));
   }
 }
 
@@ -169,8 +174,41 @@ bool is_ordered(const std::vector<Sequence>& sequences) {
   return true;
 }
 
-/// Of a description with errors only what is live at once counts: what they hide may allow more reuse.
-void check_memory(const Description& d, const MemoryPlan& memory, const Limits& limits, Report& report) {
+}  // namespace
+
+/// A kernel that does not load is reported at every node that calls it, and loaded once.
+void tessera::description::check_kernels(const Graph& graph, const KernelTable& kernels, Report& report) {
+  std::map<std::string_view, std::optional<Error>> seen;
+  for (std::uint32_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.description->nodes[i];
+    if (node.kind == NodeKind::op || node.call.empty()) continue;
+    if (const auto* taken = kernels.declared(node.kind, node.call)) check_declared(graph, i, *taken, report);
+    if (node.kind == NodeKind::captured) {
+      if (!kernels.has_capture(node.call)) {
+        Diagnostic diagnostic = graph.about(
+            Item{false, i},
+            cat("there is no capture ", shown(node.call), ", registered are ", kernels.capture_names()));
+        diagnostic.code = ErrorCode::not_found;
+        report.add(std::move(diagnostic));
+      }
+      continue;
+    }
+    const auto [entry, is_new] = seen.try_emplace(node.call);
+    if (is_new)
+      if (auto usable = kernels.check(node.call); !usable) entry->second = std::move(usable).error();
+    if (!entry->second) continue;
+    const Error& error = *entry->second;
+    Diagnostic diagnostic = graph.about(
+        Item{false, i}, error.code() == ErrorCode::not_found
+                            ? error.message()
+                            : cat("kernel ", shown(node.call), " does not load: ", error.to_text()));
+    diagnostic.code = error.code();
+    report.add(std::move(diagnostic));
+  }
+}
+
+void tessera::description::check_memory(const Description& d, const MemoryPlan& memory, const Limits& limits,
+                                        Report& report) {
   const std::uint64_t limit = limits.device_memory != 0 ? limits.device_memory : machine_memory();
   const std::uint64_t temporary = report.ok() ? memory.shared_bytes : memory.lower_bound;
   const std::uint64_t needed =
@@ -182,8 +220,6 @@ void check_memory(const Description& d, const MemoryPlan& memory, const Limits& 
                              ", temporary ", temporary, "), the device has ", limit),
               .at = {d.files.empty() ? std::string() : d.files[0], 0, 0}});
 }
-
-}  // namespace
 
 void tessera::description::add_warnings(const Program& program, Report& report) {
   warn_of_buffers(program.graph, report);

@@ -36,6 +36,14 @@ struct Validation {
 [[nodiscard]] Validation validate(std::shared_ptr<const Description> description, const KernelTable* kernels,
                                   const Limits& limits = {});
 
+/// What kernel nodes and captured nodes call: that it exists, loads, and takes what the node gives.
+void check_kernels(const Graph& graph, const KernelTable& kernels, Report& report);
+
+/// That all memory together fits. Of a description with errors only what is live at once counts: what they
+/// hide may allow more reuse.
+void check_memory(const Description& description, const MemoryPlan& memory, const Limits& limits,
+                  Report& report);
+
 /// The warnings about a program that is valid otherwise.
 void add_warnings(const Program& program, Report& report);
 

@@ -109,15 +109,7 @@ class DeviceCompiler final : public description::OpCompiler {
   Result<std::shared_ptr<description::OpProgram>> compile(const ir::FunctionRef& function,
                                                           std::uint64_t memory) override {
     const auto planned = TESSERA_TRY(compiler::plan_function(function, device_->target(), options_));
-    auto executable = TESSERA_TRY(device_->load(planned.plan, pool_));
-    std::vector<op::Layout> layouts;
-    for (const plan::ValueId input : planned.plan->inputs)
-      layouts.push_back(op::contiguous(*ir::constant_shape(planned.plan->values[input].type.shape)));
-    TESSERA_TRY(executable->prepare({}, layouts));
-    if (const std::uint64_t bytes = own_bytes(*planned.plan, executable->binding()); bytes > memory)
-      return Error(ErrorCode::memory, cat("the program needs ", bytes, " bytes, there are ", memory));
-    return std::shared_ptr<description::OpProgram>(
-        std::make_shared<PlanProgram>(device_, planned.plan, std::move(executable)));
+    return load_op_program(device_, planned.plan, pool_, memory);
   }
 
  private:
@@ -131,4 +123,17 @@ class DeviceCompiler final : public description::OpCompiler {
 std::shared_ptr<description::OpCompiler> tessera::engine::make_op_compiler(
     std::shared_ptr<runtime::Device> device, compiler::PlanOptions options) {
   return std::make_shared<DeviceCompiler>(std::move(device), std::move(options));
+}
+
+Result<std::shared_ptr<description::OpProgram>> tessera::engine::load_op_program(
+    const std::shared_ptr<runtime::Device>& device, const plan::PlanRef& plan,
+    const std::shared_ptr<runtime::MemoryPool>& pool, std::uint64_t memory) {
+  const std::vector<op::Layout> layouts = TESSERA_TRY(plan::contiguous_inputs(*plan, {}));
+  const auto planned = TESSERA_TRY(device->plan_memory(plan, {}, layouts));
+  if (const std::uint64_t bytes = own_bytes(*plan, planned); bytes > memory)
+    return Error(ErrorCode::memory, cat("the program needs ", bytes, " bytes, there are ", memory));
+  auto executable = TESSERA_TRY(device->load(plan, pool));
+  TESSERA_TRY(executable->prepare({}, layouts));
+  return std::shared_ptr<description::OpProgram>(
+      std::make_shared<PlanProgram>(device, plan, std::move(executable)));
 }

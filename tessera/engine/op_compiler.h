@@ -11,9 +11,19 @@
 
 namespace tessera::engine {
 
+/// What groups of op nodes are compiled with, unless somebody says otherwise: no bit changes.
+[[nodiscard]] inline compiler::PlanOptions exact_plans() {
+  return {.pipeline = {.passes = {.floats = compiler::FloatRules::exact}}};
+}
+
 /// Programs keep the device and have memory from one pool.
 [[nodiscard]] std::shared_ptr<description::OpCompiler> make_op_compiler(
-    std::shared_ptr<runtime::Device> device,
-    compiler::PlanOptions options = {.pipeline = {.passes = {.floats = compiler::FloatRules::exact}}});
+    std::shared_ptr<runtime::Device> device, compiler::PlanOptions options = exact_plans());
+
+/// A plan whose sizes are numbers as a program, with memory from `pool`. Fails with code `memory`, before any
+/// is taken, if it would hold more than `memory` bytes.
+[[nodiscard]] Result<std::shared_ptr<description::OpProgram>> load_op_program(
+    const std::shared_ptr<runtime::Device>& device, const plan::PlanRef& plan,
+    const std::shared_ptr<runtime::MemoryPool>& pool, std::uint64_t memory);
 
 }  // namespace tessera::engine

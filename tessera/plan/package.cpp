@@ -1,107 +1,20 @@
 #include "tessera/plan/package.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include "tessera/base/file.h"
 #include "tessera/base/text.h"
 #include "tessera/ir/walk.h"
 #include "tessera/op/catalogue.h"
-#include "tessera/plan/archive_reader.h"
+#include "tessera/plan/archive_file.h"
 #include "tessera/plan/archive_schema.h"
-#include "tessera/plan/archive_writer.h"
 #include "tessera/plan/verify.h"
 
 using namespace tessera;
 using namespace tessera::plan;
-using archive::Section;
-using archive::section_count;
 
 namespace {
 
-constexpr std::string_view magic = "TSRPLAN\n";
-constexpr std::uint64_t form_version = 3;
-
-/// All numbers are 8 bytes, the lowest first. What is checked first stands first.
-struct Header {
-  std::uint64_t form = form_version;
-  char writer[24] = TESSERA_VERSION;  ///< version of the library, filled up with zeros
-  Hash128 schema;
-  std::uint64_t file_bytes = 0;
-  Hash128 checksum;  ///< of everything behind it
-  std::uint64_t begins[section_count] = {};
-  std::uint64_t sizes[section_count] = {};
-};
-constexpr std::size_t checksum_end = 8 + 8 + 24 + 16 + 8 + 16;
-constexpr std::size_t header_bytes = checksum_end + 16 * section_count;
-
-void put(std::string& out, std::uint64_t value) {
-  for (int shift = 0; shift < 64; shift += 8) out += static_cast<char>(value >> shift & 0xff);
-}
-
-std::string to_text(const Header& header) {
-  std::string out(magic);
-  put(out, header.form);
-  out.append(header.writer, sizeof header.writer);
-  for (const std::uint64_t word :
-       {header.schema.high, header.schema.low, header.file_bytes, header.checksum.high, header.checksum.low})
-    put(out, word);
-  for (std::size_t i = 0; i < section_count; ++i) put(out, header.begins[i]);
-  for (std::size_t i = 0; i < section_count; ++i) put(out, header.sizes[i]);
-  return out;
-}
-
-/// REQUIRES header_bytes of them.
-Header header_of(std::string_view bytes) {
-  std::size_t at = magic.size();
-  const auto take = [&] {
-    std::uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 8)
-      value |= std::uint64_t{static_cast<unsigned char>(bytes[at++])} << shift;
-    return value;
-  };
-  Header out;
-  out.form = take();
-  std::memcpy(out.writer, bytes.data() + at, sizeof out.writer);
-  at += sizeof out.writer;
-  for (std::uint64_t* word :
-       {&out.schema.high, &out.schema.low, &out.file_bytes, &out.checksum.high, &out.checksum.low})
-    *word = take();
-  for (std::uint64_t& begin : out.begins) begin = take();
-  for (std::uint64_t& size : out.sizes) size = take();
-  return out;
-}
-
-Hash128 checksum_of(std::string_view file) { return hash_text(file.substr(checksum_end)); }
-
-std::string writer_text(const Header& header) {
-  const auto* end = std::find(std::begin(header.writer), std::end(header.writer), '\0');
-  return printable(std::string(std::begin(header.writer), end));
-}
-
-/// Whether this build can read the file at all, and all of it is there.
-Result<void> check_header(const Header& header, std::string_view file) {
-  const Header own;
-  const std::string writer = writer_text(header);
-  if (header.form != form_version)
-    return Error(ErrorCode::unsupported, cat("the file has form ", header.form, " of plans, this version (",
-                                             TESSERA_VERSION, ") reads form ", form_version));
-  if (std::memcmp(header.writer, own.writer, sizeof own.writer) != 0)
-    return Error(ErrorCode::unsupported, cat("the plan was made by version '", writer, "', this is version '",
-                                             TESSERA_VERSION, "': compile it again"));
-  if (header.schema != archive::schema())
-    return Error(ErrorCode::unsupported, cat("the plan was made by another build of version '", writer,
-                                             "', whose ops or plans are not the same: compile it again"));
-  if (header.file_bytes != file.size())
-    return Error(ErrorCode::parse,
-                 cat("the file has ", file.size(), " bytes, but was written with ", header.file_bytes,
-                     header.file_bytes > file.size() ? ": it is cut off" : ""));
-  if (header.checksum != checksum_of(file))
-    return Error(ErrorCode::parse, "the file is damaged: its checksum is not that of its content");
-  for (std::size_t i = 0; i < section_count; ++i)
-    if (header.begins[i] > file.size() || header.sizes[i] > file.size() - header.begins[i])
-      return Error(ErrorCode::parse, "the file is damaged: a section lies outside of it");
-  return {};
+archive::FileForm form() {
+  return {.magic = archive::program_magic, .version = 3, .schema = archive::schema()};
 }
 
 /// The first call of something that only this process knows.
@@ -173,17 +86,7 @@ Result<Program> take_program(archive::Reader& reader, const Package& package) {
 }
 
 Result<Package> read_package(const Bytes& bytes) {
-  const std::string_view file(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (file.substr(0, magic.size()) != magic) return Error(ErrorCode::parse, "the file is no plan");
-  if (file.size() < header_bytes) return Error(ErrorCode::parse, "the file is cut off within its header");
-  const Header header = header_of(file);
-  TESSERA_TRY(check_header(header, file));
-  std::string_view sections[section_count];
-  for (std::size_t i = 0; i < section_count; ++i)
-    sections[i] = file.substr(header.begins[i], header.sizes[i]);
-  const std::size_t data = static_cast<std::size_t>(Section::data);
-  const auto owner = std::make_shared<const Bytes>(bytes);
-  archive::Reader reader(sections, {owner->span().subspan(header.begins[data], header.sizes[data]), owner});
+  archive::Reader reader = TESSERA_TRY(archive::open_file(bytes, form()));
   auto out = reader.take<Package>();
   if (const auto& error = reader.failure()) return *error;
   TESSERA_TRY(check_flags(out));
@@ -224,23 +127,7 @@ Result<std::string> plan::to_bytes(const Package& package) {
     writer.add(program);
     for (const Part& part : program.parts) writer.add(*part.plan);
   }
-  Header header;
-  header.schema = archive::schema();
-  std::string out(header_bytes, '\0');
-  for (std::size_t i = 0; i < section_count; ++i) {
-    const std::string& section = writer.section(static_cast<Section>(i));
-    out.resize((out.size() + archive::data_alignment - 1) / archive::data_alignment *
-               archive::data_alignment);
-    header.begins[i] = out.size();
-    header.sizes[i] = section.size();
-    out += section;
-  }
-  header.file_bytes = out.size();
-  std::string head = to_text(header);
-  out.replace(0, head.size(), head);
-  header.checksum = checksum_of(out);
-  head = to_text(header);
-  return out.replace(0, head.size(), head);
+  return archive::to_file(writer, form());
 }
 
 Result<Package> plan::from_bytes(const Bytes& bytes, const std::string& name) {
@@ -250,9 +137,7 @@ Result<Package> plan::from_bytes(const Bytes& bytes, const std::string& name) {
 }
 
 Result<void> plan::save(const Package& package, const std::string& path) {
-  const std::string bytes = TESSERA_TRY(to_bytes(package));
-  const std::span<const std::byte> parts[] = {std::as_bytes(std::span(bytes.data(), bytes.size()))};
-  return write_file(path, parts);
+  return archive::write_archive(path, TESSERA_TRY(to_bytes(package)));
 }
 
 Result<Package> plan::load(const std::string& path) {
@@ -260,8 +145,4 @@ Result<Package> plan::load(const std::string& path) {
   return from_bytes(bytes, path);
 }
 
-bool plan::is_package(const std::string& path) {
-  const auto bytes = map_file(path);
-  return bytes && bytes->size() >= magic.size() &&
-         std::memcmp(bytes->data(), magic.data(), magic.size()) == 0;
-}
+bool plan::is_package(const std::string& path) { return archive::begins_with(path, archive::program_magic); }

@@ -22,6 +22,20 @@ PROGRAM = """func f[N, M](x: f32[N, M], w: f32[M, 4]) {
   return shifted, soft
 }
 """
+# No program has an index of two numbers.
+STEPS = """{
+  "blocks": [{"id": "outer"}, {"id": "inner", "parent": "outer"}],
+  "buffers": [{"id": "x", "lifetime": "external", "dtype": "f32", "shape": [4]},
+              {"id": "y", "lifetime": "external", "dtype": "f32", "shape": [4]},
+              {"id": "total", "lifetime": "graph", "dtype": "f32", "shape": [4]},
+              {"id": "i", "lifetime": "external", "dtype": "i64", "shape": [2]}],
+  "nodes": [{"id": "double", "block": "outer", "op": "mul",
+             "parameters": [{"name": "a", "buffer": "x"}, {"name": "b", "scalar": 2}, {"name": "y", "buffer": "y"}]},
+            {"id": "sum", "block": "inner", "region": "loop", "op": "add",
+             "parameters": [{"name": "a", "buffer": "total"}, {"name": "b", "buffer": "y"}, {"name": "y", "buffer": "total"}]}],
+  "regions": [{"id": "loop", "block": "inner", "kind": "for", "count": 3, "index": "i"}]
+}
+"""
 
 
 def tessera(*arguments, stdin=""):
@@ -112,8 +126,67 @@ class Plans(unittest.TestCase):
         self.refused("--function: a plan is one function", "run", self.plan, "--function", "f")
         self.refused("this is a compiled plan: 'tessera run' runs it", "compile", self.plan)
 
+    def graph(self, text=STEPS, *options):
+        """The plan of a description that is no program."""
+        self.description = self.folder / "graph.json"
+        self.description.write_text(text)
+        result = tessera("compile", self.description, "-o", self.plan, *options)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return result.stdout
+
+    def test_graphs_run_in_another_process_as_they_do_from_their_description(self):
+        x, i = self.folder / "x.bin", self.folder / "i.bin"
+        x.write_bytes(struct.pack("<4f", 1, 2, 3, 4))
+        for device in ("cpu", "reference"):
+            self.assertEqual(self.graph(STEPS, "--device", device), "")
+            given = ["--input", f"x=raw:f32:4:{x}"]
+            for runs in (1, 3):
+                expected = {"y": [2, 4, 6, 8], "total": [6 * runs * v for v in (1, 2, 3, 4)], "i": [2, 0]}
+                for options in ([self.plan], [self.description, "--device", device], [self.plan, "--device", "cpu"]):
+                    outputs = self.run_json(*options, *given, "--repeat", runs)
+                    self.assertEqual({name: value[0]["elements"] for name, value in outputs}, expected)
+            words = [TESSERA, "run", "-", "--json", *given]
+            result = subprocess.run(words, input=self.plan.read_bytes(), capture_output=True, timeout=120)
+            self.assertEqual((result.returncode, result.stderr), (0, b""))
+        report = tessera("run", self.plan, *given, "--quiet", "--repeat", 2, "--profile").stdout
+        self.assertRegex(report, r"2 evaluations(.|\n)* 8  outer\n(.|\n)* 6  sum in outer/inner at .*graph.json:9")
+
+    def test_graphs_say_what_is_wrong_with_what_they_are_given(self):
+        self.graph()
+        x = self.folder / "x.bin"
+        x.write_bytes(struct.pack("<2f", 1, 2))
+        self.refused("there is no --input for 'x'", "run", self.plan)
+        self.refused("'x' is f32[2], expected f32[4]", "run", self.plan, "--input", f"x=raw:f32:2:{x}")
+        self.refused("--parameter: this is not for the plan of a graph description", "run", self.plan, "--random", 1,
+                     "--parameter", "0=1")
+        self.refused("the graph runs for more than 0.0 seconds", "run", self.plan, "--random", 1, "--seconds", 0)
+        self.refused("--function: a plan is one function", "run", self.plan, "--function", "f")
+        self.refused("--autotune: ", "compile", self.description, "-o", self.plan, "--autotune")
+        content = bytearray(self.plan.read_bytes())
+        content[-1] ^= 1
+        self.plan.write_bytes(content)
+        self.refused("the file is damaged: its checksum is not that of its content", "run", self.plan, "--random", 1)
+        content[16] = ord("9")
+        self.plan.write_bytes(content)
+        self.refused("the plan was made by version '9.", "run", self.plan, "--random", 1)
+        self.plan.write_bytes(content[:300])
+        self.refused("f.plan: ", "run", self.plan, "--random", 1)
+
+    def test_host_functions_are_in_a_plan_by_their_names(self):
+        example = ROOT / "examples/describe/particles.json"
+        written = json.loads(self.graph(example.read_text(), "--json"))
+        self.assertEqual((written["kernels"], written["captures"]), (["integrate", "compact", "start"], ["solve"]))
+        self.assertEqual([group["nodes"] for group in written["groups"]], [["'squares'", "'total'"]])
+        for file in (self.plan, example):
+            result = tessera("run", file)
+            self.assertEqual((result.returncode, result.stdout), (2, ""))
+            for block, node, kind in (("move", "integrate", "kernel"), ("move", "compact", "kernel"),
+                                      ("relax", "start", "kernel"), ("relax", "solve", "capture")):
+                self.assertIn(f"block '{block}', node '{node}': there is no {kind} '{node}'", result.stderr)
+
     def test_descriptions_with_host_functions_are_explained_by_their_groups(self):
         report = json.loads(tessera("explain", ROOT / "examples/describe/particles.json", "--json").stdout)
+        self.assertEqual((report["kernels"], report["captures"]), (["integrate", "compact", "start"], ["solve"]))
         self.assertIn("a host function", report["no_plan"])
         self.assertTrue(report["groups"])
         self.assertTrue(all(group["nodes"] and group["passes"] for group in report["groups"]))
@@ -296,8 +369,10 @@ class Plans(unittest.TestCase):
         self.compile()
         self.refused("this is a compiled plan: 'tessera run' runs it", "print", self.plan)
         self.refused("this is JSON", "hash", ROOT / "examples/describe/particles.json")
-        self.refused("the description is no function: it has ", "run", ROOT / "examples/describe/particles.json")
-        self.refused("the description is no function: it has ", "compile", ROOT / "examples/describe/particles.json", "-o", self.plan)
+        self.graph()
+        self.refused("this is a compiled plan: 'tessera run' runs it", "print", self.plan)
+        for command in ("compile", "explain"):
+            self.refused("this is a compiled plan: 'tessera run' runs it", command, self.plan)
         module = ROOT / "examples/ir/module.tsr"
         self.refused("say which by --function NAME", "run", module, "--random", 1)
         self.refused("has no function 'nobody'", "run", module, "--random", 1, "--function", "nobody")

@@ -5,6 +5,7 @@
 #include "tessera/base/text.h"
 #include "tessera/describe/host_graph.h"
 #include "tessera/engine/devices.h"
+#include "tessera/engine/graph_package.h"
 #include "tessera/engine/op_compiler.h"
 #include "tests/differential/listed_run.h"
 #include "tests/differential/random_description.h"
@@ -68,9 +69,11 @@ class DescriptionCheck {
   }
 
   DescriptionVerdict run() {
-    auto made = HostGraph::create(description_, kernels(),
-                                  {.bindings = bound_memory(), .compiler = compiler_of(random_)});
-    if (!made) return {};
+    auto made = random_.one_in(2)
+                    ? from_file()
+                    : HostGraph::create(description_, kernels(),
+                                        {.bindings = bound_memory(), .compiler = compiler_of(random_)});
+    if (!made) return std::move(out_);
     graph_ = *std::move(made);
     out_.ran = true;
     for (int launch = 0; launch < 6 && !out_.failure; ++launch) {
@@ -90,6 +93,17 @@ class DescriptionCheck {
     }
     out.add("count_down", [](KernelCall& call) { count_down(call.values<std::int64_t>(0)); });
     return out;
+  }
+
+  /// As another process would load it. What is valid can be saved, and what was saved can be loaded.
+  Result<std::unique_ptr<HostGraph>> from_file() {
+    const auto device = value_or_throw(engine::find_device(random_.one_in(2) ? "cpu" : "reference"));
+    const auto package = TESSERA_TRY(engine::compile_graph(description_, *device));
+    const std::string bytes = value_or_throw(engine::to_bytes(package));
+    auto loaded = engine::graph_from_bytes(Bytes::copy(std::as_bytes(std::span(bytes))), "x.plan");
+    if (!loaded) fail(cat("what was saved is not loaded: ", loaded.error().to_text()));
+    if (!loaded) return std::move(loaded).error();
+    return engine::make_graph(*std::move(loaded), kernels(), {.bindings = bound_memory()});
   }
 
   // ---- memory

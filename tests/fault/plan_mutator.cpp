@@ -34,7 +34,7 @@ std::string varint(std::uint64_t number) {
 
 class Mutator {
  public:
-  Mutator(const std::string& bytes, std::uint64_t number)
+  explicit Mutator(const std::string& bytes, std::uint64_t number = 0)
       : header_(bytes.substr(0, header_end)), random_(number) {
     for (std::size_t s = 0; s < section_count; ++s)
       sections_.push_back(bytes.substr(word_at(bytes, begins_at + 8 * s), word_at(bytes, sizes_at + 8 * s)));
@@ -46,7 +46,38 @@ class Mutator {
     return resealed();
   }
 
+  /// What a byte becomes: one more, one less, with another highest bit, 0, none of its bits.
+  static constexpr std::uint64_t changes_of_a_byte = 5;
+
+  std::string run_one_byte(std::uint64_t number) {
+    const auto [section, at] = place(number / changes_of_a_byte);
+    const char old = sections_[section][at];
+    const char changed[] = {static_cast<char>(old + 1), static_cast<char>(old - 1),
+                            static_cast<char>(old ^ 0x80), '\0', static_cast<char>(~old)};
+    sections_[section][at] = changed[number % changes_of_a_byte];
+    return resealed();
+  }
+  std::string run_cut(std::uint64_t number) {
+    const auto [section, at] = place(number);
+    sections_[section].resize(at);
+    return resealed();
+  }
+
+  /// Of all sections.
+  [[nodiscard]] std::uint64_t size() const {
+    std::uint64_t out = 0;
+    for (const std::string& section : sections_) out += section.size();
+    return out;
+  }
+
  private:
+  /// The section, and the position in it, of a byte by its number.
+  [[nodiscard]] std::pair<std::size_t, std::size_t> place(std::uint64_t byte) const {
+    std::size_t section = 0;
+    for (; byte >= sections_[section].size(); ++section) byte -= sections_[section].size();
+    return {section, byte};
+  }
+
   std::uint64_t below(std::uint64_t limit) { return limit == 0 ? 0 : random_() % limit; }
 
   void change() {
@@ -152,3 +183,15 @@ class Mutator {
 std::string tessera::fixture::changed_plan(const std::string& bytes, std::uint64_t number) {
   return Mutator(bytes, number).run();
 }
+
+std::string tessera::fixture::with_one_byte(const std::string& bytes, std::uint64_t number) {
+  return Mutator(bytes).run_one_byte(number);
+}
+std::uint64_t tessera::fixture::one_byte_changes(const std::string& bytes) {
+  return Mutator(bytes).size() * Mutator::changes_of_a_byte;
+}
+
+std::string tessera::fixture::cut_plan(const std::string& bytes, std::uint64_t number) {
+  return Mutator(bytes).run_cut(number);
+}
+std::uint64_t tessera::fixture::cuts(const std::string& bytes) { return Mutator(bytes).size(); }

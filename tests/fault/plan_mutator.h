@@ -10,4 +10,12 @@ namespace tessera::fixture {
 /// One to three changes. The same number gives the same bytes. REQUIRES the bytes of a plan.
 [[nodiscard]] std::string changed_plan(const std::string& bytes, std::uint64_t number);
 
+/// One byte of one section is another. REQUIRES numbers below one_byte_changes(bytes).
+[[nodiscard]] std::string with_one_byte(const std::string& bytes, std::uint64_t number);
+[[nodiscard]] std::uint64_t one_byte_changes(const std::string& bytes);
+
+/// A section ends before its time. REQUIRES numbers below cuts(bytes).
+[[nodiscard]] std::string cut_plan(const std::string& bytes, std::uint64_t number);
+[[nodiscard]] std::uint64_t cuts(const std::string& bytes);
+
 }  // namespace tessera::fixture
