@@ -13,7 +13,7 @@
 #include "tests/differential/random_values.h"
 #include "tests/differential/roundings.h"
 #include "tests/differential/runs.h"
-#include "tests/differential/wide_run.h"
+#include "tests/differential/wide_judge.h"
 
 using namespace tessera;
 using namespace tessera::differential;

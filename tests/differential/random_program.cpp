@@ -64,12 +64,13 @@ class ProgramGenerator : private ProgramWriter {
     keep(scope, call_all(scope, old->op, inputs, old->attrs));
   }
 
-  /// A tensor of a size that depends on data.
+  /// A tensor of a size that depends on data: mostly on an input, where nobody knows what is exact.
   void write_learned(Scope& scope) {
     const ValueType type{any_dtype(op::all_dtypes), {2, 3}};
-    Value of = value(scope, type, -1, 1, Operands::exact);
+    Value of = follows() ? value(scope, type, -1, 1, Operands::exact) : leaf(scope, type, -1, 1);
     for (const Value v : scope.pool)
-      if (v.rank() > 0 && is_exact(scope, v) && is_tensor(scope, v) && random_.one_in(4)) of = v;
+      if (v.rank() > 0 && is_exact(scope, v) && is_tensor(scope, v) && random_.one_in(follows() ? 4 : 32))
+        of = v;
     if (of && is_tensor(scope, of)) keep(scope, write_nonzero(scope, of));
   }
 

@@ -11,38 +11,17 @@
 #include <span>
 #include <vector>
 
-#include "tests/differential/interval.h"
-#include "tests/differential/program.h"
-#include "tests/differential/runs.h"
+#include "tests/differential/call_bounds.h"
 
 namespace tessera::differential {
 
-/// A tensor of the program.
-struct Bounded {
-  op::HostTensor value;  ///< floats as f64, others as they are
-  /// Of each element. Integers are exact, or anything.
-  std::vector<Interval> bounds;
-
-  [[nodiscard]] bool is_exact() const;
-};
-
-/// Of floats as f64, of others as they are; exact.
-[[nodiscard]] Bounded exact_tensor(const op::HostTensor& tensor);
+/// An op that what decides the way of a program is given to: it changes nothing.
+inline constexpr std::string_view choice_mark = "identity";
 
 /// Runs calls as InterpreterOptions::run_call, and remembers of each result what it is on f64. Control flow
-/// follows the results in their own dtypes, which are exact or not: see may_go_otherwise().
+/// follows the results in their own dtypes, which are exact or not: see may_choose_otherwise().
 class WideRun {
  public:
-  /// One call.
-  struct Call {
-    const op::Card& card;
-    std::span<const Bounded> inputs;
-    const op::Attributes& attributes;  ///< as f64
-    const Results& narrow;             ///< the results in the dtypes of the program
-  };
-  /// Of each result, of each element.
-  using Bounds = std::vector<std::vector<Interval>>;
-
   [[nodiscard]] Result<Results> run(const op::Card& card, std::span<const op::Array> inputs,
                                     const op::Attributes& attributes);
 
@@ -50,8 +29,10 @@ class WideRun {
   [[nodiscard]] Bounded known(const op::Array& array) const;
   /// Says what is known of a tensor.
   void remember(const op::HostTensor& tensor, Bounded known);
-  /// Whether a single integer or truth value is not exact: a condition, an index of a region or a size.
-  [[nodiscard]] bool may_go_otherwise() const { return may_go_otherwise_; }
+  /// Whether `choice_mark` was given something that is no float and not exact.
+  [[nodiscard]] bool may_choose_otherwise() const { return may_choose_otherwise_; }
+  /// Whether a size that depends on data depends on such that is not exact.
+  [[nodiscard]] bool may_count_otherwise() const { return may_count_otherwise_; }
 
  private:
   [[nodiscard]] Result<Bounds> by_parts(const Call& call, std::span<const op::Array> arrays,
@@ -62,22 +43,8 @@ class WideRun {
     Bounded known;
   };
   std::map<const std::byte*, Entry> known_;
-  bool may_go_otherwise_ = false;
-};
-
-/// The judge of all runs of a program with these parameters.
-class WideJudge {
- public:
-  WideJudge(const Program& program, std::span<const double> parameters);
-
-  /// The first element outside of its bounds.
-  [[nodiscard]] std::optional<std::string> outside(const Results& got) const;
-  /// Whether the bounds say nothing: each is wider than the largest number beside it is large.
-  [[nodiscard]] bool is_vacuous() const;
-
- private:
-  std::vector<Bounded> results_;
-  bool is_decided_ = false;
+  bool may_choose_otherwise_ = false;
+  bool may_count_otherwise_ = false;
 };
 
 }  // namespace tessera::differential

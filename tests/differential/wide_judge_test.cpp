@@ -1,5 +1,5 @@
 // The bounds of the f64 judge: what they hold, and what they find.
-#include "tests/differential/wide_run.h"
+#include "tests/differential/wide_judge.h"
 
 #include <gtest/gtest.h>
 
