@@ -1,5 +1,8 @@
 #include "tessera/compile/each_function.h"
 
+#include <algorithm>
+#include <unordered_set>
+
 #include "tessera/ir/node_table.h"
 #include "tessera/ir/seal.h"
 #include "tessera/ir/walk.h"
@@ -7,6 +10,9 @@
 using namespace tessera;
 
 namespace {
+
+/// Times that functions are gone over; a rule that keeps making new ones is left at that.
+constexpr int most_times_over = 8;
 
 bool may_hold_functions(const ir::Expr& value) {
   return value.kind() >= ir::NodeKind::invoke && value.kind() <= ir::NodeKind::for_region;
@@ -48,12 +54,28 @@ ir::FunctionRef with_new_functions(const ir::FunctionRef& function, Done& done) 
   return draft == nullptr ? function : ir::seal(std::move(draft));
 }
 
+/// Whether there are functions below that are not among `known`: the rule of a function around them dropped
+/// something in them.
+bool has_others(const ir::Function& function, const std::unordered_set<const ir::Function*>& known) {
+  const auto all = ir::functions_below(function);
+  return std::any_of(all.begin(), all.end(), [&](const auto* one) { return known.count(one) == 0; });
+}
+
 }  // namespace
 
 Result<ir::FunctionRef> tessera::compiler::rewrite_functions(const ir::FunctionRef& root,
                                                              const FunctionRule& rule) {
-  Done done;
-  for (const ir::Function* function : ir::functions_below(*root))
-    done[*function] = TESSERA_TRY(rule(with_new_functions(ir::FunctionRef(function), done)));
-  return *done.find(*root);
+  ir::FunctionRef out = root;
+  for (int round = 0; round < most_times_over; ++round) {
+    Done done;
+    std::unordered_set<const ir::Function*> results;
+    for (const ir::Function* function : ir::functions_below(*out)) {
+      const auto& result = done[*function] =
+          TESSERA_TRY(rule(with_new_functions(ir::FunctionRef(function), done)));
+      results.insert(result.get());
+    }
+    out = *done.find(*out);
+    if (results.size() == 1 || !has_others(*out, results)) break;
+  }
+  return out;
 }

@@ -117,13 +117,18 @@ class FunctionCse {
   }
 
   bool drop_if_known(const Assign& statement) {
-    // A scalar may be a size in the type of a later target, where no value is replaced.
-    if (is<ScalarType>(statement.targets[0]->type) || !may_merge_(*statement.value)) return false;
+    if (has_scalars(statement) || !may_merge_(*statement.value)) return false;
     const Assign& first = first_like(statement);
     if (&first == &statement || !same_types(first.targets, statement.targets)) return false;
     for (std::size_t i = 0; i < statement.targets.size(); ++i)
       same_as_[statement.targets[i].get()] = first.targets[i];
     return true;
+  }
+
+  /// A scalar may be a size in the type of a later target, where no value is replaced.
+  static bool has_scalars(const Assign& statement) {
+    return std::any_of(statement.targets.begin(), statement.targets.end(),
+                       [](const Ref<Var>& target) { return is<ScalarType>(target->type); });
   }
 
   /// The first statement with the same value; this one if there is none before.

@@ -13,6 +13,7 @@
 #include "tests/differential/random_values.h"
 #include "tests/differential/roundings.h"
 #include "tests/differential/runs.h"
+#include "tests/differential/wide_judge.h"
 
 using namespace tessera;
 using namespace tessera::differential;
@@ -93,6 +94,13 @@ class Check {
     expected_[0] = *std::move(first);
     expected_[1] = *std::move(second);
     Verdict out{.ran = true};
+    for (int run : {0, 1}) judges_[run] = std::make_unique<WideJudge>(program_, parameters(run));
+    out.is_vacuous = judges_[0]->is_vacuous();
+    for (int run : {0, 1})
+      if (const auto text = judges_[run]->outside(expected_[run])) {
+        out.failure = cat("reference, run ", run, ": ", *text);
+        return out;
+      }
     if (is_reference()) {
       if ((out.failure = laws_broken())) return out;
       if ((out.failure = compiled_differs())) return out;
@@ -142,6 +150,7 @@ class Check {
 
   std::optional<std::string> compare(const Results& got, int run) {
     if (variant_.exact && is_reference()) return difference(expected_[run], got);
+    if (auto text = judges_[run]->outside(got)) return text;
     if (!roundings_[run])
       roundings_[run] = std::make_unique<Roundings>(program_, expected_[run], parameters(run), variant_.seed);
     return roundings_[run]->unexplained(got);
@@ -224,6 +233,7 @@ class Check {
   const Variant& variant_;
   const Target& target_;
   Results expected_[2];
+  std::unique_ptr<WideJudge> judges_[2];
   std::unique_ptr<Roundings> roundings_[2];
 };
 

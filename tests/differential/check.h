@@ -23,7 +23,8 @@ struct Variant {
 [[nodiscard]] Variant random_variant(std::uint64_t seed, Numbers numbers, std::string device = "reference");
 
 struct Verdict {
-  bool ran = false;  ///< the reference could run it, or its error was expected
+  bool ran = false;         ///< the reference could run it, or its error was expected
+  bool is_vacuous = false;  ///< the bounds of wide_run.h say nothing about any result of the first run
   std::optional<std::string> failure;
 };
 

@@ -71,11 +71,17 @@ void fill_memory_with_garbage() {
 #endif
 }
 
-/// One program in four is checked for rounding, one in eight has symbolic sizes.
+struct Counts {
+  std::uint64_t ran = 0, failed = 0;
+  /// Programs that were run and not judged: all, and those that may round.
+  std::uint64_t vacuous = 0, vacuous_continuous = 0;
+};
+
+/// Half of all programs may round, one in eight of each half has symbolic sizes.
 ProgramOptions options_of(std::uint64_t seed) {
   ProgramOptions out;
-  if (seed % 4 == 3) out.numbers = Numbers::continuous;
-  if (seed % 8 == 6) out.symbolic = true;
+  if (seed % 2 == 1) out.numbers = Numbers::continuous;
+  if (seed % 16 >= 14) out.symbolic = true;
   return out;
 }
 
@@ -91,21 +97,23 @@ void report(const Program& program, const Variant& variant, const std::string& f
   std::fflush(stdout);
 }
 
-bool program_fails(std::uint64_t seed, const Arguments& arguments, std::uint64_t& ran) {
+bool program_fails(std::uint64_t seed, const Arguments& arguments, Counts& counts) {
   const ProgramOptions options = options_of(seed);
   const Program program = random_program(seed, options);
   const Variant variant = random_variant(seed, options.numbers, arguments.device);
   if (!arguments.keep.empty()) std::ofstream(arguments.keep) << write_case(program, variant, "it runs");
   const Verdict verdict = check(program, variant);
-  ran += verdict.ran ? 1 : 0;
+  counts.ran += verdict.ran ? 1 : 0;
+  counts.vacuous += verdict.is_vacuous ? 1 : 0;
+  counts.vacuous_continuous += verdict.is_vacuous && options.numbers == Numbers::continuous ? 1 : 0;
   if (verdict.failure) report(program, variant, *verdict.failure, seed, arguments.out);
   return verdict.failure.has_value();
 }
 
 /// Its seed is all of it: the file is a line that the test `differential` runs again.
-bool description_fails(std::uint64_t seed, const Arguments& arguments, std::uint64_t& ran) {
+bool description_fails(std::uint64_t seed, const Arguments& arguments, Counts& counts) {
   const DescriptionVerdict verdict = check_description(seed);
-  ran += verdict.ran ? 1 : 0;
+  counts.ran += verdict.ran ? 1 : 0;
   if (verdict.failure) {
     std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), verdict.failure->c_str());
     std::ofstream(cat(arguments.out, "/description_", seed, ".seed"))
@@ -119,16 +127,22 @@ int run(const Arguments& arguments) {
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                       std::chrono::duration<double, std::ratio<60>>(arguments.minutes));
   (void)value_or_throw(engine::find_device(arguments.device));
-  std::uint64_t ran = 0, failed = 0, seed = arguments.seed;
-  for (; Clock::now() < end && ran < arguments.programs && failed < arguments.most_failures; ++seed)
-    failed += (arguments.kind == "programs" ? program_fails(seed, arguments, ran)
-                                            : description_fails(seed, arguments, ran))
-                  ? 1
-                  : 0;
-  std::printf("%llu %s ran, %llu failed, seeds %llu to %llu\n", static_cast<unsigned long long>(ran),
-              arguments.kind.c_str(), static_cast<unsigned long long>(failed),
-              static_cast<unsigned long long>(arguments.seed), static_cast<unsigned long long>(seed - 1));
-  return failed == 0 ? 0 : 1;
+  const auto begin = Clock::now();
+  Counts counts;
+  std::uint64_t seed = arguments.seed;
+  for (; Clock::now() < end && counts.ran < arguments.programs && counts.failed < arguments.most_failures;
+       ++seed)
+    counts.failed += (arguments.kind == "programs" ? program_fails(seed, arguments, counts)
+                                                   : description_fails(seed, arguments, counts))
+                         ? 1
+                         : 0;
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  std::printf("%s\n", cat(counts.ran, " ", arguments.kind, " ran, ", counts.failed, " failed, ",
+                          counts.vacuous, " with bounds that say nothing (", counts.vacuous_continuous,
+                          " of those that may round), seeds ", arguments.seed, " to ", seed - 1, ", ",
+                          static_cast<double>(counts.ran) / seconds, " a second")
+                          .c_str());
+  return counts.failed == 0 ? 0 : 1;
 }
 
 }  // namespace

@@ -236,7 +236,8 @@ Results evaluated(const Tensors& tensors) {
 bool computes_sizes(const Program& program) {
   for (const ir::Function* function : ir::functions_below(*program.function))
     for (const auto& statement : function->body)
-      if (ir::is<ir::ScalarType>(statement->targets[0]->type)) return true;
+      for (const auto& target : statement->targets)
+        if (ir::is<ir::ScalarType>(target->type)) return true;
   return false;
 }
 

@@ -20,14 +20,15 @@ struct Program {
 
 enum class Numbers : std::uint8_t {
   any,         ///< all dtypes, all ops, also NaN and infinities: for what must not change a bit
-  continuous,  ///< f32 and f64, ops without jumps, no NaN on purpose: for what may round otherwise
+  continuous,  ///< ops with jumps take exact operands, no NaN on purpose: for what may round otherwise
 };
 
 struct ProgramOptions {
   Numbers numbers = Numbers::any;
   bool regions = true;
   bool gradients = true;
-  bool symbolic = false;  ///< sizes are symbols of the function; then there are no regions
+  bool symbolic = false;  ///< sizes are symbols of the function
+  bool learned = true;    ///< some sizes depend on data
   bool customs = true;    ///< ops of the program's own (custom_ops.h) are among the calls
 };
 

@@ -1,15 +1,12 @@
 #include <algorithm>
 #include <numeric>
-#include <set>
 
 #include "tessera/autodiff/gradient.h"
-#include "tessera/compile/constants.h"
+#include "tessera/base/text.h"
 #include "tessera/ir/seal.h"
 #include "tessera/op/catalogue.h"
-#include "tessera/op/ir_builder.h"
 #include "tests/differential/custom_ops.h"
-#include "tests/differential/program.h"
-#include "tests/differential/random_values.h"
+#include "tests/differential/program_writer.h"
 #include "tests/support/op_samples.h"
 
 using namespace tessera;
@@ -21,154 +18,25 @@ using op::ValueType;
 
 namespace {
 
-constexpr std::int64_t most_elements = 600;
-
-/// Ops whose results jump, or whose results are no floats.
-bool has_jumps(const op::Card& card) {
-  static const std::set<std::string_view> jumping{
-      "ceil",     "floor", "floor_div", "fmod",    "mod", "round", "sign",  "trunc", "sort", "topk",
-      "max_pool", "cast",  "prod",      "cumprod", "pow", "tan",   "acosh", "atan2", "div",  "reciprocal"};
-  return !card.no_gradient.empty() || jumping.count(card.name) != 0;
-}
-
-bool is_small(const ir::Shape& shape) {
-  const auto count = ir::element_count(shape);
-  return !count || *count <= most_elements;
-}
-
-/// One function while it is written.
-struct Scope {
-  op::IrBuilder builder;
-  std::vector<Value> pool;
-  bool is_outer = false;
-  int depth = 0;  ///< of regions that may still be opened
-};
-
-class Generator {
+class ProgramGenerator : private ProgramWriter {
  public:
-  Generator(std::uint64_t seed, const ProgramOptions& options) : random_(seed), options_(options) {}
+  ProgramGenerator(std::uint64_t seed, const ProgramOptions& options) : ProgramWriter(seed, options) {}
 
   Program make() {
     Scope scope;
     scope.is_outer = true;
-    scope.depth = options_.regions && !options_.symbolic ? 2 : 0;
-    if (options_.symbolic) add_sizes(scope);
+    scope.depth = options_.regions ? 2 : 0;
+    if (options_.symbolic)
+      for (const auto& [name, size] : fixture::op_samples().front().sizes) add_size(scope, name, size);
     write_steps(scope, 5 + random_.below(10), 5);
     if (scope.pool.empty()) keep(scope, {leaf(scope, {Dtype::f32, {2, 3}})});
     out_.function = value_or_throw(scope.builder.function("main", results_of(scope)));
-    if (options_.gradients && !options_.symbolic && random_.one_in(4)) take_gradient();
-    for (std::size_t slot = 0; slot < slots_; ++slot) {
-      out_.first_parameters.push_back(slot_number(slot));
-      out_.second_parameters.push_back(slot_number(slot));
-    }
+    if (options_.gradients && scope.sizes.empty() && random_.one_in(4)) take_gradient();
+    set_second_parameters();
     return std::move(out_);
   }
 
  private:
-  bool is_continuous() const { return options_.numbers == Numbers::continuous; }
-
-  Dtype any_dtype(op::DtypeSet set) {
-    std::vector<Dtype> list;
-    for (Dtype dtype : ir::all_dtypes())
-      if (set.contains(dtype) && (!is_continuous() || dtype == Dtype::f32 || dtype == Dtype::f64))
-        list.push_back(dtype);
-    // Half of all values have one dtype, so that they meet.
-    if (random_.one_in(2) && set.contains(Dtype::f32)) return Dtype::f32;
-    return list.empty() ? Dtype::f32 : random_.any(list);
-  }
-
-  void add_sizes(Scope& scope) {
-    for (const auto& [name, size] : fixture::op_samples().front().sizes) {
-      sizes_.emplace(name, scope.builder.size(name));
-      numbers_.emplace(name, size);
-      out_.sizes.push_back(size);
-    }
-  }
-
-  // ---- leaves
-
-  ValueType with_numbers(ValueType type) const {
-    for (ir::Dim& dim : type.shape)
-      dim = ir::substitute(dim, [&](const ir::Var& var) -> std::optional<ir::Dim> {
-        const auto known = numbers_.find(var.name);
-        return known == numbers_.end() ? std::nullopt : std::optional(ir::Dim(known->second));
-      });
-    return type;
-  }
-
-  Value leaf(Scope& scope, const ValueType& type, double low = -2, double high = 2) {
-    if (type.rank() == 0 && random_.one_in(2)) return scalar_leaf(scope, type.dtype, low, high);
-    const bool is_symbolic = !ir::constant_shape(type.shape);
-    const auto tensor = random_.tensor(with_numbers(type), low, high, !is_continuous());
-    if (scope.is_outer && (is_symbolic || !random_.one_in(3))) {
-      out_.inputs.push_back(tensor);
-      return scope.builder.parameter(cat("x", out_.inputs.size()), type);
-    }
-    return scope.builder.import(compiler::dense_constant(tensor), type);
-  }
-
-  Value scalar_leaf(Scope& scope, Dtype dtype, double low, double high) {
-    const bool may_change = ir::is_float(dtype) || dtype == Dtype::i64 || dtype == Dtype::i32;
-    if (may_change && random_.one_in(2)) {
-      slot_ranges_.push_back({ir::is_float(dtype), low, high});
-      const auto slot = static_cast<std::uint32_t>(slots_++);
-      return scope.builder.import(ir::param(slot, dtype, slot_number(slot)), {dtype, {}});
-    }
-    const auto tensor = random_.tensor({dtype, {}}, low, high, false);
-    const auto dense = compiler::dense_constant(tensor);
-    return scope.builder.import(compiler::constant_operand(compiler::constant_element(*dense, 0)),
-                                {dtype, {}});
-  }
-
-  double slot_number(std::size_t slot) {
-    const auto& range = slot_ranges_[slot];
-    const double number = random_.number(range.low, range.high);
-    return range.is_float ? number : std::floor(number);
-  }
-
-  /// A value of this type: one that is there, one made of one that is there, or a new one.
-  Value value(Scope& scope, const ValueType& type, double low = -2, double high = 2) {
-    std::vector<Value> same, near;
-    for (Value v : scope.pool) {
-      if (v.type() == type) same.push_back(v);
-      if (v.dtype() == type.dtype && v.shape() != type.shape) near.push_back(v);
-    }
-    if (!same.empty() && !random_.one_in(4)) return random_.any(same);
-    if (!near.empty() && random_.one_in(2)) {
-      const Value v = random_.any(near);
-      for (const char* op : {"reshape", "broadcast_to"})
-        if (Value out = call(scope, op, {v}, {{"shape", type.shape}})) return out;
-    }
-    return leaf(scope, type, low, high);
-  }
-
-  // ---- calls
-
-  /// Empty if the call would be wrong or large.
-  Value call(Scope& scope, std::string_view op, std::vector<Value> inputs, op::Attributes attributes = {}) {
-    const auto results = call_all(scope, op, std::move(inputs), std::move(attributes));
-    return results.empty() ? Value() : results[0];
-  }
-
-  op::Values call_all(Scope& scope, std::string_view op, std::vector<Value> inputs,
-                      op::Attributes attributes) {
-    const op::Card& card = *op::find_card(op);
-    op::ValueTypes types;
-    for (Value input : inputs) types.push_back(input.type());
-    const auto complete = op::complete_attributes(card, attributes);
-    if (!complete) return {};
-    const auto results = op::infer(card, types, *complete);
-    if (!results) return {};
-    for (const ValueType& type : *results)
-      if (!is_small(type.shape)) return {};
-    return scope.builder.call_all(op, inputs, std::move(attributes));
-  }
-
-  void keep(Scope& scope, const op::Values& values) {
-    for (Value v : values)
-      if (v && (!is_continuous() || ir::is_float(v.dtype()))) scope.pool.push_back(v);
-  }
-
   void write_steps(Scope& scope, std::size_t steps, std::size_t least) {
     for (std::size_t attempt = 0; attempt < 20 * steps; ++attempt) {
       if (scope.builder.statements().size() >= std::max(steps, least)) break;
@@ -178,6 +46,7 @@ class Generator {
 
   void write_step(Scope& scope) {
     if (scope.depth > 0 && random_.one_in(8)) return write_region(scope);
+    if (options_.learned && scope.is_outer && random_.one_in(30)) return write_learned(scope);
     if (!scope.pool.empty() && options_.customs && random_.one_in(10)) return write_custom(scope);
     if (!scope.pool.empty() && random_.one_in(3)) return write_peephole(scope);
     if (random_.one_in(12)) return repeat_step(scope);
@@ -195,9 +64,18 @@ class Generator {
     keep(scope, call_all(scope, old->op, inputs, old->attrs));
   }
 
+  /// A tensor of a size that depends on data: mostly on an input, where nobody knows what is exact.
+  void write_learned(Scope& scope) {
+    const ValueType type{any_dtype(op::all_dtypes), {2, 3}};
+    Value of = follows() ? value(scope, type, -1, 1, Operands::exact) : leaf(scope, type, -1, 1);
+    for (const Value v : scope.pool)
+      if (v.rank() > 0 && is_exact(scope, v) && is_tensor(scope, v) && random_.one_in(follows() ? 4 : 32))
+        of = v;
+    if (of && is_tensor(scope, of)) keep(scope, write_nonzero(scope, of));
+  }
+
   void write_custom(Scope& scope) {
     const CustomOp& op = random_.any(custom_ops());
-    if (is_continuous() && !op.is_continuous) return;
     std::vector<Value> inputs{random_.any(scope.pool)};
     while (inputs.size() < op.arguments) inputs.push_back(value(scope, inputs[0].type()));
     keep(scope, call_all(scope, op.name, inputs, {}));
@@ -207,7 +85,6 @@ class Generator {
 
   void write_sample(Scope& scope, const Sample& sample) {
     const op::Card& card = *sample.card;
-    if (is_continuous() && has_jumps(card)) return;
     const Dtype dtype = any_dtype(card.T);
     if (!card.T.contains(dtype)) return;
     Sample::Sizes sizes = sample.sizes;
@@ -219,31 +96,20 @@ class Generator {
         if (random_.one_in(4)) size = static_cast<std::int64_t>(random_.below(4));
     op::ValueTypes types = sample.types(dtype, options_.symbolic ? nullptr : &sizes);
     op::Attributes attributes = sample.attributes_with(options_.symbolic ? nullptr : &sizes);
-    if (options_.symbolic) use_symbols(types, attributes);
+    for (ValueType& type : types) type = in_scope(type, scope);
+    attributes = in_scope(attributes, scope);
     const auto complete = op::complete_attributes(card, attributes);
     if (!complete || !op::infer(card, types, *complete)) return;
+    // Half of the operands are exact: those of ops with jumps must be.
+    const Operands operands = random_.one_in(2) ? Operands::exact : Operands::any;
     std::vector<Value> inputs;
     for (std::size_t i = 0; i < types.size(); ++i) {
-      if (!is_small(types[i].shape)) return;
       const auto& input = sample.inputs[i];
       const bool free = input.type == "T" || input.type == "bool";
-      const Value given =
-          free ? value(scope, types[i], input.low, input.high) : leaf(scope, types[i], input.low, input.high);
-      inputs.push_back(given);
+      inputs.push_back(free ? value(scope, types[i], input.low, input.high, operands)
+                            : leaf(scope, types[i], input.low, input.high));
     }
     keep(scope, call_all(scope, card.name, inputs, *complete));
-  }
-
-  void use_symbols(op::ValueTypes& types, op::Attributes& attributes) const {
-    const auto symbol = [&](const ir::Var& var) -> std::optional<ir::Dim> {
-      const auto known = sizes_.find(var.name);
-      return known == sizes_.end() ? std::nullopt : std::optional(known->second);
-    };
-    for (ValueType& type : types)
-      for (ir::Dim& dim : type.shape) dim = ir::substitute(dim, symbol);
-    for (auto& [name, entry] : attributes.mutable_entries())
-      if (auto* shape = std::get_if<ir::Shape>(&entry))
-        for (ir::Dim& dim : *shape) dim = ir::substitute(dim, symbol);
   }
 
   // ---- what passes look for
@@ -283,13 +149,11 @@ class Generator {
   /// By value: the list is a temporary one.
   std::string_view any_of(const std::vector<std::string_view>& list) { return random_.any(list); }
 
-  std::vector<std::string_view> unary() const {
-    if (is_continuous()) return {"neg", "abs", "square", "relu", "identity", "stop_gradient", "tanh"};
-    return {"neg",   "abs",         "square",  "relu", "identity", "stop_gradient",
+  static std::vector<std::string_view> unary() {
+    return {"neg",   "abs",         "square",  "relu", "identity", "stop_gradient", "tanh",
             "floor", "logical_not", "bit_not", "ceil", "sqrt",     "round"};
   }
-  std::vector<std::string_view> binary() const {
-    if (is_continuous()) return {"add", "sub", "mul", "maximum", "minimum"};
+  static std::vector<std::string_view> binary() {
     return {"add",         "sub",         "mul",         "div",      "maximum", "minimum", "eq",
             "ne",          "lt",          "le",          "gt",       "ge",      "bit_and", "bit_or",
             "bit_xor",     "logical_and", "pow",         "mod",      "atan2",   "fmod",    "logical_or",
@@ -299,7 +163,7 @@ class Generator {
   Value with_number(Scope& scope, Value v) {
     static constexpr double numbers[] = {0.0, -0.0, 1.0, -1.0, 2.0, 0.5};
     if (v.dtype() == Dtype::boolean || is_symbol(v)) return {};
-    Value number = scope.builder.constant(random_.any(numbers), v.dtype());
+    Value number = this->number(scope, random_.any(numbers), v.dtype());
     if (v.rank() > 0 && random_.one_in(3))
       if (const Value wide = call(scope, "broadcast_to", {number}, {{"shape", v.shape()}})) number = wide;
     std::vector<Value> operands{v, number};
@@ -343,15 +207,14 @@ class Generator {
                     {{"starts", ir::Shape{static_cast<std::int64_t>(random_.below(2))}},
                      {"stops", ir::Shape{INT64_MAX}}});
       default:
-        return is_continuous() ? Value()
-                               : call(scope, "where",
-                                      {value(scope, {Dtype::boolean, v.shape()}), v, value(scope, v.type())});
+        return call(scope, "where", {value(scope, {Dtype::boolean, v.shape()}), v, value(scope, v.type())});
     }
   }
 
   // ---- regions
 
   struct Handed {
+    std::vector<Value> values;
     std::vector<ir::ExprRef> operands;
     op::ValueTypes types;
   };
@@ -361,47 +224,65 @@ class Generator {
     Handed out;
     for (std::size_t n = 1 + random_.below(most); n-- > 0;) {
       const Value v = tensor_in(scope);
+      out.values.push_back(v);
       out.operands.push_back(scope.builder.expr(v));
       out.types.push_back(v.type());
     }
     return out;
   }
 
+  static bool is_tensor(const Scope& scope, Value v) {
+    const auto& expr = *scope.builder.expr(v);
+    return ir::is<ir::Var>(expr) || ir::is<ir::Dense>(expr);
+  }
+
   /// A value that is no bare number: those have no tensor type.
   Value tensor_in(Scope& scope) {
     for (int attempt = 0; attempt < 5 && !scope.pool.empty(); ++attempt) {
       const Value v = random_.any(scope.pool);
-      const auto& expr = *scope.builder.expr(v);
-      if (ir::is<ir::Var>(expr) || ir::is<ir::Dense>(expr)) return v;
+      if (is_tensor(scope, v)) return v;
     }
-    const ValueType type{is_continuous() ? Dtype::f32 : any_dtype(op::all_dtypes), {2, 3}};
-    return leaf(scope, type);
+    return leaf(scope, {any_dtype(op::all_dtypes), {2, 3}});
   }
 
   Value rank0_tensor(Scope& scope, Dtype dtype, double low, double high) {
     const auto tensor = random_.tensor({dtype, {}}, low, high, false);
-    if (!scope.is_outer) return scope.builder.import(compiler::dense_constant(tensor), {dtype, {}});
-    out_.inputs.push_back(tensor);
-    return scope.builder.parameter(cat("x", out_.inputs.size()), {dtype, {}});
+    return scope.is_outer ? input(scope, tensor, {dtype, {}}) : constant(scope, tensor);
   }
 
-  /// A function of these parameters that gives results of these types.
-  ir::FunctionRef body(const op::ValueTypes& params, const op::ValueTypes& results, int depth) {
+  /// What a body gets of these operands, with the sizes of the scope around it: as they are, or as what a
+  /// loop carries.
+  enum class Given : std::uint8_t { once, again };
+  std::vector<Value> add_parameters(const Scope& outer, Scope& scope, const std::vector<Value>& operands,
+                                    Given given) {
+    std::vector<Value> out;
+    for (const Value v : operands) {
+      out.push_back(scope.builder.parameter(cat("p", ++parameters_), in_scope(v.type(), scope)));
+      const auto* tensor = tensor_of(outer, v);
+      if (tensor != nullptr)
+        set_tensor(scope, out.back(), given == Given::again ? as_carried(*tensor) : *tensor);
+    }
+    keep(scope, op::Values(out.begin(), out.end()));
+    return out;
+  }
+
+  /// A function of these operands that gives results of these types.
+  ir::FunctionRef body(const Scope& outer, const Handed& given, const op::ValueTypes& results) {
     Scope scope;
-    scope.depth = depth;
-    for (std::size_t i = 0; i < params.size(); ++i)
-      keep(scope, {scope.builder.parameter(cat("p", i), params[i])});
+    scope.depth = outer.depth - 1;
+    hand_sizes(outer, scope);
+    (void)add_parameters(outer, scope, given.values, Given::once);
     write_steps(scope, 1 + random_.below(5), 1);
     std::vector<Value> out;
-    for (const ValueType& type : results) out.push_back(newest(scope, type));
+    for (const ValueType& type : results) out.push_back(newest(scope, in_scope(type, scope)));
     return value_or_throw(scope.builder.function("", out));
   }
 
   Value newest(Scope& scope, const ValueType& type) {
     for (auto at = scope.pool.rbegin(); at != scope.pool.rend(); ++at)
       if (at->type() == type && ir::is<ir::Var>(scope.builder.expr(*at))) return *at;
-    const auto tensor = random_.tensor(type, -2, 2, false);
-    return scope.builder.import(compiler::dense_constant(tensor), type);
+    if (ir::constant_shape(type.shape)) return constant(scope, random_.tensor(type, -2, 2, false));
+    return scope.builder.call("broadcast_to", {number(scope, 1, type.dtype)}, {{"shape", type.shape}});
   }
 
   void write_region(Scope& scope) {
@@ -427,78 +308,106 @@ class Generator {
     return out;
   }
 
+  /// A region that took these operands: its results go on if something is known of them.
+  void finish_region(Scope& scope, ir::ExprRef region, std::vector<Value> operands,
+                     const op::ValueTypes& types) {
+    const op::Values results = scope.builder.append(std::move(region), types);
+    if (follow_last(scope, operands, results)) keep(scope, results);
+  }
+
+  static std::vector<Value> joined(std::vector<Value> a, const std::vector<Value>& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+  }
+
   void write_if(Scope& scope) {
     const Handed captures = some(scope, 3);
     const auto results = result_types(captures);
+    const Value condition = rank0_tensor(scope, Dtype::boolean, 0, 1);
     auto draft = std::make_unique<ir::IfRegion>();
-    draft->condition = scope.builder.expr(rank0_tensor(scope, Dtype::boolean, 0, 1));
+    draft->condition = scope.builder.expr(condition);
+    draft->dims = handed_sizes(scope);
     draft->captures = captures.operands;
-    draft->then_body = body(captures.types, results, scope.depth - 1);
-    draft->else_body = body(captures.types, results, scope.depth - 1);
-    keep(scope, scope.builder.append(ir::seal(std::move(draft)), results));
+    draft->then_body = body(scope, captures, results);
+    draft->else_body = body(scope, captures, results);
+    finish_region(scope, ir::seal(std::move(draft)), joined({condition}, captures.values), results);
   }
 
   void write_switch(Scope& scope) {
     const Handed captures = some(scope, 3);
     const auto results = result_types(captures);
+    const Value index = rank0_tensor(scope, Dtype::i64, -1, 3);
     auto draft = std::make_unique<ir::SwitchRegion>();
-    draft->index = scope.builder.expr(rank0_tensor(scope, Dtype::i64, -1, 3));
+    draft->index = scope.builder.expr(index);
+    draft->dims = handed_sizes(scope);
     draft->captures = captures.operands;
     for (std::size_t n = 1 + random_.below(3); n-- > 0;)
-      draft->bodies.push_back(body(captures.types, results, scope.depth - 1));
-    keep(scope, scope.builder.append(ir::seal(std::move(draft)), results));
-  }
-
-  static op::ValueTypes joined(op::ValueTypes a, const op::ValueTypes& b) {
-    a.insert(a.end(), b.begin(), b.end());
-    return a;
+      draft->bodies.push_back(body(scope, captures, results));
+    finish_region(scope, ir::seal(std::move(draft)), joined({index}, captures.values), results);
   }
 
   void write_for(Scope& scope) {
     const Handed carried = some(scope, 2), captures = some(scope, 2);
+    std::vector<Value> operands = joined(carried.values, captures.values);
     auto draft = std::make_unique<ir::ForRegion>();
-    draft->count = random_.one_in(2) ? ir::ExprRef(ir::int_const(static_cast<std::int64_t>(random_.below(4))))
-                                     : scope.builder.expr(rank0_tensor(scope, Dtype::i64, -1, 3));
+    draft->count = ir::int_const(static_cast<std::int64_t>(random_.below(4)));
+    if (random_.one_in(2)) {
+      operands.push_back(rank0_tensor(scope, Dtype::i64, -1, 3));
+      draft->count = scope.builder.expr(operands.back());
+    }
     draft->inits = carried.operands;
+    draft->dims = handed_sizes(scope);
     draft->captures = captures.operands;
-    draft->body = body(joined({{Dtype::i64, {}}}, joined(carried.types, captures.types)), carried.types,
-                       scope.depth - 1);
-    keep(scope, scope.builder.append(ir::seal(std::move(draft)), carried.types));
+    draft->body = loop_body(scope, nullptr, carried, captures);
+    finish_region(scope, ir::seal(std::move(draft)), operands, carried.types);
   }
 
   void write_while(Scope& scope) {
     const Handed carried = some(scope, 2), captures = some(scope, 2);
-    const op::ValueTypes state = joined({{Dtype::i64, {}}}, carried.types);
+    const Value counter = rank0_tensor(scope, Dtype::i64, 0, 3);
+    const std::vector<Value> state = joined({counter}, carried.values);
     auto draft = std::make_unique<ir::WhileRegion>();
-    draft->inits = {scope.builder.expr(rank0_tensor(scope, Dtype::i64, 0, 3))};
-    draft->inits.insert(draft->inits.end(), carried.operands.begin(), carried.operands.end());
+    op::ValueTypes types;
+    for (const Value v : state) {
+      draft->inits.push_back(scope.builder.expr(v));
+      types.push_back(v.type());
+    }
+    draft->dims = handed_sizes(scope);
     draft->captures = captures.operands;
     draft->limit = 5;
-    const op::ValueTypes params = joined(state, captures.types);
-    draft->condition = is_first_below(params, 3);
-    draft->body = counting_body(params, carried.types, scope.depth - 1);
-    keep(scope, scope.builder.append(ir::seal(std::move(draft)), state));
+    draft->condition = is_first_below(scope, joined(state, captures.values), 3);
+    draft->body = loop_body(scope, &counter, carried, captures);
+    finish_region(scope, ir::seal(std::move(draft)), joined(state, captures.values), types);
   }
 
-  /// Whether the first of these parameters is below a number.
-  static ir::FunctionRef is_first_below(const op::ValueTypes& params, double number) {
-    op::IrBuilder b;
+  /// Whether the first of these is below a number.
+  static ir::FunctionRef is_first_below(const Scope& outer, const std::vector<Value>& operands,
+                                        double number) {
+    Scope scope;
+    hand_sizes(outer, scope);
     std::vector<Value> values;
-    for (const ValueType& type : params) values.push_back(b.parameter("p", type));
+    for (const Value v : operands) values.push_back(scope.builder.parameter("p", in_scope(v.type(), scope)));
+    op::IrBuilder& b = scope.builder;
     return value_or_throw(
         b.function("", std::vector{b.call("lt", {values[0], b.constant(number, Dtype::i64)})}));
   }
 
-  ir::FunctionRef counting_body(const op::ValueTypes& params, const op::ValueTypes& carried, int depth) {
+  /// Of a `for`, which counts by itself, or of a `while` with a counter.
+  ir::FunctionRef loop_body(const Scope& outer, const Value* counter, const Handed& carried,
+                            const Handed& captures) {
     Scope scope;
-    scope.depth = depth;
-    std::vector<Value> values;
-    for (std::size_t i = 0; i < params.size(); ++i)
-      values.push_back(scope.builder.parameter(cat("p", i), params[i]));
-    keep(scope, op::Values(values.begin(), values.end()));
+    scope.depth = outer.depth - 1;
+    hand_sizes(outer, scope);
+    const Value count = scope.builder.parameter("i", {Dtype::i64, {}});
+    set_tensor(scope, count, value_or_throw(op::HostTensor::allocate(Dtype::i64, {})));
+    keep(scope, {count});
+    (void)add_parameters(outer, scope, carried.values, Given::again);
+    (void)add_parameters(outer, scope, captures.values, Given::once);
     write_steps(scope, 1 + random_.below(4), 1);
-    std::vector<Value> out{scope.builder.call("add", {values[0], scope.builder.constant(1, Dtype::i64)})};
-    for (const ValueType& type : carried) out.push_back(newest(scope, type));
+    std::vector<Value> out;
+    if (counter != nullptr)
+      out.push_back(scope.builder.call("add", {count, scope.builder.constant(1, Dtype::i64)}));
+    for (const ValueType& type : carried.types) out.push_back(newest(scope, in_scope(type, scope)));
     return value_or_throw(scope.builder.function("", out));
   }
 
@@ -506,9 +415,10 @@ class Generator {
     const Handed args = some(scope, 3);
     const auto results = result_types(args);
     auto draft = std::make_unique<ir::Invoke>();
-    draft->callee = body(args.types, results, scope.depth - 1);
+    draft->callee = body(scope, args, results);
+    draft->dims = handed_sizes(scope);
     draft->args = args.operands;
-    keep(scope, scope.builder.append(ir::seal(std::move(draft)), results));
+    finish_region(scope, ir::seal(std::move(draft)), args.values, results);
   }
 
   void write_tuple(Scope& scope) {
@@ -518,7 +428,9 @@ class Generator {
     const auto tuple = ir::variable("t", ir::tuple_type(types));
     scope.builder.adopt(ir::assign(tuple, ir::tuple(elements.operands)));
     const auto index = static_cast<std::uint32_t>(random_.below(elements.types.size()));
-    keep(scope, scope.builder.append(ir::item(tuple, index), {elements.types[index]}));
+    const op::Values item = scope.builder.append(ir::item(tuple, index), {elements.types[index]});
+    if (const auto* tensor = tensor_of(scope, elements.values[index])) set_tensor(scope, item[0], *tensor);
+    keep(scope, item);
   }
 
   // ---- results
@@ -546,22 +458,11 @@ class Generator {
     out_.function = *gradient;
   }
 
-  struct SlotRange {
-    bool is_float;
-    double low, high;
-  };
-
-  Random random_;
-  const ProgramOptions& options_;
-  Program out_;
-  std::map<std::string, ir::Dim> sizes_;
-  std::map<std::string, std::int64_t> numbers_;
-  std::size_t slots_ = 0;
-  std::vector<SlotRange> slot_ranges_;
+  std::size_t parameters_ = 0;  ///< of bodies
 };
 
 }  // namespace
 
 Program tessera::differential::random_program(std::uint64_t seed, const ProgramOptions& options) {
-  return Generator(seed, options).make();
+  return ProgramGenerator(seed, options).make();
 }
