@@ -106,11 +106,32 @@ constexpr const char* by_reference =
 constexpr const char* large_copy =
     "func copy(x: f32[8388608]) {\n  y: f32[8388608] = relu(x)\n  return y\n}\n";
 
+/// `count` multiplications of numbers that are in the caches. Sums would become one operation with them.
+std::string multiplications(int count) {
+  std::string body, last = "x";
+  for (int i = 0; i < count; ++i) {
+    body += cat("  p", i, ": f32[65536] = mul(", last, ", x)\n");
+    last = cat("p", i);
+  }
+  return cat("func multiply(x: f32[65536]) {\n", body, "  return ", last, "\n}\n");
+}
+
 /// Nanoseconds for one unit of the work of a program.
 Result<double> unit_time(const std::string& text, const std::shared_ptr<CpuDevice>& device, double begin_ns) {
   const Probe probe = TESSERA_TRY(Probe::create(text, device));
   const double time = TESSERA_TRY(probe.nanoseconds()), work = TESSERA_TRY(probe.work());
   return std::max(time - begin_ns, 0.01 * time) / work;
+}
+
+/// Of what more arithmetic takes on the same memory.
+Result<double> operation_time(const std::shared_ptr<CpuDevice>& device) {
+  constexpr int few = 8, many = 72;
+  constexpr double operations = 65536.0 * (many - few);
+  const double short_time =
+      TESSERA_TRY(TESSERA_TRY(Probe::create(multiplications(few), device)).nanoseconds());
+  const double long_time =
+      TESSERA_TRY(TESSERA_TRY(Probe::create(multiplications(many), device)).nanoseconds());
+  return std::max(long_time - short_time, 0.01 * long_time) / operations;
 }
 
 Result<MachineCosts> measure(unsigned threads) {
@@ -127,6 +148,7 @@ Result<MachineCosts> measure(unsigned threads) {
   out.reference_ns = TESSERA_TRY(unit_time(by_reference, one_thread, out.begin_ns));
   const Probe copy = TESSERA_TRY(Probe::create(large_copy, all_threads));
   out.byte_ns = TESSERA_TRY(copy.nanoseconds()) / copy.bytes();
+  out.operation_ns = TESSERA_TRY(operation_time(all_threads));
   return out;
 }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "tessera/base/text.h"
-#include "tessera/pattern/graph_function.h"
+#include "tessera/compile/tiling.h"
 
 using namespace tessera;
 using namespace tessera::cli;
@@ -27,8 +27,8 @@ std::vector<std::string> op_texts(const pattern::Graph& graph, std::span<const p
 /// Finds the candidates that lost against the tiles that were taken.
 class TileExplainer {
  public:
-  TileExplainer(const pattern::Graph& graph, const pattern::Tiling& tiling)
-      : graph_(graph), tiling_(tiling), tile_of_(graph.node_count(), pattern::none) {
+  TileExplainer(const pattern::Graph& graph, const pattern::Tiling& tiling, const pattern::StepCosts& costs)
+      : graph_(graph), tiling_(tiling), prices_(costs, graph), tile_of_(graph.node_count(), pattern::none) {
     for (std::uint32_t t = 0; t < tiling.tiles.size(); ++t)
       for (const pattern::NodeId node : tiling.tiles[t].nodes) tile_of_[node] = t;
     losers_.resize(tiling.tiles.size());
@@ -37,9 +37,12 @@ class TileExplainer {
 
   [[nodiscard]] ExplainedTile explain(std::uint32_t t) {
     const pattern::Tile& tile = tiling_.tiles[t];
+    const pattern::StepPrice price = prices_.parts_of(tile.nodes);
     ExplainedTile out{.kind = tile.kernel(),
                       .ops = op_texts(graph_, tile.nodes),
                       .cost = tile.cost,
+                      .moving = price.moving,
+                      .computing = price.computing,
                       .one_by_one = one_by_one(tile.nodes)};
     auto& lost = losers_[t];
     std::stable_sort(lost.begin(), lost.end(), [&](std::size_t a, std::size_t b) {
@@ -78,7 +81,7 @@ class TileExplainer {
 
   const pattern::Graph& graph_;
   const pattern::Tiling& tiling_;
-  pattern::StepPrices prices_{compiler::TilingOptions().costs, graph_};
+  pattern::StepPrices prices_;
   std::vector<std::uint32_t> tile_of_;
   std::vector<std::vector<std::size_t>> losers_;  ///< by tile: candidates
 };
@@ -103,7 +106,8 @@ std::string tiles_text(const PlanReport& report) {
   for (const ExplainedTile& tile : report.tiles) {
     if (tile.ops.size() < 2 && tile.losers.empty()) continue;
     if (++lines > most_lines) return out + "  … (--json has all of them)\n";
-    out += cat("  ", printable(tile.kind), " of ", tile.ops.size(), ", ", ns_text(tile.cost), " (one by one ",
+    out += cat("  ", printable(tile.kind), " of ", tile.ops.size(), ", ", ns_text(tile.cost), " (moving ",
+               ns_text(tile.moving), ", computing ", ns_text(tile.computing), "; one by one ",
                ns_text(tile.one_by_one), "): ", join(tile.ops, ", "), "\n");
     for (const ExplainedTile::Loser& loser : tile.losers)
       out += cat("    lost: ", loser.ops.size(), " ops, ", ns_text(loser.cost), " (one by one ",
@@ -181,7 +185,8 @@ void write_tiles(JsonWriter& json, const PlanReport& report) {
   for (const ExplainedTile& tile : report.tiles) {
     json.begin_object().member("kind", tile.kind);
     write_names(json, "ops", tile.ops);
-    json.member("cost_ns", tile.cost).member("one_by_one_ns", tile.one_by_one).key("lost").begin_array();
+    json.member("cost_ns", tile.cost).member("moving_ns", tile.moving).member("computing_ns", tile.computing);
+    json.member("one_by_one_ns", tile.one_by_one).key("lost").begin_array();
     for (const ExplainedTile::Loser& loser : tile.losers) {
       json.begin_object();
       write_names(json, "ops", loser.ops);
@@ -237,8 +242,8 @@ Result<PlanReport> tessera::cli::report_on(compiler::Planned& planned, runtime::
   out.binding = TESSERA_TRY(device.plan_memory(out.plan, sizes, layouts));
   out.tiling = std::move(planned.tiling);
   if (!out.tiling.list) return out;
-  const pattern::Graph graph = TESSERA_TRY(pattern::graph_of(*planned.function));
-  TileExplainer explainer(graph, out.tiling);
+  const pattern::Graph graph = TESSERA_TRY(compiler::graph_to_tile(*planned.function));
+  TileExplainer explainer(graph, out.tiling, device.target().costs);
   for (std::uint32_t t = 0; t < out.tiling.tiles.size(); ++t) out.tiles.push_back(explainer.explain(t));
   return out;
 }

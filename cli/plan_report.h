@@ -17,6 +17,8 @@ struct ExplainedTile {
   std::string kind;              ///< "region", or the device's name for it
   std::vector<std::string> ops;  ///< with the names of their results
   double cost = 0;               ///< predicted nanoseconds
+  double moving = 0;             ///< of these, to read and write
+  double computing = 0;          ///< and for arithmetic; the longer hides most of the other
   double one_by_one = 0;         ///< of the same ops as steps of their own
   struct Loser {
     std::vector<std::string> ops;

@@ -10,6 +10,7 @@
 #include "tessera/compile/region_kernels.h"
 #include "tessera/ir/describe.h"
 #include "tessera/ir/walk.h"
+#include "tessera/op/arithmetic.h"
 #include "tessera/op/catalogue.h"
 #include "tessera/op/ir_builder.h"
 #include "tessera/pattern/graph_function.h"
@@ -209,7 +210,7 @@ class PartBuilder {
   std::unordered_set<const ir::Var*> is_needed_;  ///< as results, or by regions, which are in no tile
 };
 
-/// Regions at the price of their memory traffic.
+/// Regions at the price of what they move and compute.
 class FusedRegions final : public pattern::TileSource {
  public:
   explicit FusedRegions(pattern::StepCosts costs) : costs_(costs) {}
@@ -233,6 +234,39 @@ class FusedRegions final : public pattern::TileSource {
   pattern::RegionGrower grower_;  ///< describes what it is handed, whoever priced it
 };
 
+/// How much the calls of a function compute.
+class CallOperations {
+ public:
+  double operator()(const ir::Assign& statement) {
+    const auto* call = ir::as<ir::Call>(*statement.value);
+    const op::Card* card = op::find_card(call->op);
+    if (card == nullptr || card->view != nullptr) return 0;
+    op::ValueTypes inputs, results;
+    for (const ir::ExprRef& arg : call->args) {
+      const auto type = op::operand_type(*arg);
+      if (!type) return 0;
+      inputs.push_back(in_numbers(*type));
+    }
+    for (const auto& target : statement.targets) {
+      const auto type = op::value_type(*target->type);
+      if (!type) return 0;
+      results.push_back(in_numbers(*type));
+    }
+    if (card->attributes.empty()) return counter_.operations({*card, inputs, call->attrs}, results);
+    const auto attributes = op::complete_attributes(*card, call->attrs);
+    return attributes ? counter_.operations({*card, inputs, *attributes}, results) : 0;
+  }
+
+ private:
+  static op::ValueType in_numbers(op::ValueType type) {
+    for (ir::Dim& dim : type.shape)
+      if (!dim.is_constant()) dim = ir::Dim(pattern::usual_size_of(dim));
+    return type;
+  }
+
+  op::ArithmeticCounter counter_;
+};
+
 TiledFunction one_by_one(const ir::Function& function) {
   TiledFunction out;
   out.tiling.optimal = true;
@@ -249,6 +283,10 @@ std::shared_ptr<const pattern::TileSource> compiler::fused_regions(pattern::Step
   return std::make_shared<FusedRegions>(costs);
 }
 
+Result<Graph> compiler::graph_to_tile(const ir::Function& function) {
+  return pattern::graph_of(function, pattern::default_traits(), CallOperations());
+}
+
 std::uint64_t compiler::usual_work(std::size_t statements) {
   constexpr std::uint64_t at_least = 300'000'000, for_each = 30'000;
   return std::max<std::uint64_t>(at_least, for_each * statements);
@@ -257,9 +295,9 @@ std::uint64_t compiler::usual_work(std::size_t statements) {
 Result<TiledFunction> compiler::tile(const ir::Function& function, const pattern::Target& target,
                                      const TilingOptions& options) {
   if (target.sources.empty()) return one_by_one(function);
-  const Graph graph = TESSERA_TRY(pattern::graph_of(function));
+  const Graph graph = TESSERA_TRY(graph_to_tile(function));
   pattern::Target priced = target;
-  pattern::StepPrices prices(options.costs, graph);
+  pattern::StepPrices prices(target.costs, graph);
   priced.uncovered_cost = [&](const Graph&, NodeId node) { return prices.of(std::span(&node, 1)); };
   TiledFunction out;
   out.tiling = TESSERA_TRY(pattern::tile(graph, priced,

@@ -20,8 +20,6 @@
 namespace tessera::compiler {
 
 struct TilingOptions {
-  /// Of ops that are in no tile.
-  pattern::StepCosts costs = {};
   /// How much work the tiler may do, in units of about a nanosecond (cover/effort.h). It is counted, not
   /// timed: what is chosen depends on the function and the target alone. Empty: what `usual_work` says.
   std::optional<std::uint64_t> work = {};
@@ -54,8 +52,11 @@ struct TiledFunction {
 [[nodiscard]] Result<TiledFunction> tile(const ir::Function& function, const pattern::Target& target,
                                          const TilingOptions& options = {});
 
+/// The function as the graph that is tiled, with what its calls compute; sizes that are not known are usual.
+[[nodiscard]] Result<pattern::Graph> graph_to_tile(const ir::Function& function);
+
 /// A source of tiles for devices that run kernels: regions of element-wise ops, broadcasts and reductions
-/// over one iteration space, at the price of their memory traffic.
+/// over one iteration space.
 [[nodiscard]] std::shared_ptr<const pattern::TileSource> fused_regions(pattern::StepCosts costs = {});
 
 }  // namespace tessera::compiler

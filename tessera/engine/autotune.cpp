@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 
 #include "tessera/base/text.h"
-#include "tessera/compile/lower.h"
 #include "tessera/compile/pipeline.h"
 #include "tessera/compile/tiling.h"
 #include "tessera/compile/whole_calls.h"
+#include "tessera/engine/tuning_cover.h"
 #include "tessera/ir/structural_hash.h"
 #include "tessera/op/catalogue.h"
 #include "tessera/plan/known_sizes.h"
@@ -25,40 +26,24 @@ using Clock = std::chrono::steady_clock;
 constexpr double close = 1.2;
 /// A cover that is not clearly faster is not worth leaving what is predicted.
 constexpr double clearly_faster = 0.97;
+/// The same time, as far as can be measured.
+constexpr double not_slower = 1.01;
 constexpr std::size_t most_trials = 16, most_statements = 2000;
+/// Places in one tile, and tilings that are looked at.
+constexpr std::size_t most_cuts_of_tile = 12, most_tilings = 64;
 constexpr std::int64_t open_size = 64, most_bytes = std::int64_t{1} << 28;
 /// Enough launches for better code to be asked for, too.
 constexpr int warm_launches = 10, most_rounds = 200, fewest_rounds = 8;
 constexpr auto time_for_pair = std::chrono::milliseconds(40);
 
-/// A cover of a function as a plan.
-struct Cover {
-  compiler::TiledFunction tiled;
-  plan::PlanRef plan;
-};
-
-Result<Cover> cover_of(const ir::Function& function, const pattern::Target& target) {
-  Cover out;
-  out.tiled = TESSERA_TRY(compiler::tile(function, target));
-  plan::Plan plan = TESSERA_TRY(compiler::lower(function, out.tiled));
-  for (const compiler::Pass& pass : compiler::all_passes())
-    if (const auto* run = std::get_if<compiler::PlanPass>(&pass.run)) (*run)(plan);
-  out.plan = std::make_shared<const plan::Plan>(std::move(plan));
-  return out;
-}
-
-bool have_same_steps(const Cover& a, const Cover& b) {
-  return std::equal(a.tiled.parts.begin(), a.tiled.parts.end(), b.tiled.parts.begin(), b.tiled.parts.end(),
-                    [](const auto& x, const auto& y) { return x.statements == y.statements; });
-}
-
-/// Where tiles of a cover could end earlier: chains of a library anywhere, kernels in the middle.
+/// Where tiles of a cover could end earlier: chains of a library anywhere, and so kernels; of long ones some
+/// places.
 std::vector<TileCut> cuts_of(const compiler::TiledFunction& tiled) {
   std::vector<TileCut> out;
   for (const compiler::TiledPart& part : tiled.parts) {
     const auto& statements = part.statements;
-    for (std::size_t k = 1; k < statements.size(); ++k) {
-      if (part.kernel != nullptr && k != statements.size() / 2) continue;
+    const std::size_t step = statements.size() / (most_cuts_of_tile + 1) + 1;
+    for (std::size_t k = step; k < statements.size(); k += step) {
       const auto at = statements.begin() + static_cast<std::ptrdiff_t>(k);
       out.push_back({{statements.begin(), at}, {at, statements.end()}});
     }
@@ -151,40 +136,89 @@ class Tuner {
   }
 
  private:
+  /// A cut, and what the tiler makes of it.
+  struct Alternative {
+    TileCut cut;
+    double cost = 0;
+  };
+
   Result<void> try_all() {
-    Cover best = TESSERA_TRY(cover_of(function_, device_.target()));
-    out_.predicted_ns = best.tiled.tiling.cost;
-    out_.why_not = why_not(function_, *best.plan, device_);
+    best_ = TESSERA_TRY(compiler::tile(function_, device_.target()));
+    out_.predicted_ns = best_.tiling.cost;
+    const plan::PlanRef plan = TESSERA_TRY(plan_of(function_, best_));
+    out_.why_not = why_not(function_, *plan, device_);
     if (!out_.why_not.empty()) return {};
-    Runner runner = TESSERA_TRY(Runner::create(best.plan, device_));
-    for (const TileCut& cut : cuts_of(best.tiled)) {
+    for (const Alternative& alternative : TESSERA_TRY(what_is_close())) {
       if (out_.trials.size() == most_trials) break;
-      TESSERA_TRY(try_cut(cut, best, runner));
+      TESSERA_TRY(try_cut(alternative.cut));
     }
+    return kept_.empty() ? Result<void>() : keep_if_all_is_faster(plan);
+  }
+
+  /// The closest first.
+  Result<std::vector<Alternative>> what_is_close() {
+    std::vector<Alternative> out;
+    std::size_t tilings = 0;
+    for (const TileCut& cut : cuts_of(best_)) {
+      if (++tilings > most_tilings) break;
+      const auto tiled = TESSERA_TRY(compiler::tile(function_, with_cuts(device_.target(), {cut})));
+      if (is_close(tiled)) out.push_back({cut, tiled.tiling.cost});
+    }
+    std::stable_sort(out.begin(), out.end(),
+                     [](const Alternative& a, const Alternative& b) { return a.cost < b.cost; });
+    return out;
+  }
+
+  [[nodiscard]] bool is_close(const compiler::TiledFunction& tiled) const {
+    return tiled.tiling.cost <= close * out_.predicted_ns && !where_they_differ(best_, tiled).empty();
+  }
+
+  Result<void> try_cut(const TileCut& cut) {
+    std::vector<TileCut> cuts = kept_;
+    cuts.push_back(cut);
+    compiler::TiledFunction tiled = TESSERA_TRY(compiler::tile(function_, with_cuts(device_.target(), cuts)));
+    // What was kept before may have made this one dearer, or another that was tried.
+    if (!is_close(tiled) || !tried_.insert(steps_of(tiled)).second) return {};
+    const auto statements = where_they_differ(best_, tiled);
+    const auto [time, best_time] =
+        TESSERA_TRY(least_times_of(TESSERA_TRY(plan_of_part(function_, tiled, statements)),
+                                   TESSERA_TRY(plan_of_part(function_, best_, statements))));
+    const bool is_kept = time < clearly_faster * best_time;
+    out_.trials.push_back({cut, tiled.tiling.cost, time, best_time, is_kept});
+    if (!is_kept) return {};
+    kept_ = std::move(cuts);
+    best_ = std::move(tiled);
     return {};
   }
 
-  Result<void> try_cut(const TileCut& cut, Cover& best, Runner& best_runner) {
-    std::vector<TileCut> cuts = kept_;
-    cuts.push_back(cut);
-    Cover cover = TESSERA_TRY(cover_of(function_, with_cuts(device_.target(), cuts)));
-    if (cover.tiled.tiling.cost > close * out_.predicted_ns || have_same_steps(cover, best)) return {};
-    Runner runner = TESSERA_TRY(Runner::create(cover.plan, device_));
-    device_.settle();
-    const auto [time, best_time] = TESSERA_TRY(least_times(runner, best_runner));
-    const bool is_kept = time < clearly_faster * best_time;
-    out_.trials.push_back({cut, cover.tiled.tiling.cost, time, best_time, is_kept});
-    if (!is_kept) return {};
-    kept_ = std::move(cuts);
-    best = std::move(cover);
-    best_runner = std::move(runner);
+  /// What is faster alone may stand in the way of others: of chains over rows, of steps side by side.
+  Result<void> keep_if_all_is_faster(const plan::PlanRef& predicted) {
+    const auto [time, predicted_time] =
+        TESSERA_TRY(least_times_of(TESSERA_TRY(plan_of(function_, best_)), predicted));
+    if (time <= not_slower * predicted_time) return {};
+    for (TuningTrial& trial : out_.trials) trial.is_kept = false;
     return {};
+  }
+
+  Result<std::pair<double, double>> least_times_of(const plan::PlanRef& a, const plan::PlanRef& b) {
+    Runner first = TESSERA_TRY(Runner::create(a, device_)), second = TESSERA_TRY(Runner::create(b, device_));
+    device_.settle();
+    return least_times(first, second);
+  }
+
+  static std::vector<std::vector<std::uint32_t>> steps_of(const compiler::TiledFunction& tiled) {
+    std::vector<std::vector<std::uint32_t>> out;
+    for (const compiler::TiledPart& part : tiled.parts) out.push_back(part.statements);
+    std::sort(out.begin(), out.end());
+    return out;
   }
 
   const ir::Function& function_;
   runtime::Device& device_;
   Tuning out_;
+  compiler::TiledFunction best_;
   std::vector<TileCut> kept_;
+  std::set<std::vector<std::vector<std::uint32_t>>> tried_;
 };
 
 /// A hash is enough: a cut that was meant for another function costs time, never a result.

@@ -1,6 +1,8 @@
-// Measures what the tiler considers close. A cover of a function that is predicted to take at most a fifth
-// longer than the best runs on the device in turn with the fastest so far; what was found is remembered for
-// this machine, version and number of threads.
+// Measures what the tiler considers close. Covers of a function that are predicted to take at most a fifth
+// longer than the best are tried, the closest first. Only what differs runs on the device, in turn with what
+// is in its place: a kernel against two, an op in a product against the same op in the kernel behind it. If
+// all that is faster alone does not make the whole slower it is taken; what was found is remembered for this
+// machine, version and number of threads.
 //
 //   const auto tuned = TESSERA_TRY(autotune(function, *device));
 //   auto planned = TESSERA_TRY(compiler::plan_program(tuned.function, tuned.target));
@@ -27,9 +29,9 @@ struct TileCut {
 /// A cover that was measured: with this cut, and with those that were kept before it.
 struct TuningTrial {
   TileCut cut;
-  double predicted_ns = 0;
-  double measured_ns = 0;
-  double best_ns = 0;  ///< the fastest before, measured in turn with it
+  double predicted_ns = 0;  ///< of the whole function
+  double measured_ns = 0;   ///< of the tiles that differ from the fastest so far
+  double best_ns = 0;       ///< of those in their place, measured in turn
   bool is_kept = false;
 };
 
@@ -60,7 +62,7 @@ struct Tuned {
 /// Runs the passes, then measures, or finds in `store` what was measured. Only functions without regions and
 /// ops of the caller's own are measured, on inputs made up: on devices that share the host's memory. Open
 /// sizes are taken to be 64. What cannot be measured is planned as predicted, and `why_not` tells the reason.
-/// Takes up to a second.
+/// Takes up to two seconds.
 [[nodiscard]] Result<Tuned> autotune(
     const ir::FunctionRef& function, runtime::Device& device, const compiler::PipelineOptions& pipeline = {},
     const runtime::CodeStore& store = runtime::CodeStore(runtime::CodeStore::default_folder("tunings")));

@@ -78,6 +78,34 @@ TEST_F(Autotune, MeasuresWhatIsCloseAndRemembersIt) {
   EXPECT_EQ(to_text(second.tuning), to_text(first.tuning));
 }
 
+TEST_F(Autotune, MeasuresAKernelWithoutWhatIsAroundIt) {
+  const Tuned of = tuned(
+      "func f(x: f32[512, 512], w: f32[512, 512], y: f32[8, 8]) { a: f32[512, 512] = matmul(x, w) "
+      "b: f32[8, 8] = tanh(y) c: f32[8, 8] = mul(b, y) d: f32[8, 8] = exp(c) e: f32[8, 8] = sub(d, y) "
+      "return a, e }");
+  std::size_t in_kernel = 0;
+  for (const TuningTrial& trial : of.tuning.trials) {
+    ASSERT_GE(trial.cut.before[0], 1U) << "a product alone cannot be cut";
+    EXPECT_LT(trial.best_ns, of.tuning.predicted_ns / 4) << "the product is not measured";
+    ++in_kernel;
+  }
+  EXPECT_EQ(in_kernel, 3U) << "between each two of the four ops";
+}
+
+TEST_F(Autotune, MeasuresAnOpInTheProductAndInTheKernelBehindIt) {
+  const Tuned of = tuned(
+      "func f(x: f32[64, 256], w: f32[256, 256], y: f32[64, 256]) { a: f32[64, 256] = matmul(x, w) "
+      "b: f32[64, 256] = gelu(a) c: f32[64, 256] = mul(b, y) return c }");
+  const auto function = of.function;
+  const pattern::Target& target = value_or_throw(find_device("cpu"))->target();
+  const bool in_product =
+      joins(*value_or_throw(compiler::plan_function(function, target)).plan, "matmul", "gelu");
+  EXPECT_TRUE(std::any_of(of.tuning.trials.begin(), of.tuning.trials.end(), [&](const TuningTrial& trial) {
+    const auto plan = value_or_throw(compiler::plan_function(function, with_cuts(target, {trial.cut}))).plan;
+    return joins(*plan, "matmul", "gelu") != in_product;
+  }));
+}
+
 TEST_F(Autotune, PlansGiveTheReferencesResults) {
   const Tuned of = tuned(network);
   auto planned = value_or_throw(compiler::plan_program(of.function, of.target));

@@ -1,6 +1,8 @@
 // Models whose functions have loops and branches: the function gives what running the model gives.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tessera/ir/print.h"
 #include "tessera/ir/verify.h"
 #include "tessera/onnx/variants.h"
@@ -69,6 +71,28 @@ TEST(FunctionRegions, RecurrencesOfAnyLengthAreLoops) {
       EXPECT_TRUE(ir::verify(**function)) << ir::print(**function);
       for (const std::int64_t steps : {1, 2, 5}) expect_same(model, **function, {input({steps, 2, 2})});
     }
+}
+
+/// A copy for each step would be read from memory each time.
+TEST(FunctionRegions, StepsThatAreWrittenOutMultiplyTheSameWeights) {
+  for (const auto& [op, gates, products] : {std::tuple{"RNN", 1, 2U}, {"GRU", 3, 3U}, {"LSTM", 4, 2U}}) {
+    SCOPED_TRACE(op);
+    OnnxFile file = recurrent(op, gates, "forward");
+    file.inputs = {onnx_value("x", {"5", "2", "2"})};
+    file.outputs = {onnx_value("y", {"5", "1", "2", "3"}), onnx_value("y_h", {"1", "2", "3"})};
+    const onnx::Model model = value_or_throw(onnx::read_model(file.write("written_out.onnx")));
+    const ir::FunctionRef function = value_or_throw(onnx::import_function(model));
+    std::set<const ir::Node*> weights;
+    std::size_t count = 0;
+    for (const auto& statement : function->body)
+      if (const auto* call = ir::as<ir::Call>(*statement->value); call != nullptr && call->op == "matmul") {
+        weights.insert(call->args[1].get());
+        ++count;
+      }
+    EXPECT_GE(count, 5 * (products - 1));
+    EXPECT_EQ(weights.size(), products);
+    expect_same(model, *function, {input({5, 2, 2})});
+  }
 }
 
 TEST(FunctionRegions, ABranchOnDataHasBothBodies) {

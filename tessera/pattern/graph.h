@@ -73,6 +73,8 @@ class Graph {
   [[nodiscard]] const Attributes& attributes(NodeId node) const { return attributes_[attributes_of_[node]]; }
   [[nodiscard]] AttributesId attributes_id(NodeId node) const { return attributes_of_[node]; }
   [[nodiscard]] std::uint32_t result_count(NodeId node) const { return result_count_[node]; }
+  /// What it computes, in operations on single elements, for prices; 0 where nobody has said.
+  [[nodiscard]] double operations(NodeId node) const { return operations_[node]; }
   /// REQUIRES k < result_count(node).
   [[nodiscard]] ValueId result(NodeId node, std::uint32_t k = 0) const { return first_result_[node] + k; }
 
@@ -135,6 +137,7 @@ class Graph {
   std::vector<Attributes> attributes_;
   std::vector<ValueId> first_result_;
   std::vector<std::uint32_t> result_count_;
+  std::vector<double> operations_;
 
   std::vector<ValueRow> values_;
   std::vector<External> externals_;

@@ -135,6 +135,7 @@ NodeId GraphBuilder::add_node(NodeParts parts) {
   graph_.attributes_of_.push_back(intern(std::move(parts.attributes)));
   graph_.first_result_.push_back(graph_.value_count());
   graph_.result_count_.push_back(static_cast<std::uint32_t>(parts.results.size()));
+  graph_.operations_.push_back(parts.operations);
   std::uint32_t k = 0;
   for (const ValueType& type : parts.results) graph_.values_.push_back({node, k++, type, false});
   inputs_.emplace_back();

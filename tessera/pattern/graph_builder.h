@@ -18,6 +18,7 @@ struct NodeParts {
   Attributes attributes = {};
   std::vector<ValueType> results = {ValueType{}};
   bool is_opaque = false;
+  double operations = 0;  ///< what it computes (Graph::operations)
 };
 
 class GraphBuilder {

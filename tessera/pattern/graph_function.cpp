@@ -44,8 +44,8 @@ Hash128 hash_of_operand(const ir::Node& node, ir::CompareMode mode) {
 
 class FunctionReader {
  public:
-  FunctionReader(const ir::Function& function, TraitsRef traits)
-      : function_(function), builder_(std::move(traits)) {}
+  FunctionReader(const ir::Function& function, TraitsRef traits, const StatementOperations& operations_of)
+      : function_(function), operations_of_(operations_of), builder_(std::move(traits)) {}
 
   Result<Graph> run() {
     for (const Ref<ir::Assign>& statement : function_.body) TESSERA_TRY(add_statement(*statement));
@@ -63,6 +63,7 @@ class FunctionReader {
     parts.op =
         call != nullptr ? canonical_op(call->op) : cat("<", ir::to_string(statement.value->kind()), ">");
     if (call != nullptr) parts.attributes = call->attrs;
+    if (call != nullptr && operations_of_) parts.operations = operations_of_(statement);
     parts.results.clear();
     for (const Ref<ir::Var>& target : statement.targets) parts.results.push_back(type_of(*target->type));
     const NodeId node = builder_.add_node(std::move(parts));
@@ -152,6 +153,7 @@ class FunctionReader {
   }
 
   const ir::Function& function_;
+  const StatementOperations& operations_of_;
   GraphBuilder builder_;
   std::unordered_map<const ir::Node*, ValueId> values_;  ///< of variables, and of expressions in expressions_
   ir::StructuralSet expressions_{ir::CompareMode::strict, &hash_of_operand};
@@ -159,6 +161,7 @@ class FunctionReader {
 
 }  // namespace
 
-Result<Graph> tessera::pattern::graph_of(const ir::Function& function, TraitsRef traits) {
-  return FunctionReader(function, std::move(traits)).run();
+Result<Graph> tessera::pattern::graph_of(const ir::Function& function, TraitsRef traits,
+                                         const StatementOperations& operations_of) {
+  return FunctionReader(function, std::move(traits), operations_of).run();
 }

@@ -7,13 +7,19 @@
 // scalar expressions by structure.
 #pragma once
 
+#include <functional>
+
 #include "tessera/base/result.h"
 #include "tessera/ir/function.h"
 #include "tessera/pattern/graph.h"
 
 namespace tessera::pattern {
 
+/// How many operations a statement computes, which is a call.
+using StatementOperations = std::function<double(const ir::Assign& statement)>;
+
 /// An error if a variable is assigned twice. The ids of the nodes are the names of their first targets.
-[[nodiscard]] Result<Graph> graph_of(const ir::Function& function, TraitsRef traits = default_traits());
+[[nodiscard]] Result<Graph> graph_of(const ir::Function& function, TraitsRef traits = default_traits(),
+                                     const StatementOperations& operations_of = {});
 
 }  // namespace tessera::pattern

@@ -10,16 +10,26 @@ using namespace tessera::pattern;
 
 namespace {
 
-double usual_elements(const ir::Shape& shape, std::int64_t usual_size) {
+/// The part of the shorter of moving and computing that does not happen beside the longer.
+constexpr double not_hidden = 0.25;
+
+double usual_elements(const ir::Shape& shape) {
   double out = 1;
-  for (const ir::Dim& dim : shape) {
-    const auto size = ir::evaluate(dim, [&](const ir::Var&) { return std::optional(usual_size); });
-    out *= static_cast<double>(std::max<std::int64_t>(size.value_or(usual_size), 0));
-  }
+  for (const ir::Dim& dim : shape) out *= static_cast<double>(usual_size_of(dim));
   return out;
 }
 
 }  // namespace
+
+std::int64_t tessera::pattern::usual_size_of(const ir::Dim& size) {
+  constexpr std::int64_t usual = 64;
+  const auto number = ir::evaluate(size, [&](const ir::Var&) { return std::optional(usual); });
+  return std::max<std::int64_t>(number.value_or(usual), 0);
+}
+
+double StepPrice::total() const {
+  return begin + std::max(moving, computing) + not_hidden * std::min(moving, computing);
+}
 
 StepPrices::StepPrices(const StepCosts& costs, const Graph& graph)
     : costs_(costs),
@@ -32,7 +42,7 @@ StepPrices::StepPrices(const StepCosts& costs, const Graph& graph)
     const ValueType& type = graph.type(value);
     if (type.shape == none) continue;
     const auto [known, is_new] = elements.try_emplace(type.shape, 0);
-    if (is_new) known->second = usual_elements(graph.shape(type.shape), costs.usual_size);
+    if (is_new) known->second = usual_elements(graph.shape(type.shape));
     bytes_[value] = known->second * (type.dtype ? static_cast<double>(ir::size_of(*type.dtype)) : 4);
   }
 }
@@ -48,11 +58,12 @@ double StepPrices::bytes_read(std::span<const ValueId> values) {
   return bytes;
 }
 
-double StepPrices::of(std::span<const NodeId> nodes) {
+StepPrice StepPrices::parts_of(std::span<const NodeId> nodes) {
   ++call_;
   for (NodeId node : nodes) inside_[node] = call_;
-  double bytes = 0;
+  double bytes = 0, operations = 0;
   for (NodeId node : nodes) {
+    operations += graph_.operations(node);
     bytes += bytes_read(graph_.inputs(node)) + bytes_read(graph_.reads(node));
     for (std::uint32_t k = 0; k < graph_.result_count(node); ++k) {
       const ValueId value = graph_.result(node, k);
@@ -61,5 +72,7 @@ double StepPrices::of(std::span<const NodeId> nodes) {
       if (graph_.is_output(value) || !stays) bytes += bytes_[value];
     }
   }
-  return costs_.step_ns + costs_.byte_ns * bytes;
+  return {.begin = costs_.step_ns,
+          .moving = costs_.byte_ns * bytes,
+          .computing = costs_.operation_ns * operations};
 }

@@ -23,7 +23,7 @@ TEST(StepPrices, CountWhatIsReadFromOutsideAndWhatEscapesOnce) {
   builder.set_output(b);
   builder.set_output(c);
   const Graph graph = value_or_throw(std::move(builder).build());
-  StepPrices prices({.step_ns = 1000, .byte_ns = 1, .usual_size = 64}, graph);
+  StepPrices prices({.step_ns = 1000, .byte_ns = 1}, graph);
   constexpr double whole = 64 * 10 * 4, few = 100;
   const NodeId one = graph.producer(a), two = graph.producer(b), three = graph.producer(c);
   const auto price = [&](std::vector<NodeId> nodes) { return prices.of(nodes); };
@@ -32,6 +32,31 @@ TEST(StepPrices, CountWhatIsReadFromOutsideAndWhatEscapesOnce) {
   EXPECT_EQ(price({one, two}), 1000 + 3 * whole + few) << "x, y, b, and a, which the third reads";
   EXPECT_EQ(price({one, two, three}), 1000 + 3 * whole + few) << "x, y, b, c";
   EXPECT_EQ(price({one}), 1000 + 2 * whole) << "whatever was asked before";
+}
+
+TEST(StepPrices, CountTheLongerOfMovingAndComputingAndAQuarterOfTheOther) {
+  GraphBuilder builder;
+  const ValueType type{ir::Dtype::f32, builder.shape({ir::Dim(100)})};
+  const auto add = [&](ValueId input, double operations) {
+    const NodeId node = builder.add_node({.op = "f", .results = {type}, .operations = operations});
+    builder.set_inputs(node, {input});
+    return builder.result(node);
+  };
+  const ValueId x = builder.input("x");
+  builder.set_type(x, type);
+  const ValueId light = add(x, 100), heavy = add(light, 2000);
+  builder.set_output(heavy);
+  const Graph graph = value_or_throw(std::move(builder).build());
+  StepPrices prices({.step_ns = 10, .byte_ns = 1, .operation_ns = 1}, graph);
+  const NodeId one = graph.producer(light), two = graph.producer(heavy);
+  const auto price = [&](std::vector<NodeId> nodes) { return prices.of(nodes); };
+  EXPECT_EQ(price({one}), 10 + 800 + 100 / 4.0) << "memory takes longer";
+  EXPECT_EQ(price({two}), 10 + 2000 + 800 / 4.0) << "arithmetic takes longer";
+  EXPECT_EQ(price({one, two}), 10 + 2100 + 800 / 4.0);
+  const StepPrice parts = prices.parts_of(std::vector<NodeId>{one, two});
+  EXPECT_EQ(parts.begin, 10);
+  EXPECT_EQ(parts.moving, 800);
+  EXPECT_EQ(parts.computing, 2100);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/pattern/step_cost.h"
 #include "tessera/pattern/tile_source.h"
 
 namespace tessera::pattern {
@@ -17,6 +18,8 @@ struct Target {
   /// What a node costs that is in no tile. Without it, more than any tiling, so that as much as possible is
   /// covered.
   std::function<double(const Graph&, NodeId)> uncovered_cost = {};
+  /// What single ops of a program are priced by.
+  StepCosts costs = {};
   ListLimits limits = {};
   /// Products of i32 read a right operand of 8 bits as it is.
   bool reads_narrow_factors = false;

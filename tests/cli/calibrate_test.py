@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 TESSERA = sys.argv.pop()
-FIELDS = ["begin_ns", "element_ns", "product_ns", "reference_ns", "byte_ns"]
+FIELDS = ["begin_ns", "element_ns", "product_ns", "reference_ns", "byte_ns", "operation_ns"]
 
 
 class Calibrate(unittest.TestCase):

@@ -79,18 +79,29 @@ Value times(Value v, const Matrix& matrix) {
   return cast(sums, v.dtype()) * q.scale * matrix.scale;
 }
 
+Value plus(Value a, Value b) { return b ? a + b : a; }
+
 /// Weights of one direction; absent values are empty. Gates stand side by side.
 struct Weights {
-  Matrix w, r;
-  Value input_bias, recurrent_bias, peepholes;
+  /// Gates that see the same state: one product.
+  struct Product {
+    Matrix matrix;
+    Value bias;
+  };
+
+  Matrix w;
+  std::vector<Product> r;  ///< made once, not in every step: the steps read the same memory
+  Value input_bias, peepholes;
   std::int64_t hidden = 0;
 
+  /// What a state contributes to the gates of a product.
+  [[nodiscard]] Value from_state(Value state, std::size_t product) const {
+    return plus(times(state, r[product].matrix), r[product].bias);
+  }
   [[nodiscard]] Value gate(Value all, std::int64_t k) const {
     return all ? slice(all, -1, k * hidden, (k + 1) * hidden) : Value();
   }
 };
-
-Value plus(Value a, Value b) { return b ? a + b : a; }
 
 using State = Values;  ///< h, and c for an LSTM
 /// One step: `x` is what the input of the step contributes to all gates.
@@ -101,6 +112,7 @@ struct Recurrence {
   std::initializer_list<std::string_view> activations;
   Step step;
   bool is_quantised = false;  ///< weights are turned, [in, gates], and have scales behind the other inputs
+  std::vector<std::int64_t> together = {};  ///< how many gates each product with a state has; none: all
 };
 
 // ---- inputs
@@ -152,13 +164,18 @@ Matrix matrix_of(NodeCall& node, const Recurrence& kind, std::size_t i, std::siz
 }
 
 Weights weights_of(NodeCall& node, const Recurrence& kind, std::int64_t hidden, std::size_t d) {
-  Weights out{matrix_of(node, kind, 1, 8, d), matrix_of(node, kind, 2, 10, d), {}, {}, {}, hidden};
-  const std::int64_t rows = static_cast<std::int64_t>(kind.gates) * hidden;
-  if (node.has(3)) {
-    const Value bias = at_first(node, node.in(3), d);
-    out.input_bias = slice(bias, 0, 0, rows);
-    out.recurrent_bias = slice(bias, 0, rows, 2 * rows);
+  Weights out{matrix_of(node, kind, 1, 8, d), {}, {}, {}, hidden};
+  const Matrix r = matrix_of(node, kind, 2, 10, d);
+  const std::int64_t columns = static_cast<std::int64_t>(kind.gates) * hidden;
+  const Value bias = node.has(3) ? at_first(node, node.in(3), d) : Value();
+  if (bias) out.input_bias = slice(bias, 0, 0, columns);
+  std::int64_t begin = 0;
+  for (const std::int64_t gates : kind.together) {
+    const std::int64_t end = begin + gates * hidden;
+    out.r.push_back({r.columns(begin, end), bias ? slice(bias, 0, columns + begin, columns + end) : Value()});
+    begin = end;
   }
+  if (kind.together.empty()) out.r.push_back({r, bias ? slice(bias, 0, columns, 2 * columns) : Value()});
   if (kind.states == 2 && node.has(7)) out.peepholes = at_first(node, node.in(7), d);
   return out;
 }
@@ -293,7 +310,7 @@ Value clipped(NodeCall& node, Value x) {
 Result<Items> map_rnn(NodeCall& node) {
   const Step step = [&](const Weights& w, std::span<const Activation> by, Value x,
                         const State& s) -> Result<State> {
-    const Value sum = x + plus(times(s[0], w.r), w.recurrent_bias);
+    const Value sum = x + w.from_state(s[0], 0);
     return State{TESSERA_TRY(activate(node, by[0], clipped(node, sum)))};
   };
   return run_recurrence(node, {1, 1, {"Tanh"}, step});
@@ -303,22 +320,16 @@ Result<Items> map_gru(NodeCall& node) {
   const bool is_linear_first = node.flag("linear_before_reset", false);
   const Step step = [&](const Weights& w, std::span<const Activation> by, Value x,
                         const State& s) -> Result<State> {
-    const Value h = s[0];
-    const auto from_state = [&](Value v, std::int64_t begin, std::int64_t end) {
-      const Value bias = w.recurrent_bias ? slice(w.recurrent_bias, -1, begin, end) : Value();
-      return plus(times(v, w.r.columns(begin, end)), bias);
-    };
-    // Gates that see the same state are one product.
-    const std::int64_t together = is_linear_first ? 3 : 2;
-    const Value sums = from_state(h, 0, together * w.hidden);
+    const Value h = s[0], sums = w.from_state(h, 0);
     const Value z = TESSERA_TRY(activate(node, by[0], clipped(node, w.gate(x, 0) + w.gate(sums, 0))));
     const Value r = TESSERA_TRY(activate(node, by[0], clipped(node, w.gate(x, 1) + w.gate(sums, 1))));
-    const Value memory =
-        is_linear_first ? r * w.gate(sums, 2) : from_state(r * h, 2 * w.hidden, 3 * w.hidden);
+    const Value memory = is_linear_first ? r * w.gate(sums, 2) : w.from_state(r * h, 1);
     const Value fresh = TESSERA_TRY(activate(node, by[1], clipped(node, w.gate(x, 2) + memory)));
     return State{(1.0 - z) * fresh + z * h};
   };
-  return run_recurrence(node, {3, 1, {"Sigmoid", "Tanh"}, step});
+  Recurrence gru{3, 1, {"Sigmoid", "Tanh"}, step};
+  if (!is_linear_first) gru.together = {2, 1};
+  return run_recurrence(node, gru);
 }
 
 template <bool is_quantised>
@@ -327,7 +338,7 @@ Result<Items> map_lstm(NodeCall& node) {
   const Step step = [&](const Weights& w, std::span<const Activation> by, Value x,
                         const State& s) -> Result<State> {
     const Value c = s[1];
-    const Value sums = x + plus(times(s[0], w.r), w.recurrent_bias);
+    const Value sums = x + w.from_state(s[0], 0);
     // Gates stand in the order input, output, forget, cell; peepholes in the order input, output, forget.
     const auto before = [&](std::int64_t k, Value cell) {
       const Value peephole = cell ? w.gate(w.peepholes, k) : Value();

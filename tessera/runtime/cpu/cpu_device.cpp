@@ -22,6 +22,7 @@ CpuDevice::CpuDevice(CpuOptions options)
   options_.target.sources.push_back(
       std::make_shared<LibraryTiles>(options_.costs.steps(), options_.kernels.accuracy()));
   options_.target.reads_narrow_factors = true;
+  options_.target.costs = options_.costs.steps();
 }
 
 KernelOptions CpuDevice::kernel_options() const {

@@ -26,7 +26,7 @@ struct CpuOptions {
       {};
   /// What the compiler may choose from, beside the libraries.
   pattern::Target target = {.name = "cpu"};
-  /// What it reckons with; `target` may have others.
+  /// What it reckons with; the sources of `target` may have others.
   MachineCosts costs = {};
 };
 

@@ -13,7 +13,8 @@ using pattern::NodeId;
 
 namespace {
 
-/// A step of the library against one of the op alone, which a loop over elements may have to compute.
+/// A step of the library against one of the op alone, which a loop over elements may have to compute: what it
+/// takes beside the arithmetic.
 constexpr double library_part = 0.9;
 
 std::string_view word(LibraryOp op) {
@@ -26,7 +27,10 @@ std::string_view word(LibraryOp op) {
 
 /// The payload of a candidate: its nodes in the order of the chain.
 Result<void> LibraryTiles::list(const Graph& graph, CandidateList& out) const {
-  pattern::StepPrices prices(costs_, graph);
+  pattern::StepCosts costs = costs_;
+  costs.step_ns *= library_part;
+  costs.byte_ns *= library_part;
+  pattern::StepPrices prices(costs, graph);
   for (NodeId node = 0; node < graph.node_count(); ++node) {
     const auto chain = chain_from(graph, node, accuracy_);
     if (!chain) continue;
@@ -36,8 +40,7 @@ Result<void> LibraryTiles::list(const Graph& graph, CandidateList& out) const {
       if (chain->softmax != pattern::none && nodes.size() == chain->softmax + 1) continue;
       const bool is_product = chain->softmax != pattern::none && nodes.size() <= chain->softmax;
       const auto kind = static_cast<std::uint32_t>(is_product ? LibraryOp::matmul : chain->op);
-      if (out.add(nodes, library_part * prices.of(nodes), kind, std::span(chain->nodes.data(), nodes.size())))
-        continue;
+      if (out.add(nodes, prices.of(nodes), kind, std::span(chain->nodes.data(), nodes.size()))) continue;
       out.set_full(name());
       return {};
     }

@@ -21,16 +21,20 @@ struct MachineCosts {
   double product_ns = 0.02;  ///< a multiply-add of a library
   double reference_ns = 5;   ///< an element of an op without either
   double byte_ns = 0.05;     ///< to read or write a byte of memory, on all threads
+  double operation_ns =
+      0.01;  ///< an arithmetic operation of a generated kernel (op/arithmetic.h), on all threads
 
   bool operator==(const MachineCosts&) const = default;
   static constexpr auto fields() {
     return std::tuple{
-        usual("begin_ns", &MachineCosts::begin_ns), usual("element_ns", &MachineCosts::element_ns),
+        usual("begin_ns", &MachineCosts::begin_ns),     usual("element_ns", &MachineCosts::element_ns),
         usual("product_ns", &MachineCosts::product_ns), usual("reference_ns", &MachineCosts::reference_ns),
-        usual("byte_ns", &MachineCosts::byte_ns)};
+        usual("byte_ns", &MachineCosts::byte_ns),       usual("operation_ns", &MachineCosts::operation_ns)};
   }
   /// For the choice of tiles.
-  [[nodiscard]] pattern::StepCosts steps() const { return {.step_ns = begin_ns, .byte_ns = byte_ns}; }
+  [[nodiscard]] pattern::StepCosts steps() const {
+    return {.step_ns = begin_ns, .byte_ns = byte_ns, .operation_ns = operation_ns};
+  }
 };
 
 /// "begin_ns 300\n…": what is kept.

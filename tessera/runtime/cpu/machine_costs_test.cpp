@@ -10,8 +10,12 @@ using namespace tessera::runtime::cpu;
 
 namespace {
 
-const MachineCosts measured{
-    .begin_ns = 120.5, .element_ns = 0.03, .product_ns = 0.009, .reference_ns = 3, .byte_ns = 0.021};
+const MachineCosts measured{.begin_ns = 120.5,
+                            .element_ns = 0.03,
+                            .product_ns = 0.009,
+                            .reference_ns = 3,
+                            .byte_ns = 0.021,
+                            .operation_ns = 0.008};
 
 class CostStoreTest : public ::testing::Test {
  protected:

@@ -82,7 +82,8 @@ CudaDevice::CudaDevice(ContextRef context, std::shared_ptr<const Stream> stream,
       own_store_(options.store == nullptr ? CodeStore::default_folder() : std::string()),
       store_(options.store == nullptr ? &own_store_ : options.store),
       modules_(stream_, std::move(compiler), store_) {
-  if (open_blas_ && !target_.sources.empty()) target_.sources.push_back(std::make_shared<ProductTiles>());
+  if (open_blas_ && !target_.sources.empty())
+    target_.sources.push_back(std::make_shared<ProductTiles>(target_.costs));
 }
 
 Result<std::shared_ptr<CudaDevice>> CudaDevice::create(const Driver& driver, int number,

@@ -1,0 +1,33 @@
+// What calls compute, in operations: what predictions of time go by. An addition of two elements is one, and
+// so is a multiply-add of a product; a tanh is as many as it takes the time of.
+#pragma once
+
+#include <map>
+
+#include "tessera/ir/scalar_opcode.h"
+#include "tessera/op/call_info.h"
+
+namespace tessera::op {
+
+/// How many additions take as long as one of these in code that works on whole vectors, about.
+[[nodiscard]] double operations_of(ir::ScalarOpcode opcode);
+
+/// Counts what calls compute, and remembers what formulas take. Not thread-safe.
+class ArithmeticCounter {
+ public:
+  /// Of one call, by its card's rule or formula; composites by their parts. 0 for what only moves elements,
+  /// and where nothing is known. REQUIRES that all sizes are numbers.
+  [[nodiscard]] double operations(const CallInfo& call, const ValueTypes& results);
+
+ private:
+  /// Of a formula, for each element of what it runs over, and of its result.
+  struct Weight {
+    double input = 0, result = 0;
+  };
+  [[nodiscard]] const Weight& weight_of(const CallInfo& call);
+  [[nodiscard]] double in_parts(const CallInfo& call);
+
+  std::map<const Card*, Weight> weights_;
+};
+
+}  // namespace tessera::op
