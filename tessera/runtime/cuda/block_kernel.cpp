@@ -9,9 +9,9 @@ using namespace tessera::runtime::cuda;
 namespace {
 
 constexpr unsigned warp_threads = 32, most_block_threads = 1024;
-/// Points of a thread whose texts stand one behind another, so that their accesses overlap, and instructions
-/// that this makes at most.
-constexpr unsigned most_points_of_thread = 8;
+/// Points of a thread whose texts stand one behind another, so that their accesses overlap, of a thread of a
+/// single warp, and instructions that this makes at most.
+constexpr unsigned most_points_of_thread = 8, most_points_in_warp = 32;
 constexpr std::size_t most_written_out = 256;
 
 /// Many outer points have a thread each; few are computed by all threads, one after another.
@@ -108,7 +108,8 @@ class BlockKernel : KernelText {
   /// How many points each thread has of so many, as a power of two; 0 if that is not known, or if they are
   /// too many to be written out.
   [[nodiscard]] unsigned points_of_thread(std::int64_t points, std::size_t instructions) const {
-    if (threads_ == 0 || points > std::int64_t{threads_} * most_points_of_thread) return 0;
+    const unsigned most = threads_ == warp_threads ? most_points_in_warp : most_points_of_thread;
+    if (threads_ == 0 || points > std::int64_t{threads_} * most) return 0;
     const unsigned out = runtime::cuda::points_of_thread(points, threads_);
     return out * instructions <= most_written_out ? out : 0;
   }
@@ -223,30 +224,50 @@ class BlockKernel : KernelText {
     TESSERA_TRY(name_elements(elements, "r", first_, axes_, each));
     TESSERA_TRY(write_all(elements));
     for (const ValueId value : pass.reductions)
-      TESSERA_TRY(each > 0 ? join_element(value) : join_to_total(value));
+      TESSERA_TRY(each > 0 ? join_to_part(value, each) : join_to_total(value));
     for (const std::uint32_t number : pass.stores) {
       const Store& store = kernel_.stores[number];
       if (held(store.operand) != nullptr) return not_by_point();
       line("r", store.operand, "[", offset(store.operand, first_, axes_, 1), "] = ", narrowed(store), ";");
     }
     close_points();
-    for (const ValueId value : pass.reductions) TESSERA_TRY(finish_total(value, each > 0));
+    for (const ValueId value : pass.reductions) TESSERA_TRY(finish_total(value, each));
     return {};
   }
 
   /// Few elements are joined in their own dtype, which takes less time than the total's: as a tree, so that
   /// no more than a few roundings add up.
-  Result<void> finish_total(ValueId value, bool has_few) {
+  Result<void> finish_total(ValueId value, unsigned each) {
     if (has_thread_per_point(bound_)) return {};
-    if (!has_few) return join_threads(value, cat("v", value), wide(value));
-    TESSERA_TRY(join_threads(value, cat("s", value), part_dtype(value)));
-    line("v", value, " = (", wide_type(wide(value)), ")s", value, ";");
+    if (each == 0) return join_threads(value, cat("v", value), wide(value));
+    const ScalarOpcode opcode = body_[value].opcode;
+    const Dtype dtype = part_dtype(value);
+    for (unsigned parts = parts_of(each); parts > 1; parts /= 2)
+      for (unsigned i = 0; i < parts / 2; ++i)
+        line(part_text(value, i), " = ",
+             TESSERA_TRY(joined(opcode, dtype, part_text(value, i), part_text(value, i + parts / 2))), ";");
+    TESSERA_TRY(join_threads(value, part_text(value, 0), dtype));
+    line("v", value, " = (", wide_type(wide(value)), ")", part_text(value, 0), ";");
+    return {};
+  }
+  /// Sums of a thread that do not wait for each other.
+  static unsigned parts_of(unsigned each) { return each < 8 ? 1 : 4; }
+  static std::string part_text(ValueId value, unsigned i) { return cat("s", value, "[", i, "]"); }
+  Result<void> join_to_part(ValueId value, unsigned each) {
+    const ValueId of = body_[value].operands[0];
+    const Dtype dtype = part_dtype(value);
+    const std::string sum = cat("s", value, "[u & ", parts_of(each) - 1, "]");
+    const std::string element = wide(of) == dtype ? values_[of] : scalar_.cast(values_[of], wide(of), dtype);
+    line(sum, " = ", TESSERA_TRY(joined(body_[value].opcode, dtype, sum, element)), ";");
     return {};
   }
   void declare_total(ValueId value, unsigned each) {
     line(wide_type(wide(value)), " v", value, " = ", scalar_.neutral(body_[value].opcode, wide(value)), ";");
     values_[value] = cat("v", value);
-    if (each > 0) declare_part(value);
+    if (each == 0) return;
+    const std::string neutral(scalar_.neutral(body_[value].opcode, part_dtype(value)));
+    line(wide_type(part_dtype(value)), " s", value, "[", parts_of(each), "] = {",
+         join(std::vector<std::string>(parts_of(each), neutral), ", "), "};");
   }
   Result<void> join_to_total(ValueId value) {
     const ValueId of = body_[value].operands[0];

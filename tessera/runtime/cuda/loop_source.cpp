@@ -103,6 +103,12 @@ class LoopText {
            std::span<const op::Array> results, unsigned threads, bool holds)
       : function_(function), inputs_(inputs), results_(results), threads_(threads), holds_(holds) {}
 
+  /// Whether a single warp, which needs no barrier, takes no longer for a turn than four with theirs.
+  [[nodiscard]] bool suits_one_warp() const {
+    constexpr std::int64_t most_in_warp = 1024, most_instructions = 128;
+    return points_ <= most_in_warp && divided_up(points_, 32) * instructions_ <= most_instructions;
+  }
+
   Result<StepProgram> generate() {
     const ir::Expr* region = function_.body.size() == 1 ? function_.body[0]->value.get() : nullptr;
     const auto* repeat = region == nullptr ? nullptr : ir::as<ir::WhileRegion>(*region);
@@ -176,6 +182,7 @@ class LoopText {
     TESSERA_TRY(check_work(bound));
     if (!keeps_order(bound)) keeps_order_ = false;
     if (is_in_loop_) wanted_threads_ = std::max(wanted_threads_, block_threads(bound));
+    if (is_in_loop_) count_work(bound);
     text_ += TESSERA_TRY(block_kernel(bound, draft_, place_of(placed)));
     return {};
   }
@@ -211,8 +218,24 @@ class LoopText {
     if (!kernel.reduces() && bound.load_count() > 0) keeps_order_ = false;
     if (!keeps_order(bound)) keeps_order_ = false;
     wanted_threads_ = std::max(wanted_threads_, block_threads(bound));
+    count_work(bound);
     text_ += cat("bool ", name, ";\n", TESSERA_TRY(block_value(bound, draft_, place_of(placed), name)));
     return {};
+  }
+
+  /// About the instructions of a turn at one point, and how many points there are.
+  void count_work(const BoundKernel& bound) {
+    points_ = std::max({points_, bound.binding.outer_points(), bound.binding.reduced_points()});
+    for (const kernel::Instruction& instruction : bound.kernel.body)
+      if (instruction.kind == InstructionKind::operation || instruction.kind == InstructionKind::reduction)
+        instructions_ += is_short(instruction.opcode) ? 1 : 16;
+  }
+  static bool is_short(ScalarOpcode opcode) {
+    using enum ScalarOpcode;
+    constexpr ScalarOpcode one_instruction[] = {add, sub, mul, min, max, neg,  abs,    eq,
+                                                ne,  lt,  le,  gt,  ge,  cast, select, fma};
+    return std::find(std::begin(one_instruction), std::end(one_instruction), opcode) !=
+           std::end(one_instruction);
   }
 
   static Result<void> check_work(const BoundKernel& bound) {
@@ -437,6 +460,8 @@ class LoopText {
   const unsigned threads_;
   const bool holds_;
   unsigned wanted_threads_ = 32;
+  std::int64_t points_ = 0;                       ///< of the largest kernel of a turn
+  std::int64_t instructions_ = 0;                 ///< of a turn, at each of them
   std::uint32_t counter_ = no_counter;            ///< the input of kernels that has the number of the turn
   bool is_in_loop_ = false, keeps_order_ = true;  ///< as far as it is written
   unsigned place_count_ = 0, kernel_count_ = 0;
@@ -447,8 +472,10 @@ class LoopText {
 Result<StepProgram> tessera::runtime::cuda::loop_program(const ir::Function& function,
                                                          std::span<const op::Array> inputs,
                                                          std::span<const op::Array> results) {
-  const StepProgram first = TESSERA_TRY(LoopText(function, inputs, results, 0, false).generate());
-  const unsigned threads = first.launches[0].block.x;
+  LoopText measured(function, inputs, results, 0, false);
+  const unsigned threads = TESSERA_TRY(measured.generate()).launches[0].block.x;
+  if (threads > 32 && measured.suits_one_warp())
+    if (auto held = LoopText(function, inputs, results, 32, true).generate()) return held;
   auto held = LoopText(function, inputs, results, threads, true).generate();
   if (held || held.error().code() != ErrorCode::unsupported) return held;
   return LoopText(function, inputs, results, threads, false).generate();

@@ -125,7 +125,8 @@ TEST_F(LoopSourceTest, ATurnHasOneBarrierAndInAWarpNone) {
     return std::vector<op::HostTensor>{value_or_throw(op::HostTensor::allocate(Dtype::f32, {size}))};
   };
   EXPECT_EQ(barriers_of_turn(until_first(1024), zeros(1024)), 1u);
-  EXPECT_EQ(barriers_of_turn(until_sum(1024), zeros(1024)), 1u);
+  EXPECT_EQ(barriers_of_turn(until_sum(2048), zeros(2048)), 1u);
+  EXPECT_EQ(barriers_of_turn(until_sum(1024), zeros(1024)), 0u);
   EXPECT_EQ(barriers_of_turn(until_sum(100), zeros(100)), 0u);
 }
 
