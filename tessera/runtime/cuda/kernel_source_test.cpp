@@ -157,6 +157,36 @@ TEST_F(KernelSourceTest, RowsOfAnyLength) {
   run_all();
 }
 
+/// Through all passes they stay in registers, and what does not fit there in the block's memory.
+TEST_F(KernelSourceTest, LongRowsAreReadOnce) {
+  struct Row {
+    const char *dtype, *ops;
+    int length;
+    bool has_shared, is_run;
+  };
+  const char* const softmax = "  y: $ = softmax(x)\n";
+  for (const Row& row : {Row{"f32", softmax, 40960, false, false}, Row{"f32", softmax, 45004, true, true},
+                         Row{"f32", "  y: $ = layer_norm(x)\n", 51200, true, false},
+                         Row{"f32", "  a: $ = tanh(x)\n  y: $ = softmax(a)\n", 40001, false, true},
+                         Row{"bf16", softmax, 90008, true, false}}) {
+    const std::string t = tensor(row.dtype, cat("64, ", row.length));
+    std::string body = row.ops;
+    for (std::size_t at = body.find('$'); at != std::string::npos; at = body.find('$'))
+      body.replace(at, 1, t);
+    const auto function = parsed(cat("func f(x: ", t, ") {\n", body, "  return y\n}"));
+    if (row.is_run) add(body, *function, 3e-6);
+    const Dtype dtype = *ir::parse_dtype(row.dtype);
+    const std::vector<op::Array> x{
+        {dtype, op::contiguous({64, row.length}), reinterpret_cast<std::byte*>(4096)}};
+    const auto kernel = value_or_throw(kernel::build(*function));
+    const StepProgram program = value_or_throw(kernel_program(kernel, x, x));
+    ASSERT_EQ(program.launches.size(), 1u) << body;
+    EXPECT_EQ(program.launches[0].source->entry, "rows") << body;
+    EXPECT_EQ(program.launches[0].shared_bytes > 0, row.has_shared) << body;
+  }
+  run_all();
+}
+
 /// Sums, products and extremes along rows, along columns, over both, of a middle axis.
 TEST_F(KernelSourceTest, ReductionsOverAnyAxes) {
   struct Shape {

@@ -12,22 +12,51 @@ namespace {
 /// How threads share a row: a team of lanes of a warp, or a block.
 struct RowShape {
   unsigned width = 1;    ///< elements of a vector
-  unsigned vectors = 1;  ///< that a thread holds
+  unsigned vectors = 1;  ///< that a thread holds in registers
+  unsigned shared = 0;   ///< that it holds in the block's memory, behind those
   unsigned team = 1;     ///< threads of a row
   bool is_block = false;
+  bool keeps_values = true;  ///< in registers; else costly ones are computed again
 };
+
+/// Long rows have fewer threads, each with more registers for elements; many rows, since one that is alone is
+/// read faster by several blocks.
+constexpr unsigned long_row_threads = 512, long_row_registers = 80;
+constexpr std::int64_t least_long_rows = 64;
+/// What a block has on every device, less what it joins its parts in.
+constexpr std::size_t most_shared_row_bytes = 40 * 1024;
 
 std::int64_t points_of_row(const BoundKernel& bound) { return bound.binding.reduced_points(); }
 
-/// Registers that an element takes: as it lies in memory, and what is kept of it.
-std::size_t words_of_element(const BoundKernel& bound) {
+/// What is loaded of an element.
+std::size_t bytes_of_element(const BoundKernel& bound) {
   std::size_t bytes = 0;
   for (const Instruction& instruction : bound.kernel.body)
     if (instruction.kind == InstructionKind::load && bound.at_points[instruction.index])
       bytes += ir::size_of(bound.kernel.operands[instruction.index].dtype);
+  return bytes;
+}
+
+/// Registers that an element takes: as it lies in memory, and what is kept of it.
+std::size_t words_of_element(const BoundKernel& bound) {
+  std::size_t bytes = bytes_of_element(bound);
   for (const ValueId value : bound.passes.kept)
     bytes += ir::size_of(wide_dtype(bound.kernel.body[value].dtype));
   return (bytes + 3) / 4;
+}
+
+/// Of a row that is too long for registers of as many threads as a block can have.
+std::optional<RowShape> long_row_shape(const BoundKernel& bound, unsigned width, std::int64_t vectors) {
+  if (bound.binding.outer_points() < least_long_rows) return std::nullopt;
+  RowShape out{.width = width, .team = long_row_threads, .is_block = true, .keeps_values = false};
+  const std::int64_t all = divided_up(vectors, long_row_threads);
+  const std::size_t words = (width * bytes_of_element(bound) + 3) / 4;
+  const auto in_registers = static_cast<std::int64_t>(long_row_registers / std::max<std::size_t>(1, words));
+  if (in_registers == 0) return std::nullopt;
+  out.vectors = static_cast<unsigned>(std::min(all, in_registers));
+  out.shared = static_cast<unsigned>(all - out.vectors);
+  const std::size_t bytes = std::size_t{out.shared} * out.team * width * bytes_of_element(bound);
+  return bytes <= most_shared_row_bytes ? std::optional(out) : std::nullopt;
 }
 
 std::optional<RowShape> row_shape(const BoundKernel& bound) {
@@ -43,15 +72,16 @@ std::optional<RowShape> row_shape(const BoundKernel& bound) {
     out.is_block = true;
     out.vectors = out.width >= 4 ? 4 : 8;
     if (vectors > most_threads * out.vectors) out.vectors *= 2;
-    if (vectors > most_threads * out.vectors) return std::nullopt;
+    if (vectors > most_threads * out.vectors) return long_row_shape(bound, out.width, vectors);
     out.team = static_cast<unsigned>(divided_up(divided_up(vectors, out.vectors), most_lanes) * most_lanes);
   }
   const std::size_t registers = out.vectors * out.width * words_of_element(bound);
-  if (registers > (out.is_block && out.team > usual_threads ? 40 : 80)) return std::nullopt;
-  return out;
+  if (registers <= (out.is_block && out.team > usual_threads ? 40 : 80)) return out;
+  return out.is_block ? long_row_shape(bound, out.width, vectors) : std::nullopt;
 }
 
-/// A row is read once and stays in the registers of its team through all passes.
+/// A row is read once and stays in the registers of its team through all passes, the end of a long one in the
+/// block's memory: each thread has its own there, and waits for nobody.
 class RowText : KernelText {
  public:
   RowText(const BoundKernel& bound, const RowShape& shape)
@@ -68,6 +98,7 @@ class RowText : KernelText {
     TESSERA_TRY(write_all(passes_.uniforms));
     add_index("count", points_of_row(bound_) / shape_.width);
     begin_row(rows);
+    if (shape_.shared > 0) line("extern __shared__ __align__(16) unsigned char shared_memory[];");
     for (std::size_t p = 0; p < passes_.passes.size(); ++p) TESSERA_TRY(write_pass(p));
     TESSERA_TRY(write_all(passes_.last_rows));
     if (!passes_.row_stores.empty())
@@ -78,10 +109,13 @@ class RowText : KernelText {
     const unsigned threads = shape_.is_block ? shape_.team : usual_threads;
     const auto blocks =
         static_cast<std::uint32_t>(shape_.is_block ? rows : divided_up(rows, usual_threads / shape_.team));
-    return StepProgram{
-        {launch("rows", {blocks, 1, 1}, {threads, 1, 1}, threads > usual_threads ? 1024 : usual_threads)},
-        {},
-        {}};
+    const unsigned most = threads <= usual_threads      ? usual_threads
+                          : threads <= long_row_threads ? long_row_threads
+                                                        : 1024;
+    StepProgram out;
+    out.launches.push_back(launch("rows", {blocks, 1, 1}, {threads, 1, 1}, most));
+    out.launches.back().shared_bytes = static_cast<std::uint32_t>(shared_bytes_);
+    return out;
   }
 
  private:
@@ -107,8 +141,15 @@ class RowText : KernelText {
     return axes_ == 0 ? 1 : width_of(operand, last_, shape_.width);
   }
 
-  void open_vectors() {
-    line("#pragma unroll\nfor (int u = 0; u < ", shape_.vectors, "; ++u) {");
+  /// Where the vectors of a thread are.
+  enum class Where : std::uint8_t { registers, shared };
+
+  void open_vectors(Where where) {
+    if (where == Where::registers)
+      line("#pragma unroll\nfor (int u = 0; u < ", shape_.vectors, "; ++u) {");
+    else
+      line("#pragma unroll 4\nfor (int u = ", shape_.vectors, "; u < ", shape_.vectors + shape_.shared,
+           "; ++u) {");
     line("const index i = (index)rank + u * (index)team;");
     line(shape_.is_block ? "if (i < count) {" : "if (is_row && i < count) {");
     split_index("i", first_, axes_, shape_.width);
@@ -138,7 +179,21 @@ class RowText : KernelText {
       if (is_kept(value))
         line(wide_type(wide(value)), " k", value, "[", shape_.vectors, "][", shape_.width, "];");
     for (const ValueId value : pass.reductions) declare_part(value);
-    open_vectors();
+    TESSERA_TRY(write_vectors(pass, elements, stores, Where::registers));
+    if (shape_.shared > 0) TESSERA_TRY(write_vectors(pass, elements, stores, Where::shared));
+    for (const ValueId value : elements)
+      if (is_kept(value)) {
+        known_[value] = true;
+        values_[value] = cat("k", value, "[u][j]");
+      }
+    return join_team(pass);
+  }
+
+  /// One pass over the vectors that are there.
+  Result<void> write_vectors(const Pass& pass, std::span<const ValueId> elements,
+                             std::span<const std::uint32_t> stores, Where where) {
+    name_elements(where);
+    open_vectors(where);
     for (const std::uint32_t number : stores) {
       const std::size_t operand = kernel_.stores[number].operand;
       line("Vector<", element_type(operand), ", ", lanes_of(operand), "> b", operand, ";");
@@ -156,16 +211,12 @@ class RowText : KernelText {
       line("store(r", i, " + (", offset(i, first_, axes_, shape_.width), "), b", i, ");");
     }
     line("}\n}");
-    for (const ValueId value : elements)
-      if (is_kept(value)) {
-        known_[value] = true;
-        values_[value] = cat("k", value, "[u][j]");
-      }
-    return join_team(pass);
+    return {};
   }
 
   [[nodiscard]] bool is_kept(ValueId value) const {
-    return passes_.passes.size() > 1 && std::binary_search(passes_.kept.begin(), passes_.kept.end(), value);
+    return shape_.keeps_values && passes_.passes.size() > 1 &&
+           std::binary_search(passes_.kept.begin(), passes_.kept.end(), value);
   }
 
   void load_vectors(std::span<const ValueId> elements) {
@@ -175,13 +226,38 @@ class RowText : KernelText {
     if (loads.empty()) return;
     for (const std::uint32_t i : loads)
       line("Vector<", element_type(i), ", ", lanes_of(i), "> a", i, "[", shape_.vectors, "];");
-    open_vectors();
+    open_vectors(Where::registers);
     for (const std::uint32_t i : loads) {
       line("load(a", i, "[u], r", i, " + (", offset(i, first_, axes_, shape_.width), "));");
-      elements_[i] = cat("a", i, "[u].at[", lanes_of(i) > 1 ? "j" : "0", "]");
       is_loaded_[i] = true;
     }
     line("}\n}");
+    if (shape_.shared > 0) load_shared(loads);
+  }
+
+  void load_shared(std::span<const std::uint32_t> loads) {
+    for (const std::uint32_t i : loads) {
+      const std::string type = cat("Vector<", element_type(i), ", ", lanes_of(i), ">");
+      line(type, "* const h", i, " = (", type, "*)(shared_memory + ", shared_bytes_, ") + rank;");
+      shared_bytes_ +=
+          std::size_t{shape_.shared} * shape_.team * lanes_of(i) * ir::size_of(kernel_.operands[i].dtype);
+      shared_bytes_ = (shared_bytes_ + 15) / 16 * 16;
+    }
+    open_vectors(Where::shared);
+    for (const std::uint32_t i : loads)
+      line("load(", place_of(i, Where::shared), ", r", i, " + (", offset(i, first_, axes_, shape_.width),
+           "));");
+    line("}\n}");
+  }
+
+  /// The vector of an operand at `u`.
+  [[nodiscard]] std::string place_of(std::uint32_t operand, Where where) const {
+    return where == Where::registers ? cat("a", operand, "[u]")
+                                     : cat("h", operand, "[(u - ", shape_.vectors, ") * ", shape_.team, "]");
+  }
+  void name_elements(Where where) {
+    for (std::uint32_t i = 0; i < is_loaded_.size(); ++i)
+      if (is_loaded_[i]) elements_[i] = cat(place_of(i, where), ".at[", lanes_of(i) > 1 ? "j" : "0", "]");
   }
 
   Result<void> write_elements(std::span<const ValueId> elements) {
@@ -218,6 +294,7 @@ class RowText : KernelText {
   const std::size_t first_, axes_, last_;
   std::vector<bool> known_;      ///< by value: kept in registers
   std::vector<bool> is_loaded_;  ///< by operand
+  std::size_t shared_bytes_ = 0;
 };
 
 }  // namespace
