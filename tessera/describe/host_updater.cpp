@@ -127,6 +127,8 @@ BoundGroup bound_group(const Graph& graph, const OpGroup& group) {
 void keep_groups(const Program& program, const BuildInputs& inputs, HostExecutable& out,
                  UpdateReport& report) {
   ProgramMaker programs(program, nullptr, inputs.memory, report);
+  TESSERA_CHECK(inputs.prepared->programs.size() == inputs.prepared->grouping.groups.size(),
+                "a program or null for each group");
   out.grouping = std::move(inputs.prepared->grouping);
   for (std::size_t g = 0; g < out.grouping.groups.size(); ++g) {
     BoundGroup& bound = out.groups.emplace_back(bound_group(program.graph, out.grouping.groups[g]));

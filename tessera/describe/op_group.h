@@ -67,7 +67,7 @@ struct Launch {
 };
 
 /// Fails with code `unsupported`, saying which, if a step is neither an op nor a region of ops: a host
-/// function has no name that a file could keep, and only those append.
+/// function is none, and only those append.
 [[nodiscard]] Result<Launch> whole_launch(const Program& program);
 
 /// Every step is a unit.

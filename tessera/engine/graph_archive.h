@@ -1,7 +1,7 @@
 // What the file of a graph has in it (graph_package.h), for the archive of plans.
 #pragma once
 
-#include "tessera/describe/verify_schedule.h"
+#include "tessera/describe/verify_grouping.h"
 #include "tessera/engine/graph_package.h"
 #include "tessera/plan/archive_types.h"
 

@@ -3,6 +3,7 @@
 
 #include "tessera/describe/builder.h"
 #include "tessera/engine/device_graph_fixture.h"
+#include "tessera/engine/graph_package.h"
 
 using namespace tessera;
 using namespace tessera::description;
@@ -104,6 +105,28 @@ TEST_P(GraphOnDevice, Trap_G15_AFileThatChangesIsLoadedAgain) {
   EXPECT_EQ(first(), -1);
   write_code("#error broken");
   EXPECT_EQ(first(), -1);
+}
+
+TEST_P(GraphOnDevice, AGraphFromAFileCarriesItsCodeAndIsChangedInPlace) {
+  const std::string bytes =
+      value_or_throw(engine::to_bytes(value_or_throw(engine::compile_graph(description(), *device_))));
+  write_code("#error the file is looked at");
+  auto package =
+      value_or_throw(engine::graph_from_bytes(Bytes::copy(std::as_bytes(std::span(bytes))), "x.plan"));
+  EXPECT_EQ(package.device, device_->name());
+  KernelTable table;
+  engine::add_stream_capture(table, "copied", copies());
+  const auto graph = value_or_throw(engine::make_graph(
+      std::move(package), table, {.bindings = {{"x", x_.bytes()}}, .device = graph_device_}));
+  for (const float by : {2.0F, 3.0F}) {
+    static_cast<void>(value_or_throw(graph->launch()));
+    const auto z = content(*graph, "z");
+    for (std::size_t k = 0; k < z.size(); ++k) ASSERT_EQ(z[k], by * static_cast<float>(k));
+    value_or_throw(graph->set_number("scale", "by", 3.0));
+    EXPECT_EQ(graph->update().tier, Tier::hot);
+  }
+  EXPECT_FALSE(engine::make_graph(value_or_throw(engine::compile_graph(description(), *device_)), {},
+                                  {.device = graph_device_}));  // the capture is missing
 }
 
 TEST_P(GraphOnDevice, OpsRunOnTheDeviceToo) {

@@ -8,6 +8,7 @@
 #include "tessera/base/text.h"
 #include "tessera/describe/check_types.h"
 #include "tessera/describe/code_files.h"
+#include "tessera/describe/verify_grouping.h"
 #include "tessera/describe/verify_schedule.h"
 #include "tessera/engine/devices.h"
 #include "tessera/engine/graph_archive.h"

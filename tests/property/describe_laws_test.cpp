@@ -13,6 +13,7 @@
 #include "tessera/describe/builder.h"
 #include "tessera/describe/host_graph.h"
 #include "tessera/describe/read_json.h"
+#include "tessera/describe/verify_schedule.h"
 
 using namespace tessera;
 using namespace tessera::description;
@@ -154,8 +155,9 @@ bool overlap(const Program& program, std::uint32_t a, std::uint32_t b) {
   return homes[a].offset < end_b && homes[b].offset < end_a;
 }
 
-/// Steps that touch the same memory, one of them writing, must be ordered.
-void expect_no_race(const Program& program) {
+/// Steps that touch the same memory, one of them writing, and are not ordered: the buffers of two; empty if
+/// there are none.
+std::string race_in(const Program& program) {
   for (const Sequence& sequence : program.schedule.sequences) {
     const auto before = ordered_pairs(sequence);
     std::vector<std::map<std::uint32_t, int>> uses(sequence.steps.size());
@@ -164,11 +166,10 @@ void expect_no_race(const Program& program) {
       for (std::size_t k = i + 1; k < uses.size(); ++k)
         for (const auto& [a, how_a] : uses[i])
           for (const auto& [b, how_b] : uses[k])
-            if (((how_a | how_b) & 2) != 0 && overlap(program, a, b)) {
-              EXPECT_TRUE(before[i][k])
-                  << program.graph.buffers[a].name << " " << program.graph.buffers[b].name;
-            }
+            if (((how_a | how_b) & 2) != 0 && overlap(program, a, b) && !before[i][k])
+              return cat(program.graph.buffers[a].name, " and ", program.graph.buffers[b].name);
   }
+  return {};
 }
 
 /// The steps in another order that respects all waits.
@@ -224,7 +225,7 @@ TEST(DescribeLaws, SchedulesNeverRaceAndEveryAllowedOrderGivesTheSameResult) {
     if (v.program == nullptr) continue;
     ++valid;
     SCOPED_TRACE(cat("seed ", seed));
-    expect_no_race(*v.program);
+    EXPECT_EQ(race_in(*v.program), "");
     const auto expected = results(v.program, b.kernels());
     for (int trial = 0; trial < 3; ++trial) {
       auto other = std::make_shared<Program>(*v.program);
@@ -234,6 +235,74 @@ TEST(DescribeLaws, SchedulesNeverRaceAndEveryAllowedOrderGivesTheSameResult) {
     if (testing::Test::HasFailure()) break;
   }
   EXPECT_GT(valid, 1'000) << "too few of the random descriptions are valid to say much";
+}
+
+namespace {
+
+/// The levels that the waits of a sequence say.
+void set_levels(Sequence& sequence) {
+  sequence.levels = 0;
+  for (Step& step : sequence.steps) {
+    step.level = 0;
+    for (const Wait& wait : step.waits)
+      step.level = std::max(step.level, sequence.steps[wait.step].level + 1);
+    sequence.levels = std::max(sequence.levels, step.level + 1);
+  }
+}
+
+/// A wait is gone, two steps stand in each other's place, or a buffer lies elsewhere.
+void change(Schedule& schedule, Random& random) {
+  auto& steps =
+      schedule.sequences[static_cast<std::size_t>(below(random, std::ssize(schedule.sequences)))].steps;
+  const auto any = [&](auto& list) -> auto& {
+    return list[static_cast<std::size_t>(below(random, std::ssize(list)))];
+  };
+  switch (below(random, 3)) {
+    case 0:
+      if (!steps.empty())
+        if (auto& waits = any(steps).waits; !waits.empty())
+          waits.erase(waits.begin() + below(random, std::ssize(waits)));
+      break;
+    case 1:
+      if (!steps.empty()) std::swap(any(steps), any(steps));
+      break;
+    default:
+      any(schedule.memory.homes).offset = 64 * static_cast<std::uint64_t>(below(random, 8));
+  }
+  for (Sequence& sequence : schedule.sequences) set_levels(sequence);
+}
+
+}  // namespace
+
+TEST(DescribeLaws, EveryScheduleIsVerifiedAndWhatIsVerifiedDoesNotRace) {
+  int verified = 0, refused = 0;
+  for (std::uint64_t seed = 20'000; seed < 22'000; ++seed) {
+    SCOPED_TRACE(cat("seed ", seed));
+    Random random(seed);
+    Builder b = random_description(random);
+    const auto description = b.finish();
+    const Validation v = validate(description, &b.kernels());
+    if (v.program == nullptr) continue;
+    Schedule other = v.program->schedule;
+    for (Sequence& sequence : other.sequences) sequence = shuffled(sequence, random);
+    for (const Schedule& schedule : {v.program->schedule, other}) {
+      const auto same = verified_program(description, schedule);
+      ASSERT_TRUE(same) << same.error().to_text();
+      EXPECT_EQ(results(*same, b.kernels()), results(v.program, b.kernels()));
+    }
+    for (int trial = 0; trial < 5; ++trial) {
+      Schedule changed = v.program->schedule;
+      change(changed, random);
+      const auto program = verified_program(description, changed);
+      ++(program ? verified : refused);
+      if (program) {
+        EXPECT_EQ(race_in(**program), "");
+      }
+    }
+    if (testing::Test::HasFailure()) break;
+  }
+  EXPECT_GT(verified, 500);
+  EXPECT_GT(refused, 500);
 }
 
 TEST(DescribeLaws, SharingMemoryDoesNotChangeResults) {
@@ -295,7 +364,9 @@ TEST(DescribeLaws, EveryMutationOfAFileGetsAnAnswer) {
         validate(std::make_shared<const Description>(std::move(reading->description)), nullptr);
     EXPECT_EQ(v.report.ok(), v.program != nullptr) << text;
     ++(is_read && v.report.ok() ? valid : invalid);
-    if (v.program != nullptr) expect_no_race(*v.program);
+    if (v.program != nullptr) {
+      EXPECT_EQ(race_in(*v.program), "");
+    }
     for (const Diagnostic& d : v.report.diagnostics()) EXPECT_FALSE(d.message.empty()) << text;
   }
   EXPECT_GT(valid, 50);
