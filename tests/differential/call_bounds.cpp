@@ -212,7 +212,8 @@ Growth tessera::differential::growth_of(const op::Card& card, const op::Attribut
   if (is_any_of(name, {"scatter_elements", "scatter_nd"})) return growth_of_scatter(attributes);
   if (is_any_of(name, {"max", "min", "all", "any", "sort", "topk", "max_pool", "own_affine"}))
     return Growth::rises;
-  if (is_any_of(name, {"argmax", "argmin", "nonzero"}) || card.traits.random) return Growth::places;
+  if (is_any_of(name, {"argmax", "argmin", "nonzero", "random_normal", "random_uniform"}))
+    return Growth::places;
   if (is_any_of(name, {"sum", "mean", "l1_norm", "l2_norm", "prod", "cumsum", "cumprod", "matmul", "conv",
                        "conv_transpose", "conv_weight_gradient", "einsum", "avg_pool", "avg_pool_gradient",
                        "arange"}))
