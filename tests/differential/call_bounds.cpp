@@ -139,13 +139,22 @@ std::vector<std::int64_t> broadcast_offsets(const op::Extents& from, const op::E
   return out;
 }
 
+/// As `cast` does.
+op::SignedWide as_integer(double value, Dtype dtype) {
+  std::byte memory[8];
+  op::storer<double>(dtype)(memory, 0, 1, 1, &value);
+  op::SignedWide out;
+  op::loader<op::SignedWide>(dtype)(memory, 0, 1, 1, &out);
+  return out;
+}
+
 Interval converted(const Interval& from, double given, Dtype to) {
   if (ir::is_float(to)) return stored(from, precision_of(to));
   if (from.is_exact()) return exactly(given);
   if (from.may_be_nan) return anything();
   if (to == Dtype::boolean) return from.low <= 0 && from.high >= 0 ? Interval{0, 1} : exactly(1);
-  const double low = std::trunc(from.low);
-  return std::isfinite(low) && low == std::trunc(from.high) ? exactly(low) : anything();
+  const auto low = as_integer(from.low, to);
+  return low == as_integer(from.high, to) ? exactly(static_cast<double>(low.v)) : anything();
 }
 
 Bounds cast_elements(const Call& call) {
@@ -212,7 +221,8 @@ Growth tessera::differential::growth_of(const op::Card& card, const op::Attribut
   if (is_any_of(name, {"scatter_elements", "scatter_nd"})) return growth_of_scatter(attributes);
   if (is_any_of(name, {"max", "min", "all", "any", "sort", "topk", "max_pool", "own_affine"}))
     return Growth::rises;
-  if (is_any_of(name, {"argmax", "argmin", "nonzero"}) || card.traits.random) return Growth::places;
+  if (is_any_of(name, {"argmax", "argmin", "nonzero", "random_normal", "random_uniform"}))
+    return Growth::places;
   if (is_any_of(name, {"sum", "mean", "l1_norm", "l2_norm", "prod", "cumsum", "cumprod", "matmul", "conv",
                        "conv_transpose", "conv_weight_gradient", "einsum", "avg_pool", "avg_pool_gradient",
                        "arange"}))

@@ -34,7 +34,7 @@ enum class Growth : std::uint8_t {
   elements,  ///< a formula of the elements at one place
   moves,     ///< elements change places
   rises,     ///< no result is less if no operand is; rounded once, or an element of an operand
-  places,    ///< tells where elements are
+  places,    ///< tells where elements are, or numbers that are chosen: known if the operands are
   adds,      ///< sums of products of elements: no term is subtracted
   parts,     ///< a composite
   unknown,

@@ -1,6 +1,7 @@
 // One program, run in all the ways that must agree.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,22 +20,25 @@ struct Variant {
 };
 
 /// On a device every result may be rounded otherwise, so that whatever the reference gives is compared by
-/// roundings.h.
+/// wide_judge.h and roundings.h.
 [[nodiscard]] Variant random_variant(std::uint64_t seed, Numbers numbers, std::string device = "reference");
 
 struct Verdict {
   bool ran = false;         ///< the reference could run it, or its error was expected
-  bool is_vacuous = false;  ///< the bounds of wide_run.h say nothing about any result of the first run
+  bool is_vacuous = false;  ///< wide_judge.h says nothing about any result of the first run
   std::optional<std::string> failure;
 };
 
 /// On the reference: lazy tensors, compiled (with the laws of every pass), as a plan, each with two sets of
 /// parameters. On another device: as a plan and as lazy tensors of an engine that plans at once. What fails
-/// by the reference must fail there.
+/// by the reference must fail there. Every result, of the reference too, must be what wide_judge.h allows.
 [[nodiscard]] Verdict check(const Program& program, const Variant& variant);
 
 /// The smallest program found that still fails, whatever it says; as it is if it does not fail every time.
 [[nodiscard]] Program reduced(Program program, const Variant& variant);
+/// The same for any failure: its text, or nothing. Only the first word of it has to stay.
+using Failure = std::function<std::optional<std::string>(const Program& program)>;
+[[nodiscard]] Program reduced(Program program, const Failure& failure);
 
 /// A failing program as a text that read_case reads: what failed, the variant, the function, the inputs.
 [[nodiscard]] std::string write_case(const Program& program, const Variant& variant,

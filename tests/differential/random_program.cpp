@@ -18,6 +18,8 @@ using op::ValueType;
 
 namespace {
 
+constexpr std::size_t least_statements = 5;
+
 class ProgramGenerator : private ProgramWriter {
  public:
   ProgramGenerator(std::uint64_t seed, const ProgramOptions& options) : ProgramWriter(seed, options) {}
@@ -28,7 +30,7 @@ class ProgramGenerator : private ProgramWriter {
     scope.depth = options_.regions ? 2 : 0;
     if (options_.symbolic)
       for (const auto& [name, size] : fixture::op_samples().front().sizes) add_size(scope, name, size);
-    write_steps(scope, 5 + random_.below(10), 5);
+    write_steps(scope, least_statements + random_.below(10), least_statements);
     if (scope.pool.empty()) keep(scope, {leaf(scope, {Dtype::f32, {2, 3}})});
     out_.function = value_or_throw(scope.builder.function("main", results_of(scope)));
     if (options_.gradients && scope.sizes.empty() && random_.one_in(4)) take_gradient();
@@ -452,7 +454,7 @@ class ProgramGenerator : private ProgramWriter {
     wrt.resize(std::min<std::size_t>(wrt.size(), 2));
     std::sort(wrt.begin(), wrt.end());
     const auto gradient = autodiff::vjp(out_.function, wrt);
-    if (!gradient) return;
+    if (!gradient || (*gradient)->body.size() < least_statements) return;
     for (std::size_t i = out_.inputs.size(); i < (*gradient)->params.size(); ++i)
       out_.inputs.push_back(random_.tensor(*op::value_type(*(*gradient)->params[i]->type), -2, 2, false));
     out_.function = *gradient;

@@ -143,11 +143,20 @@ bool has_known_sizes(const ir::Function& function, const ir::Type& type) {
 /// one of their bodies; in the bodies of regions too.
 class Reducer {
  public:
-  Reducer(Program program, const Variant& variant)
-      : best_(std::move(program)), variant_(variant), kind_(kind_of(check(best_, variant).failure)) {}
+  Reducer(Program program, const Failure& failure)
+      : best_(std::move(program)), failure_(failure), kind_(kind_of(failure(best_))) {}
 
   Program run() {
-    for (bool smaller = !kind_.empty(); smaller;) {
+    if (kind_.empty()) return std::move(best_);
+    reduce();
+    keeps_unused_ = true;
+    reduce();
+    return std::move(best_);
+  }
+
+ private:
+  void reduce() {
+    for (bool smaller = true; smaller;) {
       smaller = false;
       while (drop_a_result()) smaller = true;
       while (return_earlier()) smaller = true;
@@ -155,15 +164,13 @@ class Reducer {
       smaller = replace_regions() || smaller;
       smaller = drop_statements() || smaller;
     }
-    return std::move(best_);
   }
 
- private:
-  /// Takes a program over if it is smaller and still fails: without what nothing uses, or with it.
+  /// Takes a program over if it is smaller and still fails: without what nothing uses, or, at last, with it.
   bool take(const Program& candidate) {
     Program clean = candidate;
     clean.function = ir::without_dead_code(clean.function);
-    return take_as_it_is(std::move(clean)) || take_as_it_is(candidate);
+    return take_as_it_is(std::move(clean)) || (keeps_unused_ && take_as_it_is(candidate));
   }
 
   bool take_as_it_is(Program candidate) {
@@ -173,8 +180,7 @@ class Reducer {
       std::size_t at = 0;
       std::erase_if(candidate.inputs, [&](const auto&) { return !used[at++]; });
     }
-    if (weight(candidate) >= weight(best_) || kind_of(check(candidate, variant_).failure) != kind_)
-      return false;
+    if (weight(candidate) >= weight(best_) || kind_of(failure_(candidate)) != kind_) return false;
     best_ = std::move(candidate);
     return true;
   }
@@ -271,12 +277,17 @@ class Reducer {
   }
 
   Program best_;
-  const Variant& variant_;
+  const Failure& failure_;
+  bool keeps_unused_ = false;
   std::string kind_;
 };
 
 }  // namespace
 
+Program tessera::differential::reduced(Program program, const Failure& failure) {
+  return Reducer(std::move(program), failure).run();
+}
+
 Program tessera::differential::reduced(Program program, const Variant& variant) {
-  return Reducer(std::move(program), variant).run();
+  return reduced(std::move(program), [&](const Program& one) { return check(one, variant).failure; });
 }

@@ -68,6 +68,17 @@ TEST(WideJudge, ALostDigitIsFoundAfterCancellation) {
   EXPECT_NE(judge.outside(moved(run(program), 256)), std::nullopt);
 }
 
+TEST(WideJudge, IntegersSaturate) {
+  const Program program = program_of(
+      "func f(x: f32[2]) {\n"
+      "  a: f32[2] = sinh(x)\n  b: u8[2] = cast(a) {dtype = u8}\n  c: f32[2] = cast(b) {dtype = f32}\n"
+      "  return c\n}\n",
+      {f32({-2.5, 1.75})});
+  const WideJudge judge(program, {});
+  EXPECT_EQ(judge.outside(run(program)), std::nullopt);
+  EXPECT_NE(judge.outside({f32({-6, 2})}), std::nullopt);
+}
+
 TEST(WideJudge, SaysNothingWhereARoundingDecides) {
   const Program program = program_of(
       "func f(x: f32[2]) {\n"
