@@ -71,7 +71,7 @@ class Lifting {
   }
 
   void keep(std::uint32_t step, std::uint32_t local, const Values& values) {
-    if (needed_.keep(step) == Needed::dropped) return;
+    if (!needed_.must_keep(step)) return;
     for (std::uint32_t k = 0; k < values.size(); ++k) {
       kept_.push_back({local, k});
       results_.push_back(values[k]);

@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "tessera/op/catalogue.h"
+
 using namespace tessera;
 using namespace tessera::engine;
 
@@ -10,6 +12,15 @@ namespace {
 std::uint32_t find(std::vector<std::uint32_t>& parent, std::uint32_t i) {
   while (parent[i] != i) i = parent[i] = parent[parent[i]];
   return i;
+}
+
+/// Whether results of a call may be computed another time: one of several, of an op that is not costly. A
+/// gradient will need them all.
+bool can_stay_lazy(const Node& node) {
+  if (node.card == nullptr || node.extra == nullptr || node.extra->results.size() < 2) return false;
+  const op::Traits& traits = node.card->traits;
+  return !traits.costly && !traits.random && !traits.data_dependent && !node.is(Node::tracks_gradient) &&
+         op::is_in_catalogue(*node.card);
 }
 
 }  // namespace
@@ -23,6 +34,7 @@ void Needed::clear() {
   asked_.clear();
   components_.clear();
   stack_.clear();
+  has_results_ = false;
   others.clear();
 }
 
@@ -35,15 +47,34 @@ void Needed::collect(std::span<Node* const> roots, std::uint32_t epoch) {
   asked_.reserve(roots.size());
   // Nothing fails from here on. More references than uses here: a handle, or a call that may be asked for
   // later.
-  for (std::size_t i = 0; i < steps_.size(); ++i) {
-    keep_[i] = steps_[i]->refs.load(std::memory_order_acquire) > uses_[i] ? held : dropped;
+  for (std::uint32_t i = 0; i < steps_.size(); ++i) {
     steps_[i]->claimed = true;
+    keep_[i] = steps_[i]->refs.load(std::memory_order_acquire) > uses_[i] ? held : dropped;
+    if (keep_[i] == held && can_stay_lazy(*steps_[i])) leave_lazy(i);
   }
   for (Node* root : roots) {
     if (root->index == stored || keep_[root->index] == asked) continue;
     keep_[root->index] = asked;
     asked_.push_back(root->index);
   }
+  if (has_results_) hold_for_gradients();
+}
+
+/// A result on the way of a gradient stays with its call, which has to be there when the gradient comes.
+void Needed::hold_for_gradients() {
+  for (std::uint32_t i = 0; i < steps_.size(); ++i) {
+    const Node& node = *steps_[i];
+    if (!must_keep(i) || !node.is(Node::is_result) || !node.is(Node::tracks_gradient)) continue;
+    if (const std::uint32_t call = from(i)[0]; call != stored && !must_keep(call)) keep_[call] = held;
+  }
+}
+
+/// A call that is held has results that nobody asked for: they stay lazy, and what they would be computed
+/// from is held in their place.
+void Needed::leave_lazy(std::uint32_t step) {
+  keep_[step] = spare;
+  for (const std::uint32_t operand : from(step))
+    if (operand != stored && keep_[operand] == dropped) keep_[operand] = held;
 }
 
 /// Marks a node that was not met before; whether it is to be computed here.
@@ -83,6 +114,7 @@ void Needed::walk(Node* root, std::uint32_t epoch) {
 /// Its operands have been met: those without an index of their own are stored.
 void Needed::add_step(Node* node) {
   node->index = static_cast<std::uint32_t>(steps_.size());
+  has_results_ = has_results_ || node->is(Node::is_result);
   steps_.push(node);
   uses_.push(0);
   first_from_.push(static_cast<std::uint32_t>(from_.size()));

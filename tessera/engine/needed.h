@@ -19,8 +19,9 @@ class Needed {
  public:
   /// Stands where an operand is no step: it has a value, or is a number.
   static constexpr std::uint32_t stored = 0xffffffff;
-  /// Why a step's result is kept.
-  enum Keep : std::uint8_t { dropped = 0, held = 1, asked = 2 };
+  /// Why a step's result is kept. `spare`: somebody holds a result of the call that nobody asked for, and
+  /// that takes little to compute when somebody does; it is kept where it is computed anyway.
+  enum Keep : std::uint8_t { dropped = 0, held = 1, asked = 2, spare = 3 };
 
   /// Walks, and claims the steps; if it throws, none is. Marks the nodes with `epoch`. REQUIRES the engine's
   /// lock.
@@ -38,6 +39,8 @@ class Needed {
   /// How many operands of steps it is.
   [[nodiscard]] std::uint32_t uses(std::uint32_t step) const { return uses_[step]; }
   [[nodiscard]] Keep keep(std::uint32_t step) const { return static_cast<Keep>(keep_[step]); }
+  /// Whether a plan has to give the results of a step.
+  [[nodiscard]] bool must_keep(std::uint32_t step) const { return keep(step) == held || keep(step) == asked; }
   /// The steps that were asked for, in the order of the call, each once.
   [[nodiscard]] std::span<const std::uint32_t> asked_steps() const { return asked_; }
 
@@ -57,6 +60,8 @@ class Needed {
   void walk(Node* root, std::uint32_t epoch);
   [[nodiscard]] bool enter(Node* node, std::uint32_t epoch);
   void add_step(Node* node);
+  void leave_lazy(std::uint32_t step);
+  void hold_for_gradients();
 
   stream::Buffer<Node*> steps_;
   stream::Buffer<std::uint32_t> from_;
@@ -66,6 +71,7 @@ class Needed {
   std::vector<std::uint32_t> asked_;
   std::vector<std::vector<std::uint32_t>> components_;
   std::vector<Frame> stack_;
+  bool has_results_ = false;  ///< some steps are one of several results of a call
 };
 
 }  // namespace tessera::engine

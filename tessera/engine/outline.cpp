@@ -151,7 +151,7 @@ Outline Outline::of(const Needed& needed, std::span<const std::uint32_t> steps,
                  .attributes = node.attributes(),
                  .dtype = node.dtype,
                  .shape = Extents(node.shape().begin(), node.shape().end()),
-                 .is_kept = needed.keep(step) != Needed::dropped};
+                 .is_kept = needed.must_keep(step)};
     std::size_t slot = 0;
     for (const std::uint32_t from : needed.from(step)) {
       const Node* input = node.input(slot++);

@@ -209,8 +209,7 @@ void PlanKey::write_kept(const Needed& needed, std::span<const std::uint32_t> st
   for (std::size_t i = 0; i < count; i += 32) {
     std::uint32_t bits = 0;
     for (std::size_t k = i; k < std::min(i + 32, count); ++k)
-      if (needed.keep(steps.empty() ? static_cast<std::uint32_t>(k) : steps[k]) != Needed::dropped)
-        bits |= 1U << (k - i);
+      if (needed.must_keep(steps.empty() ? static_cast<std::uint32_t>(k) : steps[k])) bits |= 1U << (k - i);
     words.push(bits);
   }
   for (const std::uint32_t asked : needed.asked_steps()) {

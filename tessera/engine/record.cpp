@@ -97,6 +97,10 @@ void set_type(Node& node, const CallForm::Type& type) {
   std::copy_n(type.dims.begin(), Node::inline_dims, node.dims);
 }
 
+/// Of a call with several results: whether its node is the first, or belongs to all of them, so that one may
+/// be asked for while the others stay lazy.
+enum class FirstResult : std::uint8_t { is_the_call, is_its_own };
+
 /// What is recorded on the way to one call: operands of one dtype.
 class Recorder {
  public:
@@ -123,13 +127,13 @@ class Recorder {
     if (!complete.empty()) shared_attributes = std::make_shared<const op::Attributes>(std::move(complete));
     if (results.size() == 1 && is_as_given() && !asked_)
       known_calls.add(card_, operands_, std::move(attributes), shared_attributes, results[0]);
-    return nodes(*std::move(component), std::move(shared_attributes), results);
+    return nodes(*std::move(component), std::move(shared_attributes), results, FirstResult::is_its_own);
   }
 
   /// One node per result. Takes over a reference to `component`.
   using AttributesRef = std::shared_ptr<const op::Attributes>;
-  SmallVector<Node*, 2> nodes(ComponentRef component, AttributesRef attributes,
-                              const op::ValueTypes& results);
+  SmallVector<Node*, 2> nodes(ComponentRef component, AttributesRef attributes, const op::ValueTypes& results,
+                              FirstResult first);
 
  private:
   [[nodiscard]] const op::Input& spec(std::size_t i) const {
@@ -274,7 +278,7 @@ class Recorder {
 };
 
 SmallVector<Node*, 2> Recorder::nodes(ComponentRef component, AttributesRef attributes,
-                                      const op::ValueTypes& results) {
+                                      const op::ValueTypes& results, FirstResult first) {
   NodeRef call = new_node(&card_, std::move(component), caller_);
   call->dtype = results[0].dtype;
   call->set_shape(*ir::constant_shape(results[0].shape));
@@ -282,12 +286,13 @@ SmallVector<Node*, 2> Recorder::nodes(ComponentRef component, AttributesRef attr
                                   [](const op::ValueType& type) { return ir::is_float(type.dtype); }));
   if (attributes != nullptr) call->more().attributes = std::move(attributes);
   if (results.size() > 1) call->more().results = results;
+  const bool has_own = results.size() > 1 && first == FirstResult::is_its_own;
   SmallVector<NodeRef, 2> made;
-  for (std::size_t k = 1; k < results.size(); ++k)
+  for (std::size_t k = has_own ? 0 : 1; k < results.size(); ++k)
     made.push_back(NodeRef::adopt(record_result(call.get(), k, caller_)));
+  if (!has_own) made.insert(made.begin(), std::move(call));
   SmallVector<Node*, 2> out(results.size());
-  out[0] = call.detach();
-  for (std::size_t k = 1; k < results.size(); ++k) out[k] = made[k - 1].detach();
+  for (std::size_t k = 0; k < results.size(); ++k) out[k] = made[k].detach();
   return out;
 }
 
@@ -396,7 +401,8 @@ SmallVector<Node*, 2> tessera::engine::record_plain(const op::Card& card, std::s
   for (Node* input : inputs) operands.push_back(Operand::of(input));
   auto component = joined(operands, nullptr);
   if (!component) throw Exception(std::move(component).error().at(line_of(caller)));
-  return Recorder(card, operands, caller, std::nullopt).nodes(*std::move(component), {}, results);
+  return Recorder(card, operands, caller, std::nullopt)
+      .nodes(*std::move(component), {}, results, FirstResult::is_the_call);
 }
 
 SmallVector<Node*, 2> tessera::engine::record_function(ir::FunctionRef function,

@@ -1,6 +1,8 @@
 // What a plan on the CPU gives is what its ops give one by one.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tessera/engine/devices.h"
 #include "tessera/tensor/create.h"
 #include "tessera/tensor/ops.h"
@@ -29,6 +31,16 @@ Tensor halves(const std::shared_ptr<Engine>& engine, Dtype dtype, const Shape& s
   for (std::int64_t i = 0; i < count; ++i)
     numbers.push_back(static_cast<float>((i * 7919 + seed * 104'729) % 1999 - 999) / 1000);
   return cast(from_vector(numbers, shape, {.engine = engine}), {.dtype = dtype}).eval();
+}
+
+/// What it takes to evaluate a tensor now.
+std::uint64_t kernels_of(const std::shared_ptr<Engine>& engine, const Tensor& tensor) {
+  const std::uint64_t before = engine->report().number;
+  (void)tensor.eval();
+  std::uint64_t out = 0;
+  if (engine->report().number != before)
+    for (const auto& component : engine->report().components) out += component.kernels;
+  return out;
 }
 
 constexpr std::int64_t beyond_doubles = (std::int64_t{1} << 53) + 1;
@@ -81,6 +93,36 @@ TEST(CpuPlan, ProductsOf16BitsAreThoseOfTheReference) {
     }
 }
 
+/// Sums of f32, rounded once: as near to the reference as the last bit of 16.
+TEST(CpuPlan, ConvolutionsOf16BitFloatsAreWhatTheReferenceHas) {
+  const auto planned = planned_at_once(), plain = reference();
+  struct Case {
+    Shape x, w;
+    ConvOptions how;
+  };
+  const Case cases[] = {{{1, 6, 40}, {8, 6, 5}, {.pads = {2, 2}}},
+                        {{1, 16, 14, 14}, {16, 16, 3, 3}, {.pads = {1, 1, 1, 1}}},
+                        {{5, 8, 9, 9}, {4, 4, 3, 2}, {.strides = {2, 1}, .groups = 2}},
+                        {{1, 4, 6, 7, 7}, {4, 4, 3, 3, 3}, {.pads = {1, 1, 1, 1, 1, 1}}}};
+  for (const Dtype dtype : {Dtype::f16, Dtype::bf16})
+    for (const Case& one : cases) {
+      const auto run = [&](const std::shared_ptr<Engine>& engine, int weights) {
+        const Tensor x = halves(engine, dtype, one.x, 1), w = halves(engine, dtype, one.w, weights),
+                     b = halves(engine, dtype, {one.w[0]}, 3);
+        Tensor y;
+        for (int i = 0; i < 4; ++i) y = conv(x, w, b, one.how).eval();
+        return cast(y, {.dtype = Dtype::f32}).to_vector<float>();
+      };
+      for (const int weights : {5, 6}) {
+        const auto got = run(planned, weights), expected = run(plain, weights);
+        ASSERT_EQ(got.size(), expected.size());
+        const float bit = dtype == Dtype::f16 ? 1.0F / 1024 : 1.0F / 128;
+        for (std::size_t i = 0; i < got.size(); ++i)
+          ASSERT_NEAR(got[i], expected[i], bit * std::max(1.0F, std::abs(expected[i]))) << i;
+      }
+    }
+}
+
 TEST(CpuPlan, WeightsOf16BitsMayChange) {
   const auto planned = planned_at_once(), plain = reference();
   const auto run = [](const std::shared_ptr<Engine>& engine) {
@@ -115,4 +157,40 @@ TEST(CpuDevice, WrongNamesAreRefused) {
   EXPECT_EQ(message("cpu:"), "the CPU has no option '', only precise and threads=N");
   EXPECT_EQ(message("cpu:threads=0"), "'0' is no number of threads, which is a whole number from 1 to 256");
   EXPECT_NE(message("cpus").find("there is no device 'cpus', only "), std::string::npos);
+}
+
+TEST(CpuPlan, ResultsThatNobodyAskedForStayLazy) {
+  const auto engine = planned_at_once();
+  const Tensor x = halves(engine, Dtype::f32, {2, 3, 8, 8}, 3);
+  const MaxPoolOptions by{.kernel = {2, 2}, .strides = {2, 2}};
+  const auto expected =
+      max_pool(from_vector(x.to_vector<float>(), {2, 3, 8, 8}, {.engine = reference()}), by);
+  for (int i = 0; i < 4; ++i) {
+    const Tensor moved = relu(x + 2.0);  // all elements alike
+    const auto pooled = max_pool(moved, by);
+    (void)pooled.values.eval();
+    EXPECT_NE(engine->report().components.at(0).tier, Tier::streamed);
+    EXPECT_TRUE(moved.is_evaluated()) << "the indices would be computed from it";
+    EXPECT_EQ(kernels_of(engine, pooled.indices), 1U) << "nobody had asked for them";
+    EXPECT_EQ(pooled.indices.to_vector<std::int64_t>(), expected.indices.to_vector<std::int64_t>());
+  }
+}
+
+TEST(CpuPlan, ResultsThatNobodyAskedForAreStoredWhereTheyCostMuch) {
+  const auto engine = planned_at_once();
+  const Tensor x = halves(engine, Dtype::f32, {4, 64}, 5);
+  for (int i = 0; i < 3; ++i) {
+    const auto largest = topk(x, {.k = 5});
+    (void)largest.values.eval();
+    EXPECT_EQ(kernels_of(engine, largest.indices), 0U);
+  }
+}
+
+TEST(CpuPlan, ResultsThatAGradientNeedsAreStored) {
+  const auto engine = planned_at_once();
+  Tensor x = halves(engine, Dtype::f32, {1, 2, 6, 6}, 7);
+  x.requires_grad();
+  const auto pooled = max_pool(x, {.kernel = {2, 2}});
+  (void)pooled.values.eval();
+  EXPECT_EQ(kernels_of(engine, pooled.indices), 0U);
 }

@@ -304,6 +304,30 @@ const LibraryCase cases[] = {
      "func f(x: f32[8, 7, 3, 2], w: f32[4, 3, 1, 1]) { t: f32[2, 3, 7, 8] = transpose(x) {permutation = [3, "
      "2, 1, 0]} a: f32[2, 4, 7, 8] = conv(t, w) return a }",
      "conv"},
+    {"three_axes",
+     "func f(x: f32[2, 3, 6, 9, 8], w: f32[5, 3, 3, 3, 2], b: f32[5]) { a: f32[2, 5, 3, 9, 7] = conv(x, w, "
+     "b) "
+     "{pads = [1, 1, 0, 1, 1, 0], strides = [2, 1, 1]} c: f32[2, 5, 3, 9, 7] = relu(a) return c }",
+     "conv+relu"},
+    {"three_axes_by_winograd",
+     "func f(x: f32[1, 8, 7, 12, 13], w: f32[16, 8, 3, 3, 3], b: f32[16, 1, 1, 1]) { a: f32[1, 16, 7, 12, "
+     "13] "
+     "= conv(x, w) {pads = [1, 1, 1, 1, 1, 1]} c: f32[1, 16, 7, 12, 13] = add(a, b) "
+     "d: f32[1, 16, 7, 12, 13] = tanh(c) return d }",
+     "conv+add+tanh"},
+    {"three_axes_in_groups_with_gaps",
+     "func f(x: f32[1, 6, 9, 10, 11], w: f32[4, 3, 2, 3, 2]) { a: f32[1, 4, 7, 6, 9] = conv(x, w) "
+     "{groups = 2, dilations = [2, 2, 2]} return a }",
+     "conv"},
+    {"three_axes_with_what_is_added",
+     "func f(x: f32[2, 2, 3, 5, 5], w: f32[3, 2, 3, 1, 1], r: f32[2, 3, 1, 5, 5]) { a: f32[2, 3, 1, 5, 5] = "
+     "conv(x, w) c: f32[2, 3, 1, 5, 5] = add(a, r) return c }",
+     "conv kernel"},
+    {"three_axes_of_a_view",
+     "func f[N](x: f32[4, 5, 6, 3, N], w: f32[2, 3, 2, 2, 2]) { t: f32[N, 3, 4, 6, 5] = transpose(x) "
+     "{permutation = [4, 3, 0, 2, 1]} a: f32[N, 2, 3, 5, 4] = conv(t, w) return a }",
+     "conv",
+     {3}},
     {"largest_of_windows",
      "func f(x: f32[2, 3, 9, 8]) { a: f32[2, 3, 5, 4], i: i64[2, 3, 5, 4] = max_pool(x) {kernel = [3, 2], "
      "strides = [2, 2], pads = [1, 0, 1, 0]} return a }",
@@ -361,6 +385,10 @@ const LibraryCase padded_cases[] = {
      ""},
     {"by_winograd_without_padding",
      "func f(x: f32[2, 32, 12, 12], w: f32[32, 32, 3, 3]) { y: f32[2, 32, 10, 10] = conv(x, w) return y }",
+     ""},
+    {"three_axes",
+     "func f(x: f32[1, 8, 5, 9, 9], w: f32[16, 8, 3, 3, 3]) { y: f32[1, 16, 5, 9, 9] = conv(x, w) "
+     "{pads = [1, 1, 1, 1, 1, 1]} return y }",
      ""},
     {"depthwise",
      "func f(x: f32[2, 16, 16, 16], w: f32[16, 1, 3, 3]) { y: f32[2, 16, 16, 16] = conv(x, w) "

@@ -44,7 +44,8 @@ class ConvolutionCall final : public LibraryCall {
     TESSERA_TRY(filters_.prepare(inputs[form_.right].layout));
     if (form_.bias != no_input) TESSERA_TRY(bias_.prepare(inputs[form_.bias].layout));
     if (form_.residual != no_input) TESSERA_TRY(residual_.prepare(inputs[form_.residual].layout));
-    return make();
+    convolution_ = TESSERA_TRY(find_convolution(spec_, libraries_));
+    return {};
   }
 
   Result<void> begin(const LibraryLaunch& launch) override {
@@ -62,37 +63,8 @@ class ConvolutionCall final : public LibraryCall {
   [[nodiscard]] std::string implementation() const override { return running().implementation(); }
 
  private:
-  [[nodiscard]] bool suits_winograd() const {
-    return !libraries_.is_precise && spec_.groups == 1 && spec_.window == Pair{3, 3} &&
-           spec_.strides == Pair{1, 1} && spec_.dilations == Pair{1, 1} &&
-           spec_.channels >= winograd_channels && spec_.filters >= winograd_channels;
-  }
-
-  Result<void> make() {
-    if (suits_winograd()) {
-      spec_.method = ConvolutionMethod::winograd;
-      if (auto made = libraries_.winograd.get(spec_)) return convolution_ = *std::move(made), Result<void>();
-      spec_.method = ConvolutionMethod::exact;
-    }
-    convolution_ = TESSERA_TRY(libraries_.convolutions.get(spec_));
-    return {};
-  }
-
   [[nodiscard]] const Convolution& running() const {
     return packed_ == nullptr ? *convolution_ : *packed_->by;
-  }
-
-  /// A window over padding adds zero times the weight, which is no number if the weight is infinite;
-  /// Winograd's method adds up weights. Libraries leave padding out, so windows are gathered for such
-  /// weights.
-  [[nodiscard]] Result<std::shared_ptr<const Convolution>> convolution_for(const float* filters) {
-    const bool suits_any = spec_.method == ConvolutionMethod::exact && !has_padding(spec_);
-    const std::int64_t count =
-        spec_.filters * (spec_.channels / spec_.groups) * spec_.window[0] * spec_.window[1];
-    if (suits_any || are_finite({filters, static_cast<std::size_t>(count)})) return convolution_;
-    ConvolutionSpec spec = spec_;
-    spec.method = ConvolutionMethod::exact;
-    return libraries_.gathered.get(spec);
   }
 
   Result<void> choose_filters(const op::Array& array, const WeightSource& source) {
@@ -114,7 +86,7 @@ class ConvolutionCall final : public LibraryCall {
     }
     auto packed = std::make_shared<PackedConvolution>();
     packed->wanted = convolution_;
-    packed->by = TESSERA_TRY(convolution_for(filters));
+    packed->by = TESSERA_TRY(convolution_for(convolution_, filters, libraries_));
     packed->filters = TESSERA_TRY(packed->by->pack(filters));
     packed->from = filters;
     packed_ = packed;
@@ -133,12 +105,40 @@ class ConvolutionCall final : public LibraryCall {
   LastWeights last_filters_;
 };
 
+bool suits_winograd(const ConvolutionSpec& spec) {
+  return spec.groups == 1 && spec.window == Pair{3, 3} && spec.strides == Pair{1, 1} &&
+         spec.dilations == Pair{1, 1} && spec.channels >= winograd_channels &&
+         spec.filters >= winograd_channels;
+}
+
 /// The spatial sizes; a single axis is a row.
 Pair axes_of(const op::Extents& shape) {
   return shape.size() == 3 ? Pair{1, shape[2]} : Pair{shape[2], shape[3]};
 }
 
 }  // namespace
+
+Result<std::shared_ptr<const Convolution>> runtime::cpu::find_convolution(ConvolutionSpec& spec,
+                                                                          Libraries& libraries) {
+  if (!libraries.is_precise && suits_winograd(spec)) {
+    spec.method = ConvolutionMethod::winograd;
+    if (auto made = libraries.winograd.get(spec)) return made;
+    spec.method = ConvolutionMethod::exact;
+  }
+  return libraries.convolutions.get(spec);
+}
+
+/// A window over padding adds zero times the weight, which is no number if the weight is infinite;
+/// Winograd's method adds up weights. Libraries leave padding out, so windows are gathered for such weights.
+Result<std::shared_ptr<const Convolution>> runtime::cpu::convolution_for(
+    const std::shared_ptr<const Convolution>& found, const float* filters, Libraries& libraries) {
+  ConvolutionSpec spec = found->spec();
+  const bool suits_any = spec.method == ConvolutionMethod::exact && !has_padding(spec);
+  const std::int64_t count = spec.filters * (spec.channels / spec.groups) * spec.window[0] * spec.window[1];
+  if (suits_any || are_finite({filters, static_cast<std::size_t>(count)})) return found;
+  spec.method = ConvolutionMethod::exact;
+  return libraries.gathered.get(spec);
+}
 
 Result<ConvolutionSpec> runtime::cpu::convolution_spec(const LibraryForm& form,
                                                        std::span<const op::Array> inputs,

@@ -41,6 +41,8 @@ Result<LibraryCallRef> runtime::cpu::make_library_call(const LibraryForm& form,
       if (is_pointwise(form, inputs)) return make_pointwise_call(form, inputs, results, libraries);
       if (is_depthwise(form, inputs)) return make_depthwise_call(form, inputs, results);
       return make_convolution_call(form, inputs, results, libraries);
+    case LibraryOp::slice_convolution:
+      return make_slice_convolution_call(form, inputs, results, libraries);
     case LibraryOp::integer_convolution:
       return make_integer_convolution_call(form, inputs, results);
     case LibraryOp::attention:

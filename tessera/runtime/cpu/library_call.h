@@ -103,6 +103,13 @@ using LibraryCallRef = std::unique_ptr<LibraryCall>;
                                                        std::span<const op::Array> inputs,
                                                        const op::Array& result);
 
+/// The fastest convolution for filters of finite numbers; sets the method of `spec`.
+[[nodiscard]] Result<std::shared_ptr<const Convolution>> find_convolution(ConvolutionSpec& spec,
+                                                                          Libraries& libraries);
+/// That one, or one that is right for these filters, which may not be finite.
+[[nodiscard]] Result<std::shared_ptr<const Convolution>> convolution_for(
+    const std::shared_ptr<const Convolution>& found, const float* filters, Libraries& libraries);
+
 // One per library op, each in a file of its own.
 [[nodiscard]] Result<LibraryCallRef> make_matmul_call(const LibraryForm& form,
                                                       std::span<const op::Array> inputs,
@@ -120,6 +127,10 @@ using LibraryCallRef = std::unique_ptr<LibraryCall>;
                                                            std::span<const op::Array> inputs,
                                                            std::span<const op::Array> results,
                                                            Libraries& libraries);
+[[nodiscard]] Result<LibraryCallRef> make_slice_convolution_call(const LibraryForm& form,
+                                                                 std::span<const op::Array> inputs,
+                                                                 std::span<const op::Array> results,
+                                                                 Libraries& libraries);
 [[nodiscard]] Result<LibraryCallRef> make_pointwise_call(const LibraryForm& form,
                                                          std::span<const op::Array> inputs,
                                                          std::span<const op::Array> results,

@@ -43,7 +43,8 @@ class ChainGrower {
 
   std::optional<LibraryChain> run() {
     if (!begin()) return std::nullopt;
-    const bool takes_more = chain_.op == LibraryOp::matmul || chain_.op == LibraryOp::convolution;
+    const bool takes_more =
+        has_type(last(), ir::Dtype::f32) && (chain_.op == LibraryOp::matmul || is_convolution());
     while (takes_more && extend()) {
     }
     for (std::uint32_t operand : {0U, 1U})
@@ -53,6 +54,9 @@ class ChainGrower {
   }
 
  private:
+  [[nodiscard]] bool is_convolution() const {
+    return chain_.op == LibraryOp::convolution || chain_.op == LibraryOp::slice_convolution;
+  }
   [[nodiscard]] bool has_products() const {
     return chain_.op == LibraryOp::matmul || chain_.op == LibraryOp::attention;
   }
@@ -71,12 +75,18 @@ class ChainGrower {
                                      [&](const NamedOp& op) { return op.name == name(node); });
     if (found == std::end(named_ops)) return false;
     const auto dtype = graph_.type(graph_.result(node)).dtype;
-    const auto op = dtype ? op_of(found->op, *dtype) : std::nullopt;
+    const auto op = dtype ? op_on(found->op, *dtype, node) : std::nullopt;
     if (!op || !has_type(graph_.result(node), *dtype)) return false;
     chain_.op = *op;
     for (const ValueId input : graph_.inputs(node))
       if (!has_type(input, *dtype)) return false;
     return fits(node);
+  }
+
+  [[nodiscard]] std::optional<LibraryOp> op_on(LibraryOp op, ir::Dtype dtype, NodeId node) const {
+    const ValueId result = graph_.result(node);
+    if (op != LibraryOp::convolution || !has_type(result, dtype)) return op_of(op, dtype);
+    return convolution_of(shape(result).size(), dtype);
   }
 
   /// Whether the library has the op on these types.
@@ -85,10 +95,9 @@ class ChainGrower {
     if (chain_.op == LibraryOp::matmul || chain_.op == LibraryOp::integer_matmul ||
         chain_.op == LibraryOp::half_matmul)
       return shape(inputs[0]).size() >= 2 && shape(inputs[1]).size() >= 2;
-    const bool is_integer = chain_.op == LibraryOp::integer_convolution;
-    if (is_integer || chain_.op == LibraryOp::convolution) {
+    if (is_convolution() || chain_.op == LibraryOp::integer_convolution) {
       chain_.epilogue.has_bias = inputs.size() > 2;
-      return is_integer || shape(inputs[0]).size() == 3 || shape(inputs[0]).size() == 4;
+      return true;
     }
     // Nobody may want the places of the largest elements.
     for (std::uint32_t k = 1; k < graph_.result_count(node); ++k)
@@ -326,6 +335,8 @@ class ChainGrower {
   bool add_residual(ValueId other) {
     Epilogue& epilogue = chain_.epilogue;
     if (epilogue.residual != Residual::none || graph_.type(other) != graph_.type(last())) return false;
+    // Slices of what is added lie apart.
+    if (chain_.op == LibraryOp::slice_convolution) return false;
     // A convolution finishes these where its result lies.
     if (chain_.op == LibraryOp::convolution && is_own_activation(epilogue.activation)) return false;
     epilogue.residual = Residual::separate;
@@ -347,8 +358,14 @@ std::optional<LibraryOp> runtime::cpu::op_of(LibraryOp op, ir::Dtype dtype) {
              is_half = dtype == ir::Dtype::f16 || dtype == ir::Dtype::bf16;
   if (is_product && is_half) return LibraryOp::half_matmul;
   if (dtype != ir::Dtype::i32) return std::nullopt;
-  if (is_product) return LibraryOp::integer_matmul;
-  return op == LibraryOp::convolution ? std::optional(LibraryOp::integer_convolution) : std::nullopt;
+  return is_product ? std::optional(LibraryOp::integer_matmul) : std::nullopt;
+}
+
+std::optional<LibraryOp> runtime::cpu::convolution_of(std::size_t rank, ir::Dtype dtype) {
+  if (dtype == ir::Dtype::i32) return LibraryOp::integer_convolution;
+  const bool is_half = dtype == ir::Dtype::f16 || dtype == ir::Dtype::bf16;
+  if (rank < 3 || rank > 5 || (dtype != ir::Dtype::f32 && !is_half)) return std::nullopt;
+  return is_half || rank == 5 ? LibraryOp::slice_convolution : LibraryOp::convolution;
 }
 
 std::optional<LibraryChain> runtime::cpu::chain_from(const Graph& graph, NodeId node,

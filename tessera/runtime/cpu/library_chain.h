@@ -21,11 +21,14 @@ enum class LibraryOp : std::uint8_t {
   max_pool,
   avg_pool,
   attention,
-  half_matmul,  ///< of 16-bit floats
+  half_matmul,        ///< of 16-bit floats
+  slice_convolution,  ///< over three axes, or of 16-bit floats: of its slices in f32
 };
 
 /// The op of f32 on other numbers, if libraries have it: i32, f16 and bf16.
 [[nodiscard]] std::optional<LibraryOp> op_of(LibraryOp op, ir::Dtype dtype);
+/// How libraries compute a convolution of arrays of this rank and dtype, if they do.
+[[nodiscard]] std::optional<LibraryOp> convolution_of(std::size_t rank, ir::Dtype dtype);
 
 struct LibraryChain {
   LibraryOp op = LibraryOp::matmul;

@@ -7,6 +7,7 @@
 
 using namespace tessera;
 using namespace tessera::runtime::cpu;
+using ir::Dtype;
 using pattern::Graph;
 using pattern::ValueId;
 
@@ -103,14 +104,13 @@ std::optional<LibraryForm> runtime::cpu::library_form(const op::CallInfo& call) 
   LibraryForm out{.card = &call.card(), .attributes = call.attributes()};
   const std::string_view name = call.card().name;
   if (name != "matmul" && name != "conv") return std::nullopt;
-  const auto found =
-      op_of(name == "matmul" ? LibraryOp::matmul : LibraryOp::convolution, call.input(0).dtype);
+  const std::size_t rank = call.input(0).rank();
+  if (name == "matmul" && (rank < 2 || call.input(1).rank() < 2)) return std::nullopt;
+  const Dtype dtype = call.input(0).dtype;
+  const auto found = name == "matmul" ? op_of(LibraryOp::matmul, dtype) : convolution_of(rank, dtype);
   if (!found) return std::nullopt;
   out.op = *found;
   out.right = 1;
-  const std::size_t rank = call.input(0).rank();
-  if (name == "matmul" && (rank < 2 || call.input(1).rank() < 2)) return std::nullopt;
-  if (out.op == LibraryOp::convolution && rank != 3 && rank != 4) return std::nullopt;
   if (call.inputs().size() > 2) out.epilogue.has_bias = true, out.bias = 2;
   return out;
 }

@@ -18,8 +18,9 @@ namespace {
 constexpr double library_part = 0.9;
 
 std::string_view word(LibraryOp op) {
-  constexpr std::string_view words[] = {"matmul",   "integer_matmul", "conv",      "integer_conv",
-                                        "max_pool", "avg_pool",       "attention", "half_matmul"};
+  constexpr std::string_view words[] = {"matmul",       "integer_matmul", "conv",
+                                        "integer_conv", "max_pool",       "avg_pool",
+                                        "attention",    "half_matmul",    "slice_conv"};
   return words[static_cast<std::size_t>(op)];
 }
 
