@@ -109,9 +109,9 @@ class RowText : KernelText {
     const unsigned threads = shape_.is_block ? shape_.team : usual_threads;
     const auto blocks =
         static_cast<std::uint32_t>(shape_.is_block ? rows : divided_up(rows, usual_threads / shape_.team));
-    const unsigned most = threads <= usual_threads      ? usual_threads
-                          : threads <= long_row_threads ? long_row_threads
-                                                        : 1024;
+    const unsigned most = !shape_.keeps_values      ? long_row_threads
+                          : threads > usual_threads ? 1024
+                                                    : usual_threads;
     StepProgram out;
     out.launches.push_back(launch("rows", {blocks, 1, 1}, {threads, 1, 1}, most));
     out.launches.back().shared_bytes = static_cast<std::uint32_t>(shared_bytes_);
