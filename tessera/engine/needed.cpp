@@ -34,7 +34,6 @@ void Needed::clear() {
   asked_.clear();
   components_.clear();
   stack_.clear();
-  has_results_ = false;
   others.clear();
 }
 
@@ -50,23 +49,25 @@ void Needed::collect(std::span<Node* const> roots, std::uint32_t epoch) {
   for (std::uint32_t i = 0; i < steps_.size(); ++i) {
     steps_[i]->claimed = true;
     keep_[i] = steps_[i]->refs.load(std::memory_order_acquire) > uses_[i] ? held : dropped;
-    if (keep_[i] == held && can_stay_lazy(*steps_[i])) leave_lazy(i);
+    if (keep_[i] == dropped) continue;
+    if (can_stay_lazy(*steps_[i]))
+      leave_lazy(i);
+    else
+      hold_for_gradient(i);
   }
   for (Node* root : roots) {
     if (root->index == stored || keep_[root->index] == asked) continue;
     keep_[root->index] = asked;
     asked_.push_back(root->index);
+    hold_for_gradient(root->index);
   }
-  if (has_results_) hold_for_gradients();
 }
 
 /// A result on the way of a gradient stays with its call, which has to be there when the gradient comes.
-void Needed::hold_for_gradients() {
-  for (std::uint32_t i = 0; i < steps_.size(); ++i) {
-    const Node& node = *steps_[i];
-    if (!must_keep(i) || !node.is(Node::is_result) || !node.is(Node::tracks_gradient)) continue;
-    if (const std::uint32_t call = from(i)[0]; call != stored && !must_keep(call)) keep_[call] = held;
-  }
+void Needed::hold_for_gradient(std::uint32_t step) {
+  const Node& node = *steps_[step];
+  if (!node.is(Node::is_result) || !node.is(Node::tracks_gradient)) return;
+  if (const std::uint32_t call = from(step)[0]; call != stored && !must_keep(call)) keep_[call] = held;
 }
 
 /// A call that is held has results that nobody asked for: they stay lazy, and what they would be computed
@@ -114,7 +115,6 @@ void Needed::walk(Node* root, std::uint32_t epoch) {
 /// Its operands have been met: those without an index of their own are stored.
 void Needed::add_step(Node* node) {
   node->index = static_cast<std::uint32_t>(steps_.size());
-  has_results_ = has_results_ || node->is(Node::is_result);
   steps_.push(node);
   uses_.push(0);
   first_from_.push(static_cast<std::uint32_t>(from_.size()));

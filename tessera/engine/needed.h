@@ -61,7 +61,7 @@ class Needed {
   [[nodiscard]] bool enter(Node* node, std::uint32_t epoch);
   void add_step(Node* node);
   void leave_lazy(std::uint32_t step);
-  void hold_for_gradients();
+  void hold_for_gradient(std::uint32_t step);
 
   stream::Buffer<Node*> steps_;
   stream::Buffer<std::uint32_t> from_;
@@ -71,7 +71,6 @@ class Needed {
   std::vector<std::uint32_t> asked_;
   std::vector<std::vector<std::uint32_t>> components_;
   std::vector<Frame> stack_;
-  bool has_results_ = false;  ///< some steps are one of several results of a call
 };
 
 }  // namespace tessera::engine
