@@ -4,12 +4,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
 
 #include "tessera/describe/test_graph.h"
 #include "tessera/engine/devices.h"
+#include "tessera/plan/package.h"
 
 using namespace tessera;
 using namespace tessera::description;
