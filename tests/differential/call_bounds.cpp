@@ -157,12 +157,24 @@ Interval converted(const Interval& from, double given, Dtype to) {
   return low == as_integer(from.high, to) ? exactly(static_cast<double>(low.v)) : anything();
 }
 
+/// Integers to integers: what does not fit wraps around, and what is beyond 2^53 has no double of its own.
+Interval wrapped(const Interval& from, double given, Dtype to) {
+  if (from.is_exact()) return exactly(given);
+  const bool fits = !from.may_be_nan && static_cast<double>(as_integer(from.low, to).v) == from.low &&
+                    static_cast<double>(as_integer(from.high, to).v) == from.high;
+  return fits && to != Dtype::boolean ? from : anything();
+}
+
 Bounds cast_elements(const Call& call) {
   const Dtype from = call.inputs[0].value.dtype(), to = call.narrow[0].dtype();
   const auto given = fixture::doubles(call.narrow[0]);
   Bounds out(1);
   for (std::size_t k = 0; k < given.size(); ++k) {
     Interval x = call.inputs[0].bounds[k];
+    if (!ir::is_float(from) && !ir::is_float(to)) {
+      out[0].push_back(wrapped(x, given[k], to));
+      continue;
+    }
     if (!ir::is_float(from) && std::abs(x.low) > 0x1p53) x = rounded(x, 1, precision_of(Dtype::f64));
     out[0].push_back(converted(x, given[k], to));
   }

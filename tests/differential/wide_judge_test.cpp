@@ -79,6 +79,18 @@ TEST(WideJudge, IntegersSaturate) {
   EXPECT_NE(judge.outside({f32({-6, 2})}), std::nullopt);
 }
 
+TEST(WideJudge, IntegersWrapAround) {
+  const std::int64_t beyond = (std::int64_t{1} << 60) - 5;
+  const Program program =
+      program_of("func f(x: i64[1]) {\n  y: i16[1] = cast(x) {dtype = i16}\n  return y\n}\n",
+                 {op::HostTensor::of<std::int64_t>(Dtype::i64, {1}, std::vector<std::int64_t>{beyond})});
+  const WideJudge judge(program, {});
+  EXPECT_EQ(judge.outside(run(program)), std::nullopt);
+  EXPECT_NE(
+      judge.outside({op::HostTensor::of<std::int16_t>(Dtype::i16, {1}, std::vector<std::int16_t>{32767})}),
+      std::nullopt);
+}
+
 TEST(WideJudge, SaysNothingWhereARoundingDecides) {
   const Program program = program_of(
       "func f(x: f32[2]) {\n"
