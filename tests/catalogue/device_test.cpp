@@ -237,7 +237,8 @@ TEST_F(DeviceCatalogue, sizes_of_zero_and_many) {
   check(&DeviceCatalogue::by_call);
 }
 
-/// Axes of one element are left out of kernels, which are others then; those of pointwise ops all alike, so few do.
+/// Axes of one element are left out of kernels, which are others then; those of pointwise ops all alike, so
+/// few do.
 TEST_F(DeviceCatalogue, sizes_of_one) {
   std::set<std::string_view> seen;
   std::size_t pointwise = 0;
