@@ -93,7 +93,7 @@ TEST(TileLaws, EveryStatementIsInOnePartAndTheSameAgain) {
     EXPECT_EQ(to_text(function, again), to_text(function, tiled));
     return tiled.parts.size() < function.body.size();
   });
-  EXPECT_GT(joined, 20U);
+  EXPECT_GT(joined, fixture::repeats(20U));
 }
 
 TEST(TileLaws, WithoutTilesEveryStatementStaysAsItIs) {
@@ -122,7 +122,7 @@ TEST(TileAndLowerLaws, KeepTheValue) {
     }
     return true;
   });
-  EXPECT_GT(ran, 50U);
+  EXPECT_GT(ran, fixture::repeats(50U));
 }
 
 TEST(LowerLaws, APlanIsValidHasWhatItsFunctionTakesAndIsTheSameAgain) {
@@ -139,7 +139,7 @@ TEST(LowerLaws, APlanIsValidHasWhatItsFunctionTakesAndIsTheSameAgain) {
     EXPECT_EQ(bytes_of(value_or_throw(compiler::lower(function, tiled))), bytes_of(*plan));
     return true;
   });
-  EXPECT_GT(planned, 50U);
+  EXPECT_GT(planned, fixture::repeats(50U));
 }
 
 TEST(LivenessLaws, EveryUseOfAValueLiesInItsLife) {
@@ -168,7 +168,7 @@ TEST(LivenessLaws, EveryUseOfAValueLiesInItsLife) {
     EXPECT_EQ(plan::to_text(*plan, *again), plan::to_text(*plan, *binding));
     return true;
   });
-  EXPECT_GT(uses, 1'000U);
+  EXPECT_GT(uses, fixture::repeats(1'000U));
 }
 
 namespace {
