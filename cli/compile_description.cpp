@@ -5,7 +5,6 @@
 
 #include "cli/files.h"
 #include "tessera/base/json.h"
-#include "tessera/compile/plan_function.h"
 #include "tessera/describe/op_group.h"
 #include "tessera/describe/read_json.h"
 
@@ -16,6 +15,7 @@ using description::OpGroup;
 using description::Program;
 using description::StepKind;
 using description::Unit;
+using engine::GraphPackage;
 
 namespace {
 
@@ -44,13 +44,6 @@ std::vector<plan::SourceBlock> blocks_of(const description::Description& d) {
   return out;
 }
 
-/// A description that is valid, and what each group of it becomes.
-struct Compiled {
-  std::shared_ptr<const Program> program;
-  Grouping grouping;
-  std::vector<plan::PlanRef> plans;  ///< by group
-};
-
 std::vector<std::string> node_names(const Program& program, const OpGroup& group) {
   std::vector<std::string> out;
   for (const std::uint32_t node : group.nodes)
@@ -62,16 +55,12 @@ std::string title(const Program& program, const OpGroup& group) {
   return cat("ops ", join(node_names(program, group), ", "));
 }
 
-Result<Compiled> compile(std::shared_ptr<const Program> program, const DescriptionOptions& options,
-                         const pattern::Target& target) {
-  Compiled out{std::move(program), {}, {}};
-  out.grouping = TESSERA_TRY(description::group_ops(*out.program));
-  const compiler::PlanOptions how{.pipeline = options.pipeline};
-  for (const OpGroup& group : out.grouping.groups) {
-    options.dumps->about(title(*out.program, group));
-    out.plans.push_back(TESSERA_TRY(compiler::plan_function(group.function, target, how)).plan);
-  }
-  return out;
+/// What runs on the device that the options name.
+Result<GraphPackage> compiled(const ProgramFile& file, const DescriptionOptions& options) {
+  const auto device = TESSERA_TRY(chosen_device(options.device));
+  return engine::compile_graph(
+      TESSERA_TRY(checked_program(file)), *device, {.pipeline = options.pipeline},
+      [&](const Program& program, const OpGroup& group) { options.dumps->about(title(program, group)); });
 }
 
 std::string title(const Program& program, std::uint32_t scope) {
@@ -107,27 +96,32 @@ std::string indented(const std::string& text) {
   return out;
 }
 
-std::string unit_text(const Compiled& compiled, std::uint32_t scope, const Unit& unit) {
-  const Program& program = *compiled.program;
+std::string plan_text(const GraphPackage& package, std::size_t group) {
+  const plan::PlanRef& plan = package.plans[group];
+  return plan == nullptr ? "no plan can say this: it runs node by node\n" : plan::to_text(*plan);
+}
+
+std::string unit_text(const GraphPackage& package, std::uint32_t scope, const Unit& unit) {
+  const Program& program = *package.program;
   const std::string level = cat("  level ", unit.level, ": ");
   if (!unit.is_group)
     return cat(level, step_text(program, program.schedule.sequences[scope].steps[unit.index]), "\n");
-  const OpGroup& group = compiled.grouping.groups[unit.index];
+  const OpGroup& group = package.grouping.groups[unit.index];
   return cat(level, "ops ", join(node_names(program, group), ", "), "\n",
-             indented(plan::to_text(*compiled.plans[unit.index])));
+             indented(plan_text(package, unit.index)));
 }
 
-void print_text(const Compiled& compiled) {
+void print_text(const GraphPackage& package) {
   std::string out;
-  for (std::uint32_t scope = 0; scope < compiled.grouping.units.size(); ++scope) {
-    out += cat(title(*compiled.program, scope), ":\n");
-    for (const Unit& unit : compiled.grouping.units[scope]) out += unit_text(compiled, scope, unit);
+  for (std::uint32_t scope = 0; scope < package.grouping.units.size(); ++scope) {
+    out += cat(title(*package.program, scope), ":\n");
+    for (const Unit& unit : package.grouping.units[scope]) out += unit_text(package, scope, unit);
   }
   std::fwrite(out.data(), 1, out.size(), stdout);
 }
 
 /// What was written.
-void print_json(const engine::GraphPackage& package, const std::string& output, const PassDumps& dumps) {
+void print_json(const GraphPackage& package, const std::string& output, const PassDumps& dumps) {
   JsonWriter json(JsonWriter::Style::indented);
   json.begin_object().member("file", output).member("device", package.device);
   write_json(json, host_functions_of(*package.program->description));
@@ -142,17 +136,17 @@ void print_json(const engine::GraphPackage& package, const std::string& output, 
   std::printf("%s\n", json.end_object().text().c_str());
 }
 
-void print_json(const Compiled& compiled, const PassDumps& dumps) {
-  const Program& program = *compiled.program;
+void print_json(const GraphPackage& package, const PassDumps& dumps) {
+  const Program& program = *package.program;
   JsonWriter json(JsonWriter::Style::indented);
   json.begin_object().key("sequences").begin_array();
-  for (std::uint32_t scope = 0; scope < compiled.grouping.units.size(); ++scope) {
+  for (std::uint32_t scope = 0; scope < package.grouping.units.size(); ++scope) {
     json.begin_object().member("name", title(program, scope)).key("units").begin_array();
-    for (const Unit& unit : compiled.grouping.units[scope]) {
+    for (const Unit& unit : package.grouping.units[scope]) {
       json.begin_object().member("level", unit.level);
       if (unit.is_group)
-        json.member("nodes", node_names(program, compiled.grouping.groups[unit.index]))
-            .member("plan", plan::to_text(*compiled.plans[unit.index]));
+        json.member("nodes", node_names(program, package.grouping.groups[unit.index]))
+            .member("plan", plan_text(package, unit.index));
       else
         json.member("step", step_text(program, program.schedule.sequences[scope].steps[unit.index]));
       json.end_object();
@@ -183,7 +177,7 @@ bool tessera::cli::is_no_program(const ProgramFile& file, const Result<NamedProg
   return !program && file.kind == FileKind::description && program.error().code() == ErrorCode::unsupported;
 }
 
-Result<engine::GraphPackage> tessera::cli::compile_graph(const ProgramFile& file, runtime::Device& device) {
+Result<GraphPackage> tessera::cli::compile_graph(const ProgramFile& file, runtime::Device& device) {
   return engine::compile_graph(TESSERA_TRY(checked_program(file)), device);
 }
 
@@ -227,24 +221,19 @@ Result<DescribedGroups> tessera::cli::read_description_groups(const ProgramFile&
 Result<Answer> tessera::cli::compile_description(const ProgramFile& file, const FunctionChoice& choice,
                                                  const DescriptionOptions& options) {
   TESSERA_TRY(check_choice(file, choice));
-  const auto target = TESSERA_TRY(chosen_device(options.device));
-  auto program = TESSERA_TRY(checked_program(file));
-  const Compiled compiled = TESSERA_TRY(compile(std::move(program), options, target->target()));
+  const GraphPackage package = TESSERA_TRY(compiled(file, options));
   if (options.json) {
-    print_json(compiled, *options.dumps);
+    print_json(package, *options.dumps);
   } else {
     options.dumps->print();
-    print_text(compiled);
+    print_text(package);
   }
   return Answer::yes;
 }
 
 Result<void> tessera::cli::write_graph(const ProgramFile& file, const std::string& output,
                                        const DescriptionOptions& options) {
-  const auto device = TESSERA_TRY(chosen_device(options.device));
-  const auto package = TESSERA_TRY(engine::compile_graph(
-      TESSERA_TRY(checked_program(file)), *device, {.pipeline = options.pipeline},
-      [&](const Program& program, const OpGroup& group) { options.dumps->about(title(program, group)); }));
+  const GraphPackage package = TESSERA_TRY(compiled(file, options));
   TESSERA_TRY(engine::save_graph(package, output));
   options.json ? print_json(package, output, *options.dumps) : options.dumps->print();
   return {};
