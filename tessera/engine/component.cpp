@@ -19,7 +19,7 @@ void Component::destroy(Component* component) {
   }
 }
 
-Component* Component::join(Component* a, Component* b) {
+Component* Component::join_roots(Component* a, Component* b) {
   for (;;) {
     a = a->root();
     b = b->root();

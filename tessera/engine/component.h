@@ -27,7 +27,11 @@ class Component {
   }
 
   /// Joins two and returns the root of both.
-  static Component* join(Component* a, Component* b);
+  static Component* join(Component* a, Component* b) {
+    a = a->root();
+    b = b->root();
+    return a == b ? a : join_roots(a, b);
+  }
 
   /// Says that what belongs to this component has changed; joining does too.
   void touch() { version_.fetch_add(1, std::memory_order_acq_rel); }
@@ -42,6 +46,8 @@ class Component {
  private:
   ~Component() = default;
   static std::uint64_t next_id();
+  /// What were roots a moment ago: other threads join, too.
+  static Component* join_roots(Component* a, Component* b);
   static void destroy(Component* component);
 
   std::atomic<std::uint32_t> refs_{1};

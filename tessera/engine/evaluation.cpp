@@ -113,7 +113,7 @@ void Evaluation::claim(std::span<Node* const> asked) {
 
 /// REQUIRES the lock. Others may claim the nodes from now on, so they are forgotten here.
 void Evaluation::unclaim() {
-  for (Node* node : memory_->needed.steps()) node->claimed = false;
+  memory_->needed.unclaim();
   memory_->needed.clear();
 }
 

@@ -28,8 +28,6 @@ bool can_stay_lazy(const Node& node) {
 void Needed::clear() {
   steps_.clear();
   from_.clear();
-  first_from_.clear();
-  uses_.clear();
   keep_.clear();
   asked_.clear();
   components_.clear();
@@ -41,16 +39,16 @@ void Needed::collect(std::span<Node* const> roots, std::uint32_t epoch) {
   clear();
   for (Node* root : roots)
     if (root->epoch != epoch && enter(root, epoch)) walk(root, epoch);
-  first_from_.push(static_cast<std::uint32_t>(from_.size()));
   keep_.resize(steps_.size());
   asked_.reserve(roots.size());
   // Nothing fails from here on. More references than uses here: a handle, or a call that may be asked for
   // later.
   for (std::uint32_t i = 0; i < steps_.size(); ++i) {
-    steps_[i]->claimed = true;
-    keep_[i] = steps_[i]->refs.load(std::memory_order_acquire) > uses_[i] ? held : dropped;
+    Node& node = *steps_[i].node;
+    node.claimed = true;
+    keep_[i] = node.refs.load(std::memory_order_acquire) > steps_[i].uses ? held : dropped;
     if (keep_[i] == dropped) continue;
-    if (can_stay_lazy(*steps_[i]))
+    if (can_stay_lazy(node))
       leave_lazy(i);
     else
       hold_for_gradient(i);
@@ -65,7 +63,7 @@ void Needed::collect(std::span<Node* const> roots, std::uint32_t epoch) {
 
 /// A result on the way of a gradient stays with its call, which has to be there when the gradient comes.
 void Needed::hold_for_gradient(std::uint32_t step) {
-  const Node& node = *steps_[step];
+  const Node& node = *steps_[step].node;
   if (!node.is(Node::is_result) || !node.is(Node::tracks_gradient)) return;
   if (const std::uint32_t call = from(step)[0]; call != stored && !must_keep(call)) keep_[call] = held;
 }
@@ -79,51 +77,54 @@ void Needed::leave_lazy(std::uint32_t step) {
 }
 
 /// Marks a node that was not met before; whether it is to be computed here.
-bool Needed::enter(Node* node, std::uint32_t epoch) {
+inline bool Needed::enter(Node* node, std::uint32_t epoch) {
   node->epoch = epoch;
   node->index = stored;
   if (node->is_stored()) return false;
+  if (node->claimed || node->is(Node::is_result)) [[unlikely]]
+    return enter_claimed_or_result(node);
+  return true;
+}
+
+bool Needed::enter_claimed_or_result(Node* node) {
   if (node->claimed) {
     others.push_back(NodeRef::share(node));
     return false;
   }
-  if (node->is(Node::is_result) && node->inputs[0]->is_stored()) {
-    // One of several results of a call that was computed: it only has to be looked up.
-    node->storage.store(new Storage(node->inputs[0]->extra->stored_results[node->extra->result]),
-                        std::memory_order_release);
-    return false;
-  }
-  return true;
+  if (!node->inputs[0]->is_stored()) return true;
+  // One of several results of a call that was computed: it only has to be looked up.
+  node->storage.store(new Storage(node->inputs[0]->extra->stored_results[node->extra->result]),
+                      std::memory_order_release);
+  return false;
 }
 
 /// Depth first with a stack of its own; a node becomes a step after all its operands have.
 void Needed::walk(Node* root, std::uint32_t epoch) {
-  stack_.push_back({root, 0});
-  while (!stack_.empty()) {
-    Frame& frame = stack_.back();
-    Node* node = frame.node;
-    if (frame.next < node->input_count) {
-      Node* input = node->input(frame.next++);
-      if (input != nullptr && input->epoch != epoch && enter(input, epoch)) stack_.push_back({input, 0});
+  Frame at{root, 0};
+  for (;;) {
+    if (at.next < at.node->input_count) {
+      Node* const input = at.node->input(at.next++);
+      if (input == nullptr || input->epoch == epoch || !enter(input, epoch)) continue;
+      stack_.push(at);
+      at = {input, 0};
       continue;
     }
-    stack_.pop_back();
-    add_step(node);
+    add_step(at.node);
+    if (stack_.empty()) return;
+    at = stack_.pop();
   }
 }
 
 /// Its operands have been met: those without an index of their own are stored.
-void Needed::add_step(Node* node) {
+inline void Needed::add_step(Node* node) {
   node->index = static_cast<std::uint32_t>(steps_.size());
-  steps_.push(node);
-  uses_.push(0);
-  first_from_.push(static_cast<std::uint32_t>(from_.size()));
   std::uint32_t* out = from_.make_room(node->input_count);
+  steps_.push({node, 0, static_cast<std::uint32_t>(from_.size())});
   for (std::size_t i = 0; i < node->input_count; ++i) {
     const Node* input = node->input(i);
     const std::uint32_t step = input != nullptr ? input->index : stored;
     *out++ = step;
-    if (step != stored) ++uses_[step];
+    if (step != stored) ++steps_[step].uses;
   }
   from_.end_at(out);
 }

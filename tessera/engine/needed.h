@@ -26,18 +26,21 @@ class Needed {
   /// Walks, and claims the steps; if it throws, none is. Marks the nodes with `epoch`. REQUIRES the engine's
   /// lock.
   void collect(std::span<Node* const> roots, std::uint32_t epoch);
+  /// Others may claim the steps again. REQUIRES the engine's lock.
+  void unclaim() {
+    for (std::size_t i = 0; i < steps_.size(); ++i) steps_[i].node->claimed = false;
+  }
   /// Forgets everything, keeps the memory.
   void clear();
 
   [[nodiscard]] std::size_t size() const { return steps_.size(); }
-  [[nodiscard]] std::span<Node* const> steps() const { return steps_; }
-  [[nodiscard]] Node& node(std::uint32_t step) const { return *steps_[step]; }
-  /// Per operand of a step, the step that computes it.
+  [[nodiscard]] Node& node(std::uint32_t step) const { return *steps_[step].node; }
+  /// Per operand of a step, the step that computes it. REQUIRES that the node still has its inputs.
   [[nodiscard]] std::span<const std::uint32_t> from(std::uint32_t step) const {
-    return {from_.begin() + first_from_[step], from_.begin() + first_from_[step + 1]};
+    return {from_.begin() + steps_[step].first_from, steps_[step].node->input_count};
   }
   /// How many operands of steps it is.
-  [[nodiscard]] std::uint32_t uses(std::uint32_t step) const { return uses_[step]; }
+  [[nodiscard]] std::uint32_t uses(std::uint32_t step) const { return steps_[step].uses; }
   [[nodiscard]] Keep keep(std::uint32_t step) const { return static_cast<Keep>(keep_[step]); }
   /// Whether a plan has to give the results of a step.
   [[nodiscard]] bool must_keep(std::uint32_t step) const { return keep(step) == held || keep(step) == asked; }
@@ -52,6 +55,11 @@ class Needed {
   std::vector<NodeRef> others;
 
  private:
+  struct Step {
+    Node* node;
+    std::uint32_t uses;        ///< operands of steps that it is
+    std::uint32_t first_from;  ///< where its operands begin
+  };
   struct Frame {
     Node* node;
     std::uint32_t next;  ///< operand to look at
@@ -59,18 +67,17 @@ class Needed {
 
   void walk(Node* root, std::uint32_t epoch);
   [[nodiscard]] bool enter(Node* node, std::uint32_t epoch);
+  [[nodiscard]] bool enter_claimed_or_result(Node* node);
   void add_step(Node* node);
   void leave_lazy(std::uint32_t step);
   void hold_for_gradient(std::uint32_t step);
 
-  stream::Buffer<Node*> steps_;
+  stream::Buffer<Step> steps_;
   stream::Buffer<std::uint32_t> from_;
-  stream::Buffer<std::uint32_t> first_from_;
-  stream::Buffer<std::uint32_t> uses_;
   std::vector<std::uint8_t> keep_;
   std::vector<std::uint32_t> asked_;
   std::vector<std::vector<std::uint32_t>> components_;
-  std::vector<Frame> stack_;
+  stream::Buffer<Frame> stack_;
 };
 
 }  // namespace tessera::engine

@@ -66,16 +66,11 @@ void destroy(Node* node) {
 
 }  // namespace
 
-std::uint64_t tessera::engine::next_node_id() {
-  // Threads take numbers in batches, so that recording does not share a counter.
+void NodeNumbers::take_batch() {
   constexpr std::uint64_t batch = 4096;
   static std::atomic<std::uint64_t> next_batch{1};
-  thread_local std::uint64_t next = 0, end = 0;
-  if (next == end) {
-    next = next_batch.fetch_add(1, std::memory_order_relaxed) * batch;
-    end = next + batch;
-  }
-  return next++;
+  next_ = next_batch.fetch_add(1, std::memory_order_relaxed) * batch;
+  end_ = next_ + batch;
 }
 
 std::int64_t Node::element_count() const {

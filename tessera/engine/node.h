@@ -88,31 +88,31 @@ struct Node {
     no_gradient = 128,     ///< traced while no gradients were tracked: none flows out of it
   };
 
+  // First what walks over the graph look at.
   std::atomic<std::uint32_t> refs{1};  ///< handles and nodes that use it
-  std::atomic<TypeNumber> type_number{no_type_number};
+  std::uint32_t input_count = 0;       ///< operands; a null among the inputs is a scalar
+  std::uint32_t epoch = 0;             ///< scratch of walks, under the engine's lock; so is `index`
+  std::uint32_t index = 0;
+  Node* inputs[inline_inputs] = {};
+  std::atomic<Storage*> storage{nullptr};
+  Extra* extra = nullptr;
   const op::Card* card = nullptr;  ///< null: a leaf or one of several results
   Dtype dtype = Dtype::f32;
   std::uint8_t rank = 0;
   std::atomic<std::uint8_t> flags{0};
-  bool claimed = false;           ///< an evaluation is computing it; under the engine's lock
-  bool owns_component = false;    ///< else its inputs keep its component; changes under the engine's lock
-  std::uint16_t block = 0;        ///< the named scope it was recorded in
-  std::uint32_t input_count = 0;  ///< operands; a null among the inputs is a scalar
-  std::uint32_t line = 0;
-  const char* file = nullptr;
-  Node* inputs[inline_inputs] = {};
+  bool claimed = false;         ///< an evaluation is computing it; under the engine's lock
+  bool owns_component = false;  ///< else its inputs keep its component; changes under the engine's lock
+  std::uint16_t block = 0;      ///< the named scope it was recorded in
   std::int64_t dims[inline_dims] = {};
   ScalarBits scalar;
-  Extra* extra = nullptr;
-  std::atomic<Storage*> storage{nullptr};
+  std::atomic<TypeNumber> type_number{no_type_number};
+  std::uint32_t line = 0;
+  const char* file = nullptr;
   Component* component = nullptr;
   union {
     std::uint64_t id = 0;  ///< distinct per node of the process
     Node* next_dead;       ///< of a node that is being freed: freeing must not allocate
   };
-  // Scratch of walks over the graph, under the engine's lock.
-  std::uint32_t epoch = 0;
-  std::uint32_t index = 0;
 
   [[nodiscard]] std::span<const std::int64_t> shape() const {
     return {rank > inline_dims ? extra->dims.data() : dims, rank};
@@ -137,15 +137,28 @@ struct Node {
   static void operator delete(void* memory, std::size_t bytes) noexcept { Memory::free(memory, bytes); }
 
  private:
-  using Memory = SlotMemory<160, 1>;
+  using Memory = SlotMemory<144, 1>;
 };
-static_assert(sizeof(Node) <= 160);
+static_assert(sizeof(Node) <= 144);
 
 inline void retain(Node* node) { node->refs.fetch_add(1, std::memory_order_relaxed); }
 /// Gives up one reference; frees what nobody holds any more, without recursion.
 void release(Node* node);
-/// A number no other node has.
-[[nodiscard]] std::uint64_t next_node_id();
+/// Numbers that no other node has. Threads take them in batches, so that recording shares no counter.
+class NodeNumbers {
+ public:
+  [[nodiscard]] std::uint64_t next() {
+    if (next_ == end_) [[unlikely]]
+      take_batch();
+    return next_++;
+  }
+
+ private:
+  void take_batch();
+
+  std::uint64_t next_ = 0, end_ = 0;
+};
+inline constinit thread_local NodeNumbers node_numbers;
 /// Takes the inputs of a node whose result is stored away from it; the caller releases them. REQUIRES the
 /// engine's lock, under which nothing may be released: that can run code of the user.
 void take_inputs(Node& node, std::vector<Node*>& out);

@@ -22,8 +22,8 @@ std::uint32_t slot_word(Slot kind, std::size_t index) {
 /// Of an input that is met for the first time.
 constexpr std::size_t most_words_of_operand = 2;
 
-/// What a step is, in the lowest bits of its head.
-enum class Head : std::uint32_t { call, function, result };
+/// What is done, and what it is done with.
+constexpr std::size_t words_of_head = 3;
 
 std::uint64_t fold(std::uint64_t x, std::uint64_t y) {
   __extension__ using Wide = unsigned __int128;
@@ -64,6 +64,56 @@ std::uint32_t FunctionNumbers::number(const ir::FunctionRef& function) {
   return number;
 }
 
+inline void PlanKey::write_sizes(const Node& node) {
+  std::int64_t* const out = sizes.make_room(std::max<std::size_t>(node.rank, Node::inline_dims));
+  if (node.rank <= Node::inline_dims)
+    std::memcpy(out, node.dims, sizeof node.dims);  // all of them: quicker than to count
+  else
+    std::copy(node.extra->dims.begin(), node.extra->dims.end(), out);
+  sizes.end_at(out + node.rank);
+}
+
+/// The place of an input among the inputs is kept in its scratch; whether it is one of these inputs, the list
+/// tells.
+[[gnu::always_inline]] inline void PlanKey::write_call(const Node& node, Head kind, std::uint64_t what,
+                                                       std::span<const std::uint32_t> from,
+                                                       std::span<const std::uint32_t> local) {
+  std::uint32_t* out = words.make_room(words_of_head + most_words_of_operand * from.size());
+  *out++ = static_cast<std::uint32_t>(kind) | static_cast<std::uint32_t>(node.dtype) << 2 |
+           static_cast<std::uint32_t>(node.rank) << 8 | node.input_count << 16;
+  *out++ = static_cast<std::uint32_t>(what);
+  *out++ = static_cast<std::uint32_t>(what >> 32);
+  std::size_t numbers = 0;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (from[i] != Needed::stored) {
+      *out++ = slot_word(Slot::step, local.empty() ? from[i] : local[from[i]]);
+      continue;
+    }
+    Node* const input = node.input(i);
+    if (input == nullptr) {
+      *out++ = slot_word(Slot::number, 0);
+      parameters.push(std::bit_cast<std::uint64_t>(node.scalar_at(numbers++)));
+    } else if (input->index < inputs.size() && inputs[input->index].node == input) {
+      *out++ = slot_word(Slot::known_input, input->index);
+    } else {
+      out = write_input(input, out);
+    }
+  }
+  words.end_at(out);
+}
+
+inline bool PlanKey::write_step(const Needed& needed, std::uint32_t step,
+                                std::span<const std::uint32_t> local, FunctionNumbers& functions) {
+  const Node& node = needed.node(step);
+  const std::uint8_t flags = node.flags.load(std::memory_order_relaxed);
+  if (node.extra != nullptr || node.card == nullptr || (flags & (Node::placeholder | Node::is_result)) != 0)
+      [[unlikely]]
+    return write_uncommon(needed, step, local, functions);
+  write_call(node, Head::call, reinterpret_cast<std::uint64_t>(node.card), needed.from(step), local);
+  write_sizes(node);
+  return true;
+}
+
 bool PlanKey::write(const Needed& needed, std::span<const std::uint32_t> steps,
                     std::span<const std::uint32_t> local, FunctionNumbers& functions) {
   words.clear();
@@ -83,23 +133,19 @@ bool PlanKey::write(const Needed& needed, std::span<const std::uint32_t> steps,
   return true;
 }
 
-bool PlanKey::write_step(const Needed& needed, std::uint32_t step, std::span<const std::uint32_t> local,
-                         FunctionNumbers& functions) {
+/// A step that is no call of a card, or has more to it than operands and a type.
+bool PlanKey::write_uncommon(const Needed& needed, std::uint32_t step, std::span<const std::uint32_t> local,
+                             FunctionNumbers& functions) {
   const Node& node = needed.node(step);
   if (node.is(Node::placeholder)) return false;
   const bool is_result = node.is(Node::is_result);
   if (node.card == nullptr && !is_result) return false;
   const bool is_function = node.extra != nullptr && node.extra->function != nullptr;
   const Head kind = is_result ? Head::result : is_function ? Head::function : Head::call;
-  std::uint32_t* out = words.make_room(3 + most_words_of_operand * std::size_t{node.input_count});
-  *out++ = static_cast<std::uint32_t>(kind) | static_cast<std::uint32_t>(node.dtype) << 2 |
-           static_cast<std::uint32_t>(node.rank) << 8 | node.input_count << 16;
   const auto what = is_result     ? std::uint64_t{node.extra->result}
                     : is_function ? functions.number(node.extra->function)
                                   : reinterpret_cast<std::uint64_t>(node.card);
-  *out++ = static_cast<std::uint32_t>(what);
-  *out++ = static_cast<std::uint32_t>(what >> 32);
-  words.end_at(write_operands(node, needed.from(step), local, out));
+  write_call(node, kind, what, needed.from(step), local);
   plan_at_once = plan_at_once || (is_function && node.extra->plan_at_once);
   if (node.extra != nullptr) {
     write_attributes(node.attributes());
@@ -108,29 +154,6 @@ bool PlanKey::write_step(const Needed& needed, std::uint32_t step, std::span<con
   }
   write_sizes(node);
   return true;
-}
-
-/// Returns the end of what it wrote. The place of an input among the inputs is kept in its scratch; whether
-/// it is one of these inputs, the list tells.
-std::uint32_t* PlanKey::write_operands(const Node& node, std::span<const std::uint32_t> from,
-                                       std::span<const std::uint32_t> local, std::uint32_t* out) {
-  std::size_t numbers = 0;
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    if (from[i] != Needed::stored) {
-      *out++ = slot_word(Slot::step, local.empty() ? from[i] : local[from[i]]);
-      continue;
-    }
-    Node* const input = node.input(i);
-    if (input == nullptr) {
-      *out++ = slot_word(Slot::number, 0);
-      parameters.push(std::bit_cast<std::uint64_t>(node.scalar_at(numbers++)));
-    } else if (input->index < inputs.size() && inputs[input->index].node == input) {
-      *out++ = slot_word(Slot::known_input, input->index);
-    } else {
-      out = write_input(input, out);
-    }
-  }
-  return out;
 }
 
 std::uint32_t* PlanKey::write_input(Node* input, std::uint32_t* out) {
@@ -144,15 +167,6 @@ std::uint32_t* PlanKey::write_input(Node* input, std::uint32_t* out) {
   if (!contiguous)
     for (const std::int64_t stride : storage->layout.strides) sizes.push(stride);
   return out;
-}
-
-void PlanKey::write_sizes(const Node& node) {
-  std::int64_t* const out = sizes.make_room(std::max<std::size_t>(node.rank, Node::inline_dims));
-  if (node.rank <= Node::inline_dims)
-    std::memcpy(out, node.dims, sizeof node.dims);  // all of them: quicker than to count
-  else
-    std::copy(node.extra->dims.begin(), node.extra->dims.end(), out);
-  sizes.end_at(out + node.rank);
 }
 
 void PlanKey::write_words(const void* data, std::size_t bytes) {

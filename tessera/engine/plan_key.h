@@ -58,10 +58,15 @@ struct PlanKey {
                            std::span<const std::uint32_t> local, FunctionNumbers& functions);
 
  private:
+  /// What a step is, in the lowest bits of its head.
+  enum class Head : std::uint32_t { call, function, result };
+
   bool write_step(const Needed& needed, std::uint32_t step, std::span<const std::uint32_t> local,
                   FunctionNumbers& functions);
-  std::uint32_t* write_operands(const Node& node, std::span<const std::uint32_t> from,
-                                std::span<const std::uint32_t> local, std::uint32_t* out);
+  bool write_uncommon(const Needed& needed, std::uint32_t step, std::span<const std::uint32_t> local,
+                      FunctionNumbers& functions);
+  void write_call(const Node& node, Head kind, std::uint64_t what, std::span<const std::uint32_t> from,
+                  std::span<const std::uint32_t> local);
   std::uint32_t* write_input(Node* input, std::uint32_t* out);
   void write_sizes(const Node& node);
   void write_attributes(const op::Attributes& attributes);

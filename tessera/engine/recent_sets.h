@@ -19,8 +19,6 @@ inline std::uint64_t mixed(std::uint64_t hash, std::uint64_t number) {
 template <class Entry, unsigned set_bits>
 class RecentSets {
  public:
-  [[nodiscard]] bool empty() const { return sets_.empty(); }
-
   /// The entry for which `is_it` holds, or null.
   template <class IsIt>
   [[nodiscard]] const Entry* find(std::uint64_t hash, IsIt&& is_it) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "tessera/base/text.h"
@@ -32,19 +33,19 @@ ComponentRef shared(Component* component) {
 }
 
 /// A new node with everything but operands, shape and result types. Its inputs, of which it must get some,
-/// keep its component.
-NodeRef new_node(const op::Card* card, Component* component, Caller caller) {
+/// keep its component. A part of each way to record: what is set twice is then written once.
+[[gnu::always_inline]] inline NodeRef new_node(const op::Card* card, Component* component, Caller caller) {
   NodeRef node = NodeRef::adopt(new Node);
   node->card = card;
   node->component = component;
   node->file = caller.file;
   node->line = caller.line;
   node->block = thread_state.block;
-  if (thread_state.trace_depth > 0) {
+  if (thread_state.trace_depth > 0) [[unlikely]] {
     node->set(Node::traced);
     if (!thread_state.gradient_enabled) node->set(Node::no_gradient);
   }
-  node->id = next_node_id();
+  node->id = node_numbers.next();
   return node;
 }
 
@@ -72,34 +73,133 @@ void track_gradient(Node& node, Node* input) { track_gradient(node, input, ir::i
 
 SourceSpan line_of(Caller caller) { return {caller.file == nullptr ? "" : caller.file, caller.line, 0}; }
 
-/// The component of a call: all graphs of its operands become one.
-Result<ComponentRef> joined(std::span<const Operand> operands, const std::shared_ptr<Engine>& engine) {
-  Component* out = nullptr;
-  for (const Operand& operand : operands) {
-    if (operand.node == nullptr) continue;
-    Component* component = operand.node->component;
-    if (out != nullptr && out->engine() != component->engine())
-      return Error(ErrorCode::invalid_argument, "tensors of two engines cannot be combined");
-    out = out == nullptr || out == component ? component : Component::join(out, component);
+Node* node_in(const Operand& operand) { return operand.node; }
+Node* node_in(Node* node) { return node; }
+
+/// The component of a call: all graphs of its operands become one. Null if no operand is a node.
+struct Joined {
+  Component* component = nullptr;
+  bool is_of_two_engines = false;  ///< nothing more was joined
+};
+
+template <class Operands>
+inline Joined joined(const Operands& operands) {
+  Joined out;
+  for (const auto& operand : operands) {
+    Node* const node = node_in(operand);
+    if (node == nullptr || node->component == out.component) continue;
+    if (out.component == nullptr) {
+      out.component = node->component;
+      continue;
+    }
+    out.is_of_two_engines = out.component->engine() != node->component->engine();
+    if (out.is_of_two_engines) return out;
+    out.component = Component::join(out.component, node->component);
   }
-  if (out == nullptr)
-    return ComponentRef(new Component(engine != nullptr ? engine : Engine::default_engine()));
-  return shared(out);
+  return out;
 }
 
-thread_local KnownCalls known_calls;
+/// The same to keep: a new one, of `engine`, if no operand is a node.
+template <class Operands>
+Result<ComponentRef> joined_or_new(const Operands& operands, const std::shared_ptr<Engine>& engine) {
+  const Joined found = joined(operands);
+  if (found.is_of_two_engines)
+    return Error(ErrorCode::invalid_argument, "tensors of two engines cannot be combined");
+  if (found.component != nullptr) return shared(found.component);
+  return ComponentRef(new Component(engine != nullptr ? engine : Engine::default_engine()));
+}
 
-void set_type(Node& node, const CallForm::Type& type) {
+/// What this thread has recorded; null before its first call and when it ends. A plain pointer is found
+/// without a look at whether it was made.
+constinit thread_local const KnownCalls* known_calls = nullptr;
+
+/// Nothing is remembered by a thread that has ended but for the destructors of its objects.
+void remember(const op::Card& card, std::span<const Operand> operands, op::Attributes given,
+              std::shared_ptr<const op::Attributes> complete, const op::ValueType& result) {
+  constinit thread_local bool has_ended = false;
+  struct Own {
+    Own() { known_calls = &calls; }
+    ~Own() { known_calls = nullptr, has_ended = true; }
+    KnownCalls calls;
+  };
+  if (has_ended) return;
+  thread_local Own own;
+  own.calls.add(card, operands, std::move(given), std::move(complete), result);
+}
+
+template <std::size_t count>
+inline const CallForm* known_form(const op::Card& card, std::span<const Operand, count> operands,
+                                  AttributeEntries attributes = {}) {
+  return known_calls == nullptr ? nullptr : known_calls->find(card, operands, attributes);
+}
+
+inline void set_type(Node& node, const CallForm::Type& type) {
   node.dtype = type.dtype;
   node.type_number.store(type.number, std::memory_order_relaxed);
   node.rank = type.rank;
   if (type.rank > Node::inline_dims) return node.set_shape({type.dims.data(), type.rank});
-  std::copy_n(type.dims.begin(), Node::inline_dims, node.dims);
+  std::memcpy(node.dims, type.dims.data(), sizeof node.dims);
+}
+
+/// REQUIRES that all sizes are numbers.
+void set_type(Node& node, const op::ValueType& type) {
+  node.dtype = type.dtype;
+  if (type.rank() > Node::inline_dims) return node.set_shape(*ir::constant_shape(type.shape));
+  node.rank = static_cast<std::uint8_t>(type.rank());
+  for (std::size_t i = 0; i < node.rank; ++i) node.dims[i] = type.shape[i].value();
+}
+
+/// A call of this form; null if the operands are of two engines, or none is a node. Inlined where their
+/// number is known.
+template <std::size_t count>
+inline Node* recorded_as(const CallForm& form, std::span<const Operand, count> operands, Caller caller) {
+  const Joined found = joined(operands);
+  if (found.component == nullptr || found.is_of_two_engines) return nullptr;
+  NodeRef made = new_node(form.card, found.component, caller);
+  Node& node = *made;
+  set_type(node, form.result);
+  node.input_count = static_cast<std::uint32_t>(operands.size());
+  std::size_t scalars = 0;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    Node* const input = operands[i].node;
+    node.inputs[i] = input;
+    if (input != nullptr) {
+      retain(input);
+      track_gradient(node, input, form.tracks_gradient);
+    } else if (scalars++ == 0) {
+      node.scalar = operands[i].scalar;
+    } else {
+      node.more().scalars.push_back(operands[i].scalar);
+    }
+  }
+  if (form.attributes != nullptr) node.more().attributes = form.attributes;
+  return made.detach();
 }
 
 /// Of a call with several results: whether its node is the first, or belongs to all of them, so that one may
 /// be asked for while the others stay lazy.
 enum class FirstResult : std::uint8_t { is_the_call, is_its_own };
+
+/// A node per result of a call that has everything else.
+SmallVector<Node*, 2> results_of(NodeRef call, const op::ValueTypes& results, FirstResult first,
+                                 Caller caller) {
+  if (results.size() == 1) return {call.detach()};
+  call->more().results = results;
+  const bool has_own = first == FirstResult::is_its_own;
+  SmallVector<NodeRef, 2> made;
+  for (std::size_t k = has_own ? 0 : 1; k < results.size(); ++k)
+    made.push_back(NodeRef::adopt(record_result(call.get(), k, caller)));
+  if (!has_own) made.insert(made.begin(), std::move(call));
+  SmallVector<Node*, 2> out(results.size());
+  for (std::size_t k = 0; k < results.size(); ++k) out[k] = made[k].detach();
+  return out;
+}
+
+/// Whether a result can have a gradient at all.
+bool any_float_of(const op::ValueTypes& results) {
+  return std::any_of(results.begin(), results.end(),
+                     [](const op::ValueType& type) { return ir::is_float(type.dtype); });
+}
 
 /// What is recorded on the way to one call: operands of one dtype.
 class Recorder {
@@ -120,20 +220,20 @@ class Recorder {
                                                    : op::ValueType{scalar_dtype(i), {}});
     op::Attributes complete = TESSERA_TRY(op::complete_attributes(card_, attributes));
     const op::ValueTypes results = TESSERA_TRY(op::infer(card_, types, complete));
-    auto component = joined(operands_, engine);
+    auto component = joined_or_new(operands_, engine);
     if (!component)
       return Error(component.error().code(), cat(card_.name, ": ", component.error().message()));
     AttributesRef shared_attributes;
     if (!complete.empty()) shared_attributes = std::make_shared<const op::Attributes>(std::move(complete));
     if (results.size() == 1 && is_as_given() && !asked_)
-      known_calls.add(card_, operands_, std::move(attributes), shared_attributes, results[0]);
-    return nodes(*std::move(component), std::move(shared_attributes), results, FirstResult::is_its_own);
+      remember(card_, operands_, std::move(attributes), shared_attributes, results[0]);
+    return nodes(*std::move(component), std::move(shared_attributes), results);
   }
 
   /// One node per result. Takes over a reference to `component`.
   using AttributesRef = std::shared_ptr<const op::Attributes>;
-  SmallVector<Node*, 2> nodes(ComponentRef component, AttributesRef attributes, const op::ValueTypes& results,
-                              FirstResult first);
+  SmallVector<Node*, 2> nodes(ComponentRef component, AttributesRef attributes,
+                              const op::ValueTypes& results);
 
  private:
   [[nodiscard]] const op::Input& spec(std::size_t i) const {
@@ -278,22 +378,12 @@ class Recorder {
 };
 
 SmallVector<Node*, 2> Recorder::nodes(ComponentRef component, AttributesRef attributes,
-                                      const op::ValueTypes& results, FirstResult first) {
+                                      const op::ValueTypes& results) {
   NodeRef call = new_node(&card_, std::move(component), caller_);
-  call->dtype = results[0].dtype;
-  call->set_shape(*ir::constant_shape(results[0].shape));
-  add_operands(*call, std::any_of(results.begin(), results.end(),
-                                  [](const op::ValueType& type) { return ir::is_float(type.dtype); }));
+  set_type(*call, results[0]);
+  add_operands(*call, any_float_of(results));
   if (attributes != nullptr) call->more().attributes = std::move(attributes);
-  if (results.size() > 1) call->more().results = results;
-  const bool has_own = results.size() > 1 && first == FirstResult::is_its_own;
-  SmallVector<NodeRef, 2> made;
-  for (std::size_t k = has_own ? 0 : 1; k < results.size(); ++k)
-    made.push_back(NodeRef::adopt(record_result(call.get(), k, caller_)));
-  if (!has_own) made.insert(made.begin(), std::move(call));
-  SmallVector<Node*, 2> out(results.size());
-  for (std::size_t k = 0; k < results.size(); ++k) out[k] = made[k].detach();
-  return out;
+  return results_of(std::move(call), results, FirstResult::is_its_own, caller_);
 }
 
 }  // namespace
@@ -325,39 +415,22 @@ Result<SmallVector<Node*, 2>> tessera::engine::record(const op::Card& card, std:
 
 Node* tessera::engine::record_known(const op::Card& card, std::span<const Operand> operands,
                                     AttributeEntries attributes, Caller caller) {
-  const CallForm* known = known_calls.find(card, operands, attributes);
-  return known == nullptr ? nullptr : record_again(*known, operands, caller);
+  const CallForm* known = known_form(card, operands, attributes);
+  return known == nullptr ? nullptr : recorded_as(*known, operands, caller);
+}
+Node* tessera::engine::record_known(const op::Card& card, std::span<const Operand, 1> operands,
+                                    Caller caller) {
+  const CallForm* known = known_form(card, operands);
+  return known == nullptr ? nullptr : recorded_as(*known, operands, caller);
+}
+Node* tessera::engine::record_known(const op::Card& card, std::span<const Operand, 2> operands,
+                                    Caller caller) {
+  const CallForm* known = known_form(card, operands);
+  return known == nullptr ? nullptr : recorded_as(*known, operands, caller);
 }
 
 Node* tessera::engine::record_again(const CallForm& form, std::span<const Operand> operands, Caller caller) {
-  Component* component = nullptr;
-  for (const Operand& operand : operands) {
-    if (operand.node == nullptr) continue;
-    Component* other = operand.node->component;
-    if (component != nullptr && component != other) {
-      if (component->engine() != other->engine()) return nullptr;
-      other = Component::join(component, other);
-    }
-    component = other;
-  }
-  if (component == nullptr) return nullptr;
-  NodeRef node = new_node(form.card, component, caller);
-  set_type(*node, form.result);
-  node->input_count = static_cast<std::uint32_t>(operands.size());
-  std::size_t scalars = 0;
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    node->inputs[i] = operands[i].node;
-    if (operands[i].node != nullptr) {
-      retain(operands[i].node);
-      track_gradient(*node, operands[i].node, form.tracks_gradient);
-    } else if (scalars++ == 0) {
-      node->scalar = operands[i].scalar;
-    } else {
-      node->more().scalars.push_back(operands[i].scalar);
-    }
-  }
-  if (form.attributes != nullptr) node->more().attributes = form.attributes;
-  return node.detach();
+  return recorded_as(form, operands, caller);
 }
 
 std::optional<CallForm> tessera::engine::form_of(const Node& call) {
@@ -397,12 +470,21 @@ Node* tessera::engine::make_leaf(const std::shared_ptr<Engine>& engine, Dtype dt
 
 SmallVector<Node*, 2> tessera::engine::record_plain(const op::Card& card, std::span<Node* const> inputs,
                                                     const op::ValueTypes& results, Caller caller) {
-  SmallVector<Operand, 8> operands;
-  for (Node* input : inputs) operands.push_back(Operand::of(input));
-  auto component = joined(operands, nullptr);
+  auto component = joined_or_new(inputs, nullptr);
   if (!component) throw Exception(std::move(component).error().at(line_of(caller)));
-  return Recorder(card, operands, caller, std::nullopt)
-      .nodes(*std::move(component), {}, results, FirstResult::is_the_call);
+  NodeRef call = new_node(&card, *std::move(component), caller);
+  set_type(*call, results[0]);
+  const bool any_float = any_float_of(results) && card.no_gradient.empty();
+  for (Node* input : inputs) {
+    if (call->input_count < Node::inline_inputs)
+      call->inputs[call->input_count] = input;
+    else
+      call->more().inputs.push_back(input);
+    ++call->input_count;
+    retain(input);
+    track_gradient(*call, input, any_float);
+  }
+  return results_of(std::move(call), results, FirstResult::is_the_call, caller);
 }
 
 SmallVector<Node*, 2> tessera::engine::record_function(ir::FunctionRef function,
@@ -438,8 +520,7 @@ Node* tessera::engine::record_custom(Node* y, std::span<Node* const> inputs,
 Node* tessera::engine::make_placeholder(const std::shared_ptr<Engine>& engine, const op::ValueType& type,
                                         Caller caller) {
   NodeRef node = new_node(nullptr, ComponentRef(new Component(engine)), caller);
-  node->dtype = type.dtype;
-  node->set_shape(*ir::constant_shape(type.shape));
+  set_type(*node, type);
   node->set(Node::placeholder);
   return node.detach();
 }
@@ -447,8 +528,7 @@ Node* tessera::engine::make_placeholder(const std::shared_ptr<Engine>& engine, c
 Node* tessera::engine::record_result(Node* call, std::size_t k, Caller caller) {
   NodeRef result = new_node(nullptr, call->component, caller);
   const op::ValueType& type = call->extra->results[k];
-  result->dtype = type.dtype;
-  result->set_shape(*ir::constant_shape(type.shape));
+  set_type(*result, type);
   result->set(Node::is_result);
   result->more().result = static_cast<std::uint32_t>(k);
   result->input_count = 1;

@@ -11,25 +11,9 @@
 #include "tessera/base/result.h"
 #include "tessera/engine/call_form.h"
 #include "tessera/engine/engine.h"
+#include "tessera/engine/operand.h"
 
 namespace tessera::engine {
-
-/// Where a call stands in the program of the user.
-struct Caller {
-  const char* file = nullptr;
-  std::uint32_t line = 0;
-};
-
-/// One operand: a node, or a number that takes the dtype of the tensors it meets.
-struct Operand {
-  Node* node = nullptr;
-  ScalarBits scalar;
-  bool is_float = false;  ///< of a number: written with a point
-
-  static Operand of(Node* node) { return {node, {}, false}; }
-  static Operand of(double value) { return {nullptr, ScalarBits::of_float(value), true}; }
-  static Operand of(std::int64_t value) { return {nullptr, ScalarBits::of_integer(value), false}; }
-};
 
 /// The dtype of two tensors together:
 ///   equal dtypes stay; a boolean gives way; of two floats the wider, f16 with bf16 gives f32; a float and an
@@ -50,6 +34,9 @@ struct Operand {
 /// The same if such a call was recorded before; else null.
 [[nodiscard]] Node* record_known(const op::Card& card, std::span<const Operand> operands,
                                  std::span<const op::Attributes::Entry> attributes, Caller caller);
+/// The same without attributes, of the numbers of operands that most calls have.
+[[nodiscard]] Node* record_known(const op::Card& card, std::span<const Operand, 1> operands, Caller caller);
+[[nodiscard]] Node* record_known(const op::Card& card, std::span<const Operand, 2> operands, Caller caller);
 
 /// Records a call of this form on operands of the types it was found for; null if they are of two engines.
 /// REQUIRES that one of them is a node.

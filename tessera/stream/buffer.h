@@ -28,6 +28,8 @@ class Buffer {
       grow(1);
     data_[size_++] = value;
   }
+  /// Takes the last away. REQUIRES that there is one.
+  T pop() { return data_[--size_]; }
   /// Room for `count` more: they are written from the returned place on, then declared with end_at.
   T* make_room(std::size_t count) {
     if (capacity_ - size_ < count) [[unlikely]]
@@ -37,7 +39,7 @@ class Buffer {
   void end_at(const T* end) { size_ = static_cast<std::size_t>(end - data_.get()); }
 
  private:
-  void grow(std::size_t count) {
+  [[gnu::noinline]] void grow(std::size_t count) {
     const std::size_t capacity = std::max({size_ + count, capacity_ * 2, std::size_t{64}});
     auto bigger = std::make_unique_for_overwrite<T[]>(capacity);
     if (size_ > 0) std::memcpy(bigger.get(), data_.get(), size_ * sizeof(T));

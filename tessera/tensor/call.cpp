@@ -79,13 +79,13 @@ Tensor tessera::detail::call(const op::Card& card, const CallOperands& operands,
 
 namespace {
 
-engine::Operand plain(const Operand& operand) {
+inline engine::Operand plain(const Operand& operand) {
   if (operand.kind() == Operand::Kind::tensor) return engine::Operand::of(operand.tensor().node());
   return operand.kind() == Operand::Kind::real ? engine::Operand::of(operand.real())
                                                : engine::Operand::of(operand.integer());
 }
 /// Whether it may be looked up among the calls that are known: an operand that is there.
-bool is_plain(const Operand& operand) {
+inline bool is_plain(const Operand& operand) {
   return operand.kind() == Operand::Kind::real ||
          (operand.kind() == Operand::Kind::tensor && !operand.tensor().is_empty());
 }
@@ -95,7 +95,7 @@ bool is_plain(const Operand& operand) {
 Tensor tessera::detail::unary(const op::Card& card, const Operand& x) {
   if (is_plain(x)) {
     const engine::Operand operands[] = {plain(x)};
-    if (engine::Node* node = engine::record_known(card, operands, {}, caller_of(x.here())))
+    if (engine::Node* node = engine::record_known(card, std::span(operands), caller_of(x.here())))
       return Tensor::adopt(node);
   }
   return call(card, CallOperands().add(x));
@@ -104,7 +104,7 @@ Tensor tessera::detail::unary(const op::Card& card, const Operand& x) {
 Tensor tessera::detail::binary(const op::Card& card, const Operand& a, const Operand& b) {
   if (is_plain(a) && is_plain(b)) {
     const engine::Operand operands[] = {plain(a), plain(b)};
-    if (engine::Node* node = engine::record_known(card, operands, {}, caller_of(a.here())))
+    if (engine::Node* node = engine::record_known(card, std::span(operands), caller_of(a.here())))
       return Tensor::adopt(node);
   }
   return call(card, CallOperands().add(a).add(b));

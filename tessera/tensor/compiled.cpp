@@ -77,7 +77,7 @@ struct CompiledBody::State {
     const auto known = std::find_if(traced.begin(), traced.end(),
                                     [&](const Traced& one) { return are_of(arguments, one.arguments); });
     if (known != traced.end()) {
-      std::rotate(known, known + 1, traced.end());
+      if (known + 1 != traced.end()) std::rotate(known, known + 1, traced.end());
       return traced.back();
     }
     op::ValueTypes types;

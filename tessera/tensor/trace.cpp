@@ -105,7 +105,7 @@ const autodiff::Rules& tessera::detail::rules_of(const Node& call) {
 
 Trace::Trace(const std::shared_ptr<engine::Engine>& engine, const op::ValueTypes& parameters,
              const Body& body, Here here)
-    : first_id_(engine::next_node_id()) {
+    : first_id_(engine::node_numbers.next()) {
   const TraceScope scope;
   for (const op::ValueType& type : parameters)
     parameters_.push_back(Tensor::adopt(engine::make_placeholder(engine, type, caller_of(here))));
