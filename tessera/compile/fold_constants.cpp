@@ -33,6 +33,11 @@ std::int64_t bytes_of(const ir::Expr& operand) {
   return var == nullptr ? 8 : bytes_of_type(*var->type).value_or(8);
 }
 
+bool has_shape(const ir::Var& value, const ir::Shape& shape) {
+  const auto* tensor = ir::as<ir::TensorType>(*value.type);
+  return tensor != nullptr && tensor->shape == shape;
+}
+
 bool has_constant_sizes(const ir::Attributes& attributes) {
   return std::all_of(attributes.entries().begin(), attributes.entries().end(), [](const auto& entry) {
     const auto* shape = std::get_if<ir::Shape>(&entry.second);
@@ -244,15 +249,29 @@ class FoldConstants {
         found = std::move(table);
         continue;
       }
-      auto number = is_constant(*operand) ? constant_tensor(*operand) : std::nullopt;
-      if (!number || !number->shape().empty()) return std::nullopt;
+      auto number = number_of(*operand);
+      if (!number) return std::nullopt;
       inputs.push_back(*std::move(number));
     }
-    if (!found || !within_budget(statement, operands, card)) return std::nullopt;
+    if (!found || !has_shape(*statement.targets[0], found->bytes->type->shape) ||
+        !within_budget(statement, operands, card))
+      return std::nullopt;
     auto results = run(card, inputs, attributes, 1);
     if (!results || (*results)[0].shape() != op::Extents{256}) return std::nullopt;
     found->table = std::move((*results)[0]);
     return found;
+  }
+
+  /// A constant of one element, without axes.
+  static std::optional<op::HostTensor> number_of(const ir::Expr& operand) {
+    if (!is_constant(operand)) return std::nullopt;
+    if (const auto* dense = ir::as<ir::Dense>(operand);
+        dense != nullptr && ir::element_count(dense->type->shape) != 1)
+      return std::nullopt;
+    const auto element = constant_tensor(operand);
+    if (!element) return std::nullopt;
+    return op::HostTensor::wrap(element->dtype(), {}, element->array().data,
+                                std::make_shared<const op::HostTensor>(*element));
   }
 
   std::optional<ByTable> moved(std::span<const ir::ExprRef> operands, const op::Card& card,

@@ -65,12 +65,20 @@ TEST(Pipeline, WhatIsMadeOfBytesIsFoldedElementByElement) {
     const op::Value scaled = b.call(
         "mul", {b.call("cast", {centred}, {{"dtype", ir::Dtype::f64}}), b.constant(0.37, ir::Dtype::f64)});
     const op::Value half = b.call("cast", {b.call("neg", {weights})}, {{"dtype", ir::Dtype::f16}});
+    const float scale = 0.37F;
+    const auto element = [&](const op::Extents& shape) {
+      return b.import(dense_constant(op::HostTensor::of<float>(ir::Dtype::f32, shape, {&scale, 1})),
+                      {ir::Dtype::f32, ir::shape_of(shape)});
+    };
+    const op::Value floats = b.call("cast", {centred}, {{"dtype", ir::Dtype::f32}});
+    const op::Value moved = b.call("add", {b.call("mul", {floats, element({1})}), element({1, 1})});
+    const op::Value higher = b.call("mul", {floats, element({1, 1, 1})});
     const op::Value joined = b.call("add", {wide, centred});  // of two tables
     const op::Value turned = op::transpose(scaled, std::vector<std::int64_t>{1, 0});
     const op::Value flat = op::reshape(b.call("add", {turned, b.constant(3, ir::Dtype::f64)}), {37 * 41});
     const op::Value sums = b.call("sum", {turned}, {{"axes", std::vector<std::int64_t>{0}}});
-    const auto function =
-        value_or_throw(b.function("main", std::vector{scaled, half, joined, centred, flat, sums}));
+    const auto function = value_or_throw(
+        b.function("main", std::vector{scaled, half, joined, centred, flat, sums, moved, higher}));
     PipelineOptions options{.verify = true};
     options.passes.fold_weights();
     const auto folded = value_or_throw(run_passes(function, options)).function;

@@ -74,8 +74,13 @@ void TileInside::add_edge(std::uint32_t from, std::uint32_t to) {
 
 bool TileInside::passes_straight() {
   entries_.clear();
-  for (std::uint32_t i = 0; i < positions_.size(); ++i)
+  bool has_exit = false;
+  for (std::uint32_t i = 0; i < positions_.size(); ++i) {
+    // Edges lead forward: an exit does not follow from an entry behind it.
+    if (is_entry(i) && has_exit) return false;
     if (is_entry(i)) entries_.push_back(i);
+    has_exit = has_exit || is_exit(i);
+  }
   for (std::size_t at = 0; at < entries_.size(); at += 64)
     if (!reach_all_exits(std::span(entries_).subspan(at, std::min<std::size_t>(64, entries_.size() - at))))
       return false;
@@ -133,20 +138,18 @@ void CycleGraph::add_hinge(const Tile& tile, const TileInside& inside) {
 
 std::vector<std::uint32_t> tessera::cover::mark_hinges(Model& model) {
   TileInside inside(model);
+  CycleGraph graph(model);
   std::vector<std::uint32_t> hinges;
   for (std::uint32_t i = 0; i < model.tiles.size(); ++i) {
     inside.enter(model.tiles[i]);
-    if (!inside.passes_straight()) hinges.push_back(i);
+    if (inside.passes_straight()) continue;
+    hinges.push_back(i);
+    graph.add_hinge(model.tiles[i], inside);
   }
   std::vector<std::uint32_t> label(model.size());
   std::iota(label.begin(), label.end(), 0U);
   if (hinges.empty()) return label;
 
-  CycleGraph graph(model);
-  for (std::uint32_t i : hinges) {
-    inside.enter(model.tiles[i]);
-    graph.add_hinge(model.tiles[i], inside);
-  }
   label = graph.components();
   std::vector<std::uint32_t> members(label.size(), 0);
   for (std::uint32_t component : label) ++members[component];

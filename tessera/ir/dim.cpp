@@ -130,14 +130,30 @@ Dim tessera::ir::substitute(const Dim& dim, const std::function<std::optional<Di
 namespace {
 
 using KnownSize = std::optional<std::int64_t>;
+using SymbolValue = std::function<KnownSize(const Var&)>;
+
+/// What is looked at of an expression before a table is worth while, each use of a node counted.
+constexpr int most_small_nodes = 64;
+
+KnownSize leaf_value(const Expr& expr, const SymbolValue& value_of) {
+  if (const auto* var = as<Var>(expr)) return value_of(*var);
+  const auto* constant = as<IntConst>(expr);
+  return constant != nullptr && constant->dtype == Dtype::i64 ? KnownSize(constant->value) : std::nullopt;
+}
+
+KnownSize small_value(const Expr& expr, const SymbolValue& value_of, int& nodes_left) {
+  if (--nodes_left < 0) return std::nullopt;
+  if (!is_size_operation(expr)) return leaf_value(expr, value_of);
+  const auto& op = static_cast<const ScalarOp&>(expr);
+  const KnownSize a = small_value(*op.operands[0], value_of, nodes_left);
+  const KnownSize b = a ? small_value(*op.operands[1], value_of, nodes_left) : std::nullopt;
+  return b ? evaluate_integers(op.opcode, *a, *b) : std::nullopt;
+}
 
 /// By arithmetic alone; nothing where that does not suffice.
-KnownSize computed(const Dim& dim, const std::function<KnownSize(const Var&)>& value_of) {
-  const auto leaf = [&](const Expr& expr) -> KnownSize {
-    if (const auto* var = as<Var>(expr)) return value_of(*var);
-    const auto* constant = as<IntConst>(expr);
-    return constant != nullptr && constant->dtype == Dtype::i64 ? KnownSize(constant->value) : std::nullopt;
-  };
+KnownSize computed(const Dim& dim, const SymbolValue& value_of) {
+  if (const auto number = evaluate_small(*dim.expr(), value_of)) return number;
+  const auto leaf = [&](const Expr& expr) { return leaf_value(expr, value_of); };
   const auto operation = [](const ScalarOp& op, std::span<const KnownSize* const> values) -> KnownSize {
     if (!*values[0] || !*values[1]) return std::nullopt;
     return evaluate_integers(op.opcode, **values[0], **values[1]);
@@ -146,6 +162,12 @@ KnownSize computed(const Dim& dim, const std::function<KnownSize(const Var&)>& v
 }
 
 }  // namespace
+
+std::optional<std::int64_t> tessera::ir::evaluate_small(
+    const Expr& size, const std::function<std::optional<std::int64_t>(const Var&)>& value_of) {
+  int nodes_left = most_small_nodes;
+  return small_value(size, value_of, nodes_left);
+}
 
 std::optional<std::int64_t> tessera::ir::evaluate(
     const Dim& dim, const std::function<std::optional<std::int64_t>(const Var&)>& value_of) {

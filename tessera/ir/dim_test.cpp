@@ -105,6 +105,20 @@ TEST(Dim, SubstitutionAndEvaluationAgreeWithArithmetic) {
   }
 }
 
+TEST(Dim, LargeExpressionsHaveTheirNumber) {
+  Dim symbolic = N;
+  std::int64_t number = 13;
+  for (int i = 0; i < 100; ++i) {
+    symbolic = max(min(symbolic + M, K * Dim(i)), Dim(i % 7));
+    number = std::max<std::int64_t>(std::min<std::int64_t>(number + 6, 3 * i), i % 7);
+    ASSERT_EQ(evaluate(symbolic,
+                       [](const Var& var) -> std::optional<std::int64_t> {
+                         return var.name == "N" ? 13 : var.name == "M" ? 6 : 3;
+                       }),
+              number);
+  }
+}
+
 TEST(Dim, NestedMinimaAreNotExponential) {
   Dim d = N;
   for (int i = 0; i < 200; ++i) d = min(d, Dim(size_symbol("S")) + Dim(i));

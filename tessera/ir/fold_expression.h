@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tessera/ir/expr.h"
-#include "tessera/ir/node_table.h"
+#include "tessera/ir/small_node_table.h"
 
 namespace tessera::ir {
 
@@ -16,9 +16,9 @@ namespace tessera::ir {
 /// The value of the root.
 template <class V, class IsOperation, class Leaf, class Operation>
 V fold_expression(const Expr& root, IsOperation&& is_operation, Leaf&& leaf, Operation&& operation) {
-  NodeTable<V> done;
-  std::vector<const Expr*> stack{&root};
-  std::vector<const V*> values;
+  SmallNodeTable<V> done;
+  SmallVector<const Expr*, 16> stack{&root};
+  SmallVector<const V*, 4> values;
   while (!stack.empty()) {
     const Expr& expr = *stack.back();
     if (done.find(expr) != nullptr) {

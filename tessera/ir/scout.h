@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 
 #include "tessera/ir/node_table.h"
 #include "tessera/ir/visit.h"
@@ -26,7 +27,8 @@ class Scout {
     if (const Known* value = known_.find(node)) return __builtin_prefetch(value);
     __builtin_prefetch(&node);
     if (end_ - begin_ == on_the_way_.size()) return;
-    const Node*& last = recent_[slot_of(node)];
+    if (recent_ == nullptr) recent_ = std::make_unique<Recent>();
+    const Node*& last = (*recent_)[slot_of(node)];
     if (last == &node) return;
     last = &node;
     on_the_way_[end_++ % on_the_way_.size()] = &node;
@@ -51,6 +53,8 @@ class Scout {
   /// walk.
   static constexpr std::int64_t credit_per_step = 4, largest_credit = 64;
   static constexpr int recent_bits = 12;
+  /// By slot: the last one asked for.
+  using Recent = std::array<const Node*, std::size_t{1} << recent_bits>;
 
   /// The processor itself brings what lies near what it reads.
   static bool is_near(const Node& a, const Node& b) {
@@ -67,7 +71,7 @@ class Scout {
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::int64_t credit_ = 0;
-  std::array<const Node*, std::size_t{1} << recent_bits> recent_ = {};  ///< by slot: the last one asked for
+  std::unique_ptr<Recent> recent_;  ///< made when it is needed: most walks are short
 };
 
 }  // namespace tessera::ir

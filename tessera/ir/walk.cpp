@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tessera/ir/node_table.h"
+#include "tessera/ir/small_node_table.h"
 #include "tessera/ir/visit.h"
 
 using namespace tessera::ir;
@@ -18,7 +18,7 @@ std::vector<const N*> children_first(const N& root, Below&& below) {
   };
   std::vector<const N*> order;
   std::vector<Task> stack{{&root, false}};
-  NodeTable<bool> seen;
+  SmallNodeTable<bool> seen;
   while (!stack.empty()) {
     const Task task = stack.back();
     stack.pop_back();

@@ -23,6 +23,7 @@ Result<void> check_steps(const plan::Program& program) {
 Result<plan::Program> planned(const ir::FunctionRef& function, runtime::Device& device) {
   compiler::PlanOptions options;
   options.pipeline.passes.fold_weights();
+  const auto begun = device.expect(*function);
   auto program = TESSERA_TRY(compiler::plan_program(function, device.target(), options)).program;
   TESSERA_TRY(check_steps(program));
   return program;

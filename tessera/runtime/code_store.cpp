@@ -66,8 +66,10 @@ std::string CodeStore::path_of(std::string_view key) const {
   return cat(folder_, "/", hash_text(key).to_hex(), ".bin");
 }
 
+bool CodeStore::may_have_code() const { return !folder_.empty() && is_own(folder_); }
+
 std::optional<std::vector<std::byte>> CodeStore::load(std::string_view key) const {
-  if (folder_.empty() || !is_own(folder_)) return std::nullopt;
+  if (!may_have_code()) return std::nullopt;
   const std::string path = path_of(key);
   if (!is_own(path)) return std::nullopt;
   const auto file = map_file(path);

@@ -23,6 +23,8 @@ class CodeStore {
   /// "$XDG_CACHE_HOME/tessera/kernels", or below ~/.cache; empty if there is no such place.
   [[nodiscard]] static std::string default_folder(std::string_view what = "kernels");
 
+  /// Whether there may be code: the folder is made when some is saved.
+  [[nodiscard]] bool may_have_code() const;
   /// The code of a key; nothing if there is none, or none that can be believed.
   [[nodiscard]] std::optional<std::vector<std::byte>> load(std::string_view key) const;
   /// Fails if the folder cannot be made or written; what was there stays.

@@ -1,6 +1,7 @@
 // What a device can do. Each runtime implements it once.
 #pragma once
 
+#include <future>
 #include <memory>
 #include <span>
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "tessera/base/text.h"
+#include "tessera/ir/function.h"
 #include "tessera/op/call_info.h"
 #include "tessera/pattern/target.h"
 #include "tessera/runtime/executable.h"
@@ -55,6 +57,10 @@ class Device {
 
   /// What the compiler may choose from when it makes plans for this device; without sources, single ops.
   [[nodiscard]] virtual const pattern::Target& target() const = 0;
+
+  /// A hint that a plan of this function will be loaded: what the device does once and will need for it may
+  /// begin beside the compiler. What comes back is held while the function is compiled; its end waits.
+  [[nodiscard]] virtual std::future<void> expect(const ir::Function& /*function*/) { return {}; }
 
   /// Makes a plan ready to run, with memory from `pool`.
   [[nodiscard]] virtual Result<std::unique_ptr<Executable>> load(plan::PlanRef plan,

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "tessera/runtime/cpu/row_softmax.h"
+#include "tessera/runtime/cpu/winograd.h"
 
 using namespace tessera::runtime::cpu;
 
@@ -18,6 +19,7 @@ struct Kernels {
   GemmKernel gemm;
   WideGemm wide;
   void (*softmax)(const RowSoftmax&);
+  WinogradKernel winograd;
 };
 
 Kernels best_kernels() {
@@ -25,11 +27,12 @@ Kernels best_kernels() {
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    return {gemm_v4::kernel(), gemm_v4::wide_gemm(), gemm_v4::softmax_rows};
+    return {gemm_v4::kernel(), gemm_v4::wide_gemm(), gemm_v4::softmax_rows, gemm_v4::winograd_kernel()};
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return {gemm_v3::kernel(), gemm_v3::wide_gemm(), gemm_v3::softmax_rows};
+    return {gemm_v3::kernel(), gemm_v3::wide_gemm(), gemm_v3::softmax_rows, gemm_v3::winograd_kernel()};
 #endif
-  return {gemm_baseline::kernel(), gemm_baseline::wide_gemm(), gemm_baseline::softmax_rows};
+  return {gemm_baseline::kernel(), gemm_baseline::wide_gemm(), gemm_baseline::softmax_rows,
+          gemm_baseline::winograd_kernel()};
 }
 
 const Kernels& kernels() {
@@ -145,6 +148,7 @@ class BlockedProduct {
 
 const GemmKernel& tessera::runtime::cpu::gemm_kernel() { return kernels().gemm; }
 const WideGemm& tessera::runtime::cpu::wide_gemm() { return kernels().wide; }
+const WinogradKernel& tessera::runtime::cpu::winograd_kernel() { return kernels().winograd; }
 void tessera::runtime::cpu::softmax_in_place(const RowSoftmax& scores) { kernels().softmax(scores); }
 
 std::int64_t tessera::runtime::cpu::padded_columns(std::int64_t columns) {

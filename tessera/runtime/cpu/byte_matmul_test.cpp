@@ -93,6 +93,21 @@ TEST_F(ByteMatmulTest, HasAMatrixForEachOfTheBatch) {
   EXPECT_EQ(product(sizes, a, b), expected(sizes, a, b));
 }
 
+TEST_F(ByteMatmulTest, TakesANumberFromBytes) {
+  const ByteMatmulSizes sizes{.rows = 3, .columns = 40, .depth = 9};
+  const Integers a = numbers(3 * 9, 0, 255, 5), given = numbers(9 * 40, 0, 255, 6);
+  const std::vector<std::uint8_t> bytes(given.begin(), given.end());
+  for (const std::int32_t less : {0, 1, 131, 255}) {
+    Integers b = given;
+    for (std::int32_t& value : b) value -= less;
+    ByteMatmul matmul(*onednn_, sizes);
+    ASSERT_TRUE(matmul.read_left(a) && matmul.read_right(std::span(bytes), less));
+    Integers out(3 * 40, -1);
+    ASSERT_TRUE(matmul.run(out.data(), {0, matmul.items()}));
+    EXPECT_EQ(out, expected(sizes, a, b)) << less;
+  }
+}
+
 TEST_F(ByteMatmulTest, SaysWhatDoesNotFit) {
   ByteMatmul matmul(*onednn_, {.rows = 1, .columns = 1, .depth = 2});
   EXPECT_FALSE(matmul.read_left(Integers{-1, 255}));
@@ -101,6 +116,9 @@ TEST_F(ByteMatmulTest, SaysWhatDoesNotFit) {
   EXPECT_FALSE(matmul.read_right(Integers{-129, 127}));
   EXPECT_FALSE(matmul.read_right(Integers{300, 310}));
   EXPECT_FALSE(matmul.read_right(Integers{INT32_MIN, INT32_MAX}));
+  const std::vector<std::int8_t> wraps{-1, 0}, far{0, 1};
+  EXPECT_FALSE(matmul.read_right(std::span(wraps), INT32_MIN));
+  EXPECT_FALSE(matmul.read_right(std::span(far), 300));
   EXPECT_TRUE(matmul.read_left(Integers{-1, 254}));
   EXPECT_TRUE(matmul.read_right(Integers{-255, -1}));
 }

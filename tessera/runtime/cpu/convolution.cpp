@@ -5,6 +5,7 @@
 #include "tessera/base/rounding.h"
 #include "tessera/base/text.h"
 #include "tessera/runtime/cpu/windows.h"
+#include "tessera/runtime/cpu/winograd.h"
 
 using namespace tessera;
 using namespace tessera::runtime::cpu;
@@ -86,7 +87,7 @@ Pair ConvolutionSpec::output_size() const {
 }
 
 std::size_t PackedFilters::byte_size() const {
-  std::size_t out = plain_.size() * sizeof(float);
+  std::size_t out = own_.size() * sizeof(float);
   for (const PackedWeights& copy : copies_) out += copy.byte_size();
   return out;
 }
@@ -97,6 +98,11 @@ Result<std::shared_ptr<const Convolution>> Convolution::create(const Convolution
   std::shared_ptr<Convolution> out(new Convolution(spec));
   out->cut();
   const bool is_empty = out->items() == 0 || spec.filters == 0 || spec.channels == 0;
+  if (library == ProductLibrary::best && !is_empty && spec.method == ConvolutionMethod::winograd &&
+      Winograd::suits(spec)) {
+    out->use_winograd();
+    return out;
+  }
   if (library != ProductLibrary::blocked && !is_empty) {
     const auto onednn = OneDnn::open();
     auto made = onednn ? out->make_primitives(**onednn) : Result<void>(onednn.error());
@@ -108,7 +114,17 @@ Result<std::shared_ptr<const Convolution>> Convolution::create(const Convolution
   return out;
 }
 
+void Convolution::use_winograd() {
+  winograd_ = std::make_shared<const Winograd>(spec_);
+  implementation_ = "winograd";
+  scratch_bytes_ = winograd_->scratch_bytes();
+}
+
 // ---- items
+
+std::int64_t Convolution::items() const {
+  return winograd_ != nullptr ? winograd_->items() : batch_blocks_ * panels_ * row_blocks_;
+}
 
 // How it is cut depends on the sizes alone: the library sums up in another order in another part. Threads
 // mostly come in even numbers, so there is an even number of parts.
@@ -190,6 +206,11 @@ Convolution::Item Convolution::item(std::int64_t number) const {
 Result<void> Convolution::run(const ConvolutionOperands& operands, kernel::ItemRange range,
                               kernel::Scratch& scratch) const {
   std::byte* const memory = scratch.reserve(scratch_bytes_);
+  if (winograd_ != nullptr) {
+    for (std::int64_t number = range.begin; number < range.end; ++number)
+      winograd_->run(operands, operands.filters->own_.data(), number, reinterpret_cast<float*>(memory));
+    return {};
+  }
   const std::int64_t blocks = panels_ * row_blocks_;
   for (std::int64_t number = range.begin; number < range.end; ++number) {
     const Item here = item(number);
@@ -203,8 +224,12 @@ Result<void> Convolution::run(const ConvolutionOperands& operands, kernel::ItemR
 
 Result<PackedFilters> Convolution::pack(const float* weights) const {
   PackedFilters out;
+  if (winograd_ != nullptr) {
+    out.own_ = winograd_->pack(weights);
+    return out;
+  }
   if (variants_.empty()) {
-    out.plain_.assign(weights, weights + spec_.filters * depth());
+    out.own_.assign(weights, weights + spec_.filters * depth());
     return out;
   }
   for (const Copy& copy : copies_) {

@@ -1,5 +1,5 @@
 // Convolutions of f32 over two axes, by oneDNN, or by our own matrix product where oneDNN is missing or has
-// no fast code. Used as Matmul is; weights are always packed.
+// no fast code, or our own Winograd's method (winograd.h). Used as Matmul is; weights are always packed.
 //
 // An item is a block of rows of one image of the result, for some of its filters. How items are cut depends
 // on the sizes alone.
@@ -33,6 +33,8 @@ struct ConvolutionSpec {
   [[nodiscard]] Pair output_size() const;
 };
 
+class Winograd;
+
 /// Weights, copied for a convolution.
 class PackedFilters {
  public:
@@ -41,7 +43,7 @@ class PackedFilters {
  private:
   friend class Convolution;
   std::vector<PackedWeights> copies_;  ///< oneDNN's
-  std::vector<float> plain_;           ///< our own
+  std::vector<float> own_;             ///< our own
 };
 
 struct ConvolutionOperands {
@@ -59,8 +61,8 @@ class Convolution {
       const ConvolutionSpec& spec, ProductLibrary library = ProductLibrary::best);
 
   [[nodiscard]] const ConvolutionSpec& spec() const { return spec_; }
-  [[nodiscard]] std::int64_t items() const { return batch_blocks_ * panels_ * row_blocks_; }
-  /// What computes it: "jit_wino_4x3:avx512_core", "blocked".
+  [[nodiscard]] std::int64_t items() const;
+  /// What computes it: "jit_wino_4x3:avx512_core", "winograd", "blocked".
   [[nodiscard]] const std::string& implementation() const { return implementation_; }
   [[nodiscard]] Result<PackedFilters> pack(const float* weights) const;
   /// Computes some of the items on the calling thread. REQUIRES filters that this object packed.
@@ -94,6 +96,7 @@ class Convolution {
   explicit Convolution(const ConvolutionSpec& spec) : spec_(spec), output_(spec.output_size()) {}
   void cut();
   [[nodiscard]] Item item(std::int64_t number) const;
+  void use_winograd();
   Result<void> make_primitives(const OneDnn& onednn);
   Result<std::uint32_t> variant_for(const Item& item, const OneDnn& onednn);
   std::uint32_t copy_for(std::int64_t panel, std::uint32_t variant);
@@ -122,7 +125,8 @@ class Convolution {
   std::int64_t batch_blocks_ = 0, block_images_ = 1;
   std::int64_t panels_ = 1, panel_filters_ = 0;  ///< panels of filters
   std::int64_t row_blocks_ = 1, block_rows_ = 0;
-  std::int64_t most_positions_ = 0;  ///< windows that our own product takes at once
+  std::int64_t most_positions_ = 0;           ///< windows that our own product takes at once
+  std::shared_ptr<const Winograd> winograd_;  ///< our own; null: another computes
   std::vector<Variant> variants_;
   std::vector<Copy> copies_;   ///< variants that read the same order share one
   std::vector<Block> blocks_;  ///< by panel and block of rows

@@ -52,7 +52,7 @@ void Convolution::multiply_windows(const ConvolutionOperands& operands, const It
   const GemmBlock block{filters,
                         count,
                         depth(),
-                        {operands.filters->plain_.data() + filter * depth(), depth(), 1},
+                        {operands.filters->own_.data() + filter * depth(), depth(), 1},
                         {windows, count, 1},
                         nullptr};
   multiply_blocked(block, {product, padded_columns(count)}, workspace);

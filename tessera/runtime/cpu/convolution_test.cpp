@@ -168,6 +168,49 @@ TEST(Convolution, ByWinogradIsNearlyAsExact) {
   expect_right_everywhere(spec, 2e-4);
 }
 
+/// Tiles at the edges, channels and filters that do not fill vectors, rows of several strips.
+TEST(Convolution, ByWinogradTakesAnySizes) {
+  struct Sizes {
+    std::int64_t batch, channels, filters, rows, columns, padding;
+  };
+  for (const Sizes& sizes :
+       {Sizes{1, 16, 16, 3, 3, 0}, Sizes{2, 17, 19, 5, 9, 1}, Sizes{3, 16, 48, 1, 2, 1},
+        Sizes{1, 64, 64, 2, 150, 1}, Sizes{5, 33, 31, 7, 18, 2}, Sizes{1, 16, 16, 6, 5, 5}}) {
+    ConvolutionSpec spec{.batch = sizes.batch, .channels = sizes.channels, .filters = sizes.filters};
+    spec.size = {sizes.rows, sizes.columns};
+    spec.window = {3, 3};
+    spec.padding_low = {sizes.padding, sizes.padding};
+    spec.padding_high = {sizes.padding, std::min<std::int64_t>(sizes.padding, 1)};
+    spec.method = ConvolutionMethod::winograd;
+    EXPECT_EQ(value_or_throw(Convolution::create(spec))->implementation(), "winograd");
+    expect_right(spec, ProductLibrary::best, 2e-4);
+  }
+}
+
+TEST(Convolution, ByWinogradFollowsEveryEpilogue) {
+  for (int residual = 0; residual < 6; ++residual) {
+    ConvolutionSpec spec = same(20, 18, 9);
+    spec.method = ConvolutionMethod::winograd;
+    spec.epilogue = {.has_bias = residual % 2 == 0,
+                     .activation = residual < 3 ? Activation::relu : Activation::gelu_erf,
+                     .residual = static_cast<Residual>(residual / 2),
+                     .place = static_cast<ResidualPlace>(residual & 1)};
+    expect_right(spec, ProductLibrary::best, 2e-4);
+  }
+}
+
+TEST(Convolution, ByWinogradGivesTheSameBitsOnSeveralThreads) {
+  ConvolutionSpec spec = same(32, 48, 40);
+  spec.batch = 3;
+  spec.method = ConvolutionMethod::winograd;
+  const auto convolution = value_or_throw(Convolution::create(spec));
+  ConvolutionCase arrays(spec, 4);
+  ASSERT_TRUE(arrays.run(*convolution));
+  const auto alone = arrays.result();
+  ASSERT_TRUE(arrays.run(*convolution, 4));
+  EXPECT_EQ(arrays.result(), alone);
+}
+
 TEST(Convolution, OfNothing) {
   ConvolutionSpec spec = same(3, 4, 5);
   spec.batch = 0;

@@ -3,6 +3,7 @@
 #include "tessera/kernel/build.h"
 #include "tessera/op/reference.h"
 #include "tessera/runtime/cpu/cpu_executable.h"
+#include "tessera/runtime/cpu/early_start.h"
 #include "tessera/runtime/cpu/library_tiles.h"
 #include "tessera/runtime/cpu/llvm.h"
 #include "tessera/runtime/cpu/memory_error.h"
@@ -78,6 +79,13 @@ std::shared_ptr<CompiledKernel> CpuDevice::compiled(const plan::Step& step) {
 Result<plan::PlanRef> CpuDevice::plan_body(const ir::FunctionRef& body) const {
   if (!options_.plan_body) return Error(ErrorCode::unsupported, "the device has no compiler for regions");
   return options_.plan_body(body, options_.target);
+}
+
+std::future<void> CpuDevice::expect(const ir::Function& function) {
+  if (threads_.size() == 1) return {};
+  const KernelOptions options = kernel_options();
+  const bool makes_code = options.compiles && !options.store->may_have_code();
+  return start_early(function, makes_code ? KernelCode::to_be_made : KernelCode::may_be_stored);
 }
 
 Result<std::unique_ptr<Executable>> CpuDevice::load(plan::PlanRef plan,

@@ -42,6 +42,8 @@ class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDe
   [[nodiscard]] bool takes_any_results() const override { return true; }
   void settle() override { improver_.wait(); }
   [[nodiscard]] const pattern::Target& target() const override { return options_.target; }
+  /// Nothing is begun where there is one thread.
+  [[nodiscard]] std::future<void> expect(const ir::Function& function) override;
   [[nodiscard]] Result<std::unique_ptr<Executable>> load(plan::PlanRef plan,
                                                          const std::shared_ptr<MemoryPool>& pool) override;
   [[nodiscard]] Result<plan::Binding> plan_memory(const plan::PlanRef& plan,

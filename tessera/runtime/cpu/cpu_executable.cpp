@@ -227,6 +227,10 @@ void CpuExecutable::make_ready_together() {
       first.push_back(i);
   }
   if (first.size() < least_made_together || device_->threads().size() == 1) return;
+  // The first thread begins in front, the others behind: while one opens the compiler, others make what needs
+  // none.
+  std::stable_partition(first.begin(), first.end(),
+                        [&](std::size_t i) { return kernels_[works()[i].step] != nullptr; });
   device_->threads().run(static_cast<std::int64_t>(first.size()), 1,
                          [&](std::int64_t begin, std::int64_t end, unsigned) {
                            for (std::int64_t f = begin; f < end; ++f)
@@ -239,8 +243,8 @@ void CpuExecutable::try_to_make_ready(std::size_t index) {
   try {
     if (CompiledKernel* kernel = kernels_[work.step].get())
       (void)make_ready(*kernel, runs_[index], work);
-    else
-      (void)make_ready(*libraries_[work.step], runs_[index], work);
+    else if (const LibraryForm& form = *libraries_[work.step]; make_ready(form, runs_[index], work))
+      runs_[index].library->read_constants(library_launch(form, work));
   } catch (const std::bad_alloc&) {
     runs_[index].is_ready = false;
   }
@@ -439,15 +443,19 @@ Result<void> CpuExecutable::make_ready(const LibraryForm& form, StepRun& run, co
   return {};
 }
 
-Result<void> CpuExecutable::begin_library(const LibraryForm& form, StepRun& run, const HostWork& work) {
-  TESSERA_TRY(make_ready(form, run, work));
+LibraryLaunch CpuExecutable::library_launch(const LibraryForm& form, const HostWork& work) const {
   LibraryLaunch launch{.inputs = work.inputs, .results = work.results, .numbers = numbers(), .weights = {}};
   if (form.right != no_input) {
     const plan::ValueId weights = step_of(work).inputs[form.right];
     launch.weights.is_constant = binding().places[weights].where == plan::Where::constant;
     launch.weights.buffer = buffer_of(work, form.right);
   }
-  return run.library->begin(launch);
+  return launch;
+}
+
+Result<void> CpuExecutable::begin_library(const LibraryForm& form, StepRun& run, const HostWork& work) {
+  TESSERA_TRY(make_ready(form, run, work));
+  return run.library->begin(library_launch(form, work));
 }
 
 Result<void> CpuExecutable::run_library(const LibraryForm& form, StepRun& run, const HostWork& work,

@@ -93,6 +93,7 @@ class CpuExecutable final : public HostExecutable {
                                          Place place);
   [[nodiscard]] Result<void> run_kernel(CompiledKernel& kernel, StepRun& run, const HostWork& work,
                                         Place place);
+  [[nodiscard]] LibraryLaunch library_launch(const LibraryForm& form, const HostWork& work) const;
   [[nodiscard]] Result<void> begin_library(const LibraryForm& form, StepRun& run, const HostWork& work);
   [[nodiscard]] Result<void> begin_kernel(CompiledKernel& kernel, StepRun& run, const HostWork& work);
   void make_ready_together();

@@ -132,15 +132,14 @@ class IntegerMatmulCall final : public LibraryCall {
                       form_.right_zero);
   }
 
+  void read_constants(const LibraryLaunch& launch) override {
+    if (launch.weights.is_constant) (void)read_weights(launch);
+  }
+
   Result<void> begin(const LibraryLaunch& launch) override {
     out_ = reinterpret_cast<std::int32_t*>(launch.results[0].at(launch.results[0].layout.offset));
     a_.read(launch.inputs[form_.left]);
-    const bool stays = last_weights_.stay(launch.weights, launch.inputs[form_.right]);
-    if (!stays) {
-      b_.read(launch.inputs[form_.right]);
-      packed_.clear();
-      has_right_bytes_ = bytes_ && b_.give_right(*bytes_);
-    }
+    const bool stays = read_weights(launch);
     uses_bytes_ = has_right_bytes_ && bytes_->read_left(a_.all());
     if (uses_bytes_) return {};
     TESSERA_TRY(a_.make_floats());
@@ -183,6 +182,17 @@ class IntegerMatmulCall final : public LibraryCall {
   }
 
  private:
+  /// Whether they are those of the launch before, and so were read already.
+  bool read_weights(const LibraryLaunch& launch) {
+    const bool stays = last_weights_.stay(launch.weights, launch.inputs[form_.right]);
+    if (stays) return true;
+    b_.read(launch.inputs[form_.right]);
+    packed_.clear();
+    has_right_bytes_ = false;  // also if there is no memory for them
+    has_right_bytes_ = bytes_ && b_.give_right(*bytes_);
+    return false;
+  }
+
   static op::Layout with_batch(const op::Layout& layout, const op::Extents& result) {
     op::Extents shape(result.begin(), result.end());
     std::copy(layout.shape.end() - 2, layout.shape.end(), shape.end() - 2);

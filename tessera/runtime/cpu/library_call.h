@@ -26,7 +26,7 @@ struct Libraries {
   const bool is_precise;  ///< methods that are faster and less exact are not taken
   MatmulCache products{1024};
   ConvolutionCache convolutions{256};
-  ConvolutionCache winograd{256, ProductLibrary::onednn};
+  ConvolutionCache winograd{256};
   ConvolutionCache gathered{64, ProductLibrary::blocked};  ///< for weights that are not finite
   ConstantCopies constants;                                ///< weights that were packed
 };
@@ -71,6 +71,9 @@ struct LibraryLaunch {
 class LibraryCall {
  public:
   virtual ~LibraryCall() = default;
+  /// Reads the weights of the launches to come, before the first begins, if they are constants and that takes
+  /// long: several calls may do so at once. begin() does it where nobody did.
+  virtual void read_constants(const LibraryLaunch& /*launch*/) {}
   /// Before the items of a launch are run.
   [[nodiscard]] virtual Result<void> begin(const LibraryLaunch& launch) = 0;
   [[nodiscard]] virtual std::int64_t items() const = 0;

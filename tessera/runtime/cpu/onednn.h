@@ -129,6 +129,9 @@ class OneDnn {
   /// Whether products of bytes keep every bit: without an instruction for them the library saturates sums of
   /// two.
   [[nodiscard]] static bool multiplies_bytes_exactly();
+  /// The library makes its code for products of bytes with the first of them, which takes milliseconds: this
+  /// is one that nobody needs.
+  void make_byte_code() const;
   /// On the calling thread alone.
   [[nodiscard]] Result<void> multiply(const ByteProduct& product) const;
 

@@ -62,6 +62,15 @@ bool OneDnn::multiplies_bytes_exactly() {
 #endif
 }
 
+void OneDnn::make_byte_code() const {
+  if (!multiplies_bytes_exactly()) return;
+  const std::uint8_t a = 0;
+  const std::int8_t b = 0;
+  std::int32_t c = 0;
+  (void)multiply(
+      {.rows = 1, .columns = 1, .depth = 1, .a = &a, .b = &b, .b_stride = 1, .c = &c, .c_stride = 1});
+}
+
 Result<void> OneDnn::multiply(const ByteProduct& product) const {
   const Library& library = *library_;
   const OnCallingThread alone(library);

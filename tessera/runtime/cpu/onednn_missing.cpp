@@ -34,6 +34,7 @@ Result<void> Primitive::run(const PrimitiveOperands&, std::byte*) const { return
 Result<const OneDnn*> OneDnn::open() { return missing(); }
 Result<std::unique_ptr<const Primitive>> OneDnn::matmul(const MatmulRequest&) const { return missing(); }
 bool OneDnn::multiplies_bytes_exactly() { return false; }
+void OneDnn::make_byte_code() const {}
 Result<void> OneDnn::multiply(const ByteProduct&) const { return missing(); }
 Result<std::unique_ptr<const Primitive>> OneDnn::convolution(const ConvolutionRequest&) const {
   return missing();
