@@ -17,6 +17,15 @@ constexpr std::size_t most_written_out = 256;
 /// Many outer points have a thread each; few are computed by all threads, one after another.
 bool has_thread_per_point(const BoundKernel& bound) { return bound.binding.outer_points() >= warp_threads; }
 
+/// How many points each of the threads has of so many, as a power of two; 0 if there are no threads yet, or
+/// too many points to be written out.
+unsigned points_written_out(std::int64_t points, std::size_t instructions, unsigned threads) {
+  const unsigned most = threads == warp_threads ? most_points_in_warp : most_points_of_thread;
+  if (threads == 0 || points > std::int64_t{threads} * most) return 0;
+  const unsigned out = points_of_thread(points, threads);
+  return out * instructions <= most_written_out ? out : 0;
+}
+
 class BlockKernel : KernelText {
  public:
   BlockKernel(const BoundKernel& bound, SourceDraft& draft, BlockPlace place)
@@ -49,6 +58,22 @@ class BlockKernel : KernelText {
     return part();
   }
 
+  Result<std::string> generate_ahead(std::string_view name, const TurnsAhead& ahead) {
+    const Pass& pass = passes_.passes[0];
+    TESSERA_TRY(write_shared(passes_.uniforms));
+    add_index("count", binding_.reduced_points());
+    line("const index rank = (index)threadIdx.x, step = ", block_step(), ";");
+    move_to_outer_point();
+    TESSERA_TRY(write_shared(pass.rows));
+    for (const ValueId value : pass.reductions)
+      line(wide_type(part_dtype(value)), " ", ahead_text(value), "[", ahead.count, "];");
+    TESSERA_TRY(write_parts_ahead(pass, ahead));
+    for (const ValueId value : pass.reductions) TESSERA_TRY(join_ahead(value, ahead.count));
+    TESSERA_TRY(write_rows_ahead(pass));
+    line(name, " = __all_sync(0xffffffffu, ", narrowed(kernel_.stores[0]), ") != 0;");
+    return part();
+  }
+
   Result<std::string> generate_loop(const PointLoop& loop) {
     const Pass& pass = passes_.passes[0];
     add_index("points", binding_.outer_points());
@@ -75,6 +100,57 @@ class BlockKernel : KernelText {
   }
 
  private:
+  // ---- turns ahead
+
+  static std::string ahead_text(ValueId value) { return cat("ahead", value); }
+  /// What a thread has of each turn's reductions, and the turns themselves.
+  Result<void> write_parts_ahead(const Pass& pass, const TurnsAhead& ahead) {
+    const std::vector<ValueId> elements = elements_for(pass.reductions, {}, none_known());
+    const unsigned each = points_of_thread(binding_.reduced_points(), elements.size());
+    line("#pragma unroll\nfor (int turn = 0; turn < ", ahead.count, "; ++turn) {");
+    for (const ValueId value : pass.reductions) declare_parts(value, each);
+    TESSERA_TRY(open_elements(elements, each));
+    for (const ValueId value : pass.reductions) TESSERA_TRY(join_to_part(value, each));
+    close_points();
+    for (const ValueId value : pass.reductions) {
+      TESSERA_TRY(join_parts(value, each));
+      line(ahead_text(value), "[turn] = ", part_text(value, 0), ";");
+    }
+    line(ahead.turn, "}");
+    return {};
+  }
+  /// What is computed of the reductions of the turn that a lane has in the end.
+  Result<void> write_rows_ahead(const Pass& first) {
+    for (const ValueId value : first.reductions) {
+      const std::string_view type = wide_type(wide(value));
+      line("const ", type, " v", value, " = (", type, ")", ahead_text(value), "[0];");
+      values_[value] = cat("v", value);
+    }
+    for (std::size_t p = 1; p < passes_.passes.size(); ++p) TESSERA_TRY(write_shared(passes_.passes[p].rows));
+    return write_shared(passes_.last_rows);
+  }
+  /// Two lanes that join what they have of several turns take half of the turns each, until a lane has one.
+  /// What is joined with what is the same as if each turn were joined for itself.
+  Result<void> join_ahead(ValueId value, unsigned turns) {
+    const std::string name = ahead_text(value);
+    const auto of_turn = [&](unsigned turn) { return cat(name, "[", turn, "]"); };
+    for (unsigned by = warp_threads / 2; by > 0; by /= 2) {
+      turns /= 2;
+      for (unsigned turn = 0; turn < std::max(turns, 1u); ++turn) {
+        const std::string low = of_turn(turn), high = of_turn(turn + turns),
+                          other = cat(name, "_", by, "_", turn);
+        const auto either = [&](std::string_view upper, std::string_view lower) {
+          return turns == 0 ? low : cat("((rank & ", by, ") != 0 ? ", upper, " : ", lower, ")");
+        };
+        line("const auto ", other, " = shuffled(", either(low, high), ", ", by, ");");
+        line(low, " = ",
+             TESSERA_TRY(joined(body_[value].opcode, part_dtype(value), either(high, low), other)), ";");
+      }
+    }
+    return {};
+  }
+  [[nodiscard]] std::vector<bool> none_known() const { return std::vector<bool>(body_.size(), false); }
+
   // ---- a loop at each point
 
   [[nodiscard]] std::string_view state_type(std::uint32_t store) const {
@@ -105,13 +181,8 @@ class BlockKernel : KernelText {
 
   // ---- the points of a thread
 
-  /// How many points each thread has of so many, as a power of two; 0 if that is not known, or if they are
-  /// too many to be written out.
   [[nodiscard]] unsigned points_of_thread(std::int64_t points, std::size_t instructions) const {
-    const unsigned most = threads_ == warp_threads ? most_points_in_warp : most_points_of_thread;
-    if (threads_ == 0 || points > std::int64_t{threads_} * most) return 0;
-    const unsigned out = runtime::cuda::points_of_thread(points, threads_);
-    return out * instructions <= most_written_out ? out : 0;
+    return points_written_out(points, instructions, threads_);
   }
 
   // ---- what threads hold
@@ -214,15 +285,11 @@ class BlockKernel : KernelText {
     const Pass& pass = passes_.passes[p];
     TESSERA_TRY(write_shared(pass.rows));
     if (pass.reductions.empty() && pass.stores.empty()) return {};
-    const std::vector<ValueId> elements =
-        elements_for(pass.reductions, pass.stores, std::vector<bool>(body_.size(), false));
+    const std::vector<ValueId> elements = elements_for(pass.reductions, pass.stores, none_known());
     const unsigned each =
         has_thread_per_point(bound_) ? 0 : points_of_thread(binding_.reduced_points(), elements.size());
     for (const ValueId value : pass.reductions) declare_total(value, each);
-    open_points(each, "rank", "step", binding_.reduced_points());
-    split_index("i", first_, axes_, 1);
-    TESSERA_TRY(name_elements(elements, "r", first_, axes_, each));
-    TESSERA_TRY(write_all(elements));
+    TESSERA_TRY(open_elements(elements, each));
     for (const ValueId value : pass.reductions)
       TESSERA_TRY(each > 0 ? join_to_part(value, each) : join_to_total(value));
     for (const std::uint32_t number : pass.stores) {
@@ -235,19 +302,31 @@ class BlockKernel : KernelText {
     return {};
   }
 
+  /// "for each point of a row of this thread", with these values.
+  Result<void> open_elements(std::span<const ValueId> elements, unsigned each) {
+    open_points(each, "rank", "step", binding_.reduced_points());
+    split_index("i", first_, axes_, 1);
+    TESSERA_TRY(name_elements(elements, "r", first_, axes_, each));
+    return write_all(elements);
+  }
+
   /// Few elements are joined in their own dtype, which takes less time than the total's: as a tree, so that
   /// no more than a few roundings add up.
   Result<void> finish_total(ValueId value, unsigned each) {
     if (has_thread_per_point(bound_)) return {};
     if (each == 0) return join_threads(value, cat("v", value), wide(value));
-    const ScalarOpcode opcode = body_[value].opcode;
-    const Dtype dtype = part_dtype(value);
+    TESSERA_TRY(join_parts(value, each));
+    TESSERA_TRY(join_threads(value, part_text(value, 0), part_dtype(value)));
+    line("v", value, " = (", wide_type(wide(value)), ")", part_text(value, 0), ";");
+    return {};
+  }
+  Result<void> join_parts(ValueId value, unsigned each) {
     for (unsigned parts = parts_of(each); parts > 1; parts /= 2)
       for (unsigned i = 0; i < parts / 2; ++i)
         line(part_text(value, i), " = ",
-             TESSERA_TRY(joined(opcode, dtype, part_text(value, i), part_text(value, i + parts / 2))), ";");
-    TESSERA_TRY(join_threads(value, part_text(value, 0), dtype));
-    line("v", value, " = (", wide_type(wide(value)), ")", part_text(value, 0), ";");
+             TESSERA_TRY(joined(body_[value].opcode, part_dtype(value), part_text(value, i),
+                                part_text(value, i + parts / 2))),
+             ";");
     return {};
   }
   /// Sums of a thread that do not wait for each other.
@@ -264,7 +343,9 @@ class BlockKernel : KernelText {
   void declare_total(ValueId value, unsigned each) {
     line(wide_type(wide(value)), " v", value, " = ", scalar_.neutral(body_[value].opcode, wide(value)), ";");
     values_[value] = cat("v", value);
-    if (each == 0) return;
+    if (each > 0) declare_parts(value, each);
+  }
+  void declare_parts(ValueId value, unsigned each) {
     const std::string neutral(scalar_.neutral(body_[value].opcode, part_dtype(value)));
     line(wide_type(part_dtype(value)), " s", value, "[", parts_of(each), "] = {",
          join(std::vector<std::string>(parts_of(each), neutral), ", "), "};");
@@ -304,6 +385,12 @@ class BlockKernel : KernelText {
   std::string value_name_;  ///< where the one result goes, if it is not stored
 };
 
+Result<void> check_one_number(const BoundKernel& bound) {
+  if (bound.binding.is_empty || bound.binding.outer_points() != 1 || bound.kernel.stores.size() != 1)
+    return Error(ErrorCode::unsupported, "a kernel of more than one number");
+  return {};
+}
+
 }  // namespace
 
 unsigned tessera::runtime::cuda::points_of_thread(std::int64_t points, unsigned threads) {
@@ -317,9 +404,25 @@ Result<std::string> tessera::runtime::cuda::block_kernel(const BoundKernel& boun
 
 Result<std::string> tessera::runtime::cuda::block_value(const BoundKernel& bound, SourceDraft& draft,
                                                         BlockPlace place, std::string_view name) {
-  if (bound.binding.is_empty || bound.binding.outer_points() != 1 || bound.kernel.stores.size() != 1)
-    return Error(ErrorCode::unsupported, "a kernel of more than one number");
+  TESSERA_TRY(check_one_number(bound));
   return BlockKernel(bound, draft, std::move(place)).generate_value(name);
+}
+
+Result<std::string> tessera::runtime::cuda::block_values_ahead(const BoundKernel& bound, SourceDraft& draft,
+                                                               BlockPlace place, std::string_view name,
+                                                               const TurnsAhead& ahead) {
+  TESSERA_TRY(check_one_number(bound));
+  return BlockKernel(bound, draft, std::move(place)).generate_ahead(name, ahead);
+}
+
+bool tessera::runtime::cuda::can_be_joined_at_once(const BoundKernel& bound) {
+  const std::vector<Pass>& passes = bound.passes.passes;
+  const bool has_one_pass =
+      !passes[0].reductions.empty() && std::all_of(passes.begin() + 1, passes.end(), [](const Pass& pass) {
+        return pass.reductions.empty() && pass.stores.empty();
+      });
+  return has_one_pass &&
+         points_written_out(bound.binding.reduced_points(), passes[0].elements.size(), warp_threads) > 0;
 }
 
 unsigned tessera::runtime::cuda::block_threads(const BoundKernel& bound) {

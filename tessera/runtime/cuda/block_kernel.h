@@ -39,6 +39,23 @@ inline constexpr std::string_view block_parts =
 [[nodiscard]] Result<std::string> block_value(const BoundKernel& bound, SourceDraft& draft, BlockPlace place,
                                               std::string_view name);
 
+/// Turns of a loop that are done before it is known whether they are to be done.
+struct TurnsAhead {
+  unsigned count = 0;  ///< a power of two, at most 32
+  std::string turn;    ///< what follows the condition of each
+};
+
+/// The same over and over, with a turn behind each: the kernel's one number is whether there is a turn, and
+/// `name` is whether that is true of all. Lanes join what they have of all of them together, which takes
+/// little more time than to join one. REQUIRES a block of one warp, and `can_be_joined_at_once`.
+[[nodiscard]] Result<std::string> block_values_ahead(const BoundKernel& bound, SourceDraft& draft,
+                                                     BlockPlace place, std::string_view name,
+                                                     const TurnsAhead& ahead);
+
+/// Whether a warp computes the kernel in one pass that joins something, each thread with its points' texts
+/// one behind another.
+[[nodiscard]] bool can_be_joined_at_once(const BoundKernel& bound);
+
 /// The threads that a block should have for the kernel if it runs over and over: each has several points,
 /// since what a turn of a small block takes is its instructions and its barriers.
 [[nodiscard]] unsigned block_threads(const BoundKernel& bound);

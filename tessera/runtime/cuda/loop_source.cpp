@@ -1,7 +1,9 @@
 #include "tessera/runtime/cuda/loop_source.h"
 
 #include <algorithm>
+#include <bit>
 #include <optional>
+#include <utility>
 
 #include "tessera/base/text.h"
 #include "tessera/ir/dead_code.h"
@@ -208,9 +210,13 @@ class LoopText {
     return static_cast<unsigned>(std::clamp<std::int64_t>(divided_up(points, 32) * 32, 32, 1024));
   }
 
+  /// Of a condition; nothing is stored there.
+  static Place truth_value() {
+    return {{ir::Dtype::boolean, op::contiguous({}), reinterpret_cast<std::byte*>(16)}, "state"};
+  }
   /// Appends a kernel of one truth value, which every thread has in `name`.
   Result<void> add_value(const Kernel& kernel, std::span<const Place> from, std::string_view name) {
-    const Place flag{{ir::Dtype::boolean, op::contiguous({}), reinterpret_cast<std::byte*>(16)}, "state"};
+    const Place flag = truth_value();
     Placed placed(kernel, from, {&flag, 1});
     TESSERA_TRY(placed.bind());
     const BoundKernel bound = placed.bound();
@@ -316,10 +322,14 @@ class LoopText {
                  threads_, ";\nif (i < ", count, ") ", to, " = ", from, ";\n}\n");
     };
     const std::string element = cat("((", type, "*)now", i, ")[i]"), held = cat(now, "[u]");
+    const std::string written_out = cat("#pragma unroll\nfor (int u = 0; u < ", each, "; ++u) ");
     loads_ += cat(type, " ", now, "[", each, "] = {}, ", next, "[", each, "] = {};\n");
     loads_ += at_points(held, element);
-    swaps_ += cat("#pragma unroll\nfor (int u = 0; u < ", each, "; ++u) ", held, " = ", next, "[u];\n");
+    swaps_ += cat(written_out, held, " = ", next, "[u];\n");
     stores_ += at_points(element, held);
+    keeps_ += cat(type, " kept", i, "[", each, "];\n", written_out, "kept", i, "[u] = ", held, ";\n");
+    returns_ += cat(written_out, held, " = kept", i, "[u];\n");
+    held_bytes_ += each * std::max<std::size_t>(ir::size_of(array.dtype), 4);
     carried_[i].held = now;
     next_[i].held = next;
   }
@@ -345,15 +355,56 @@ class LoopText {
     limit_ = region.limit.value_or(default_limit);
     draft_.add_argument("long long", "limit", {.bits = static_cast<std::uint64_t>(*limit_)});
     draft_.add_argument("unsigned long long*", "status", memory(Memory::Kind::status, 0));
-    begin_loop("for (long long iteration = 0;; ++iteration) {\n");
+    begin_loop("");
+    const std::string before = std::exchange(text_, {});
     const std::vector<Place> seen = in_body({});
-    for (const Group& group : TESSERA_TRY(groups_of(*region.condition)))
-      TESSERA_TRY(add_value(group.kernel, seen, "goes_on"));
-    text_ += "if (!goes_on) break;\n";
-    text_ += "if (iteration == limit) {\nif (threadIdx.x == 0) status[1] = 1;\nbreak;\n}\n";
+    const auto conditions = TESSERA_TRY(groups_of(*region.condition));
+    for (const Group& group : conditions) TESSERA_TRY(add_value(group.kernel, seen, "goes_on"));
+    const std::string condition = std::exchange(text_, {});
     for (const Group& group : TESSERA_TRY(groups_of(*region.body)))
       TESSERA_TRY(add(group.kernel, seen, next(group)));
+    const std::string body = std::exchange(text_, {});
+    text_ = cat(before, "long long ahead = 0;\n");
+    if (can_go_ahead()) TESSERA_TRY(add_turns_ahead(conditions[0].kernel, seen, body));
+    text_ += cat("for (long long iteration = ahead;; ++iteration) {\n", condition, "if (!goes_on) break;\n",
+                 "if (iteration == limit) {\nif (threadIdx.x == 0) status[1] = 1;\nbreak;\n}\n", body);
     return end_loop();
+  }
+
+  // ---- turns ahead
+
+  /// Whether one warp has all that is carried in registers, and some are left to keep it in: then turns that
+  /// should not have been done leave nothing behind.
+  [[nodiscard]] bool can_go_ahead() const {
+    constexpr std::size_t most_bytes = 64 * 4;
+    const bool holds_all =
+        std::none_of(carried_.begin(), carried_.end(), [](const Place& place) { return place.held.empty(); });
+    return threads_ == 32 && keeps_order_ && holds_all && !carried_.empty() && held_bytes_ <= most_bytes;
+  }
+
+  /// Turns by the round as long as all of a round are to be done: where the condition joins what the threads
+  /// have, a turn takes less time than to find out whether there is one. The last ones are left to the
+  /// loop that follows.
+  Result<void> add_turns_ahead(const Kernel& condition, std::span<const Place> from,
+                               const std::string& body) {
+    const Place flag = truth_value();
+    Placed placed(condition, from, {&flag, 1});
+    TESSERA_TRY(placed.bind());
+    const BoundKernel bound = placed.bound();
+    const TurnsAhead turns{.count = turns_of_round(), .turn = body + swaps_};
+    if (turns.count < 2 || !can_be_joined_at_once(bound)) return {};
+    text_ += cat("for (; ahead + ", turns.count, " <= limit; ahead += ", turns.count, ") {\n", keeps_,
+                 "bool all_go_on;\n",
+                 TESSERA_TRY(block_values_ahead(bound, draft_, place_of(placed), "all_go_on", turns)),
+                 "if (all_go_on) continue;\n", returns_, "break;\n}\n");
+    return {};
+  }
+  /// So many that they take longer than to join numbers of a warp, which is some 150 cycles; fewer than two
+  /// if one does.
+  [[nodiscard]] unsigned turns_of_round() const {
+    constexpr std::int64_t instructions = 512, most_turns = 8;
+    const std::int64_t of_turn = std::max<std::int64_t>(divided_up(points_, 32) * instructions_, 1);
+    return std::bit_floor(static_cast<unsigned>(std::min(instructions / of_turn, most_turns)));
   }
 
   Result<void> write_for(const ir::ForRegion& region) {
@@ -453,10 +504,11 @@ class LoopText {
   const ir::Function& function_;
   const std::span<const op::Array> inputs_, results_;
   SourceDraft draft_;
-  std::string text_, pointers_, loads_, swaps_, stores_;
+  std::string text_, pointers_, loads_, swaps_, stores_, keeps_, returns_;
   std::vector<Place> given_, carried_, next_, captures_;
   std::optional<std::int64_t> limit_;
   std::int64_t state_bytes_ = 0;
+  std::size_t held_bytes_ = 0;  ///< by a thread, of what is carried
   const unsigned threads_;
   const bool holds_;
   unsigned wanted_threads_ = 32;

@@ -1,5 +1,7 @@
 #include "tessera/runtime/cuda/loop_source.h"
 
+#include <limits>
+
 #include "tessera/base/text.h"
 #include "tessera/kernel/kernel_case.h"
 #include "tessera/runtime/cuda/emulator/emulator.h"
@@ -82,10 +84,10 @@ TEST_F(LoopSourceTest, WhileWithSumsInItsConditionAndNumbers) {
 }
 
 /// A turn adds 1 to `size` numbers as long as the condition, a text that says what `m` is, holds.
-std::string counting_while(int size, const std::string& condition) {
+std::string counting_while(int size, const std::string& condition, int limit = 100) {
   const std::string type = cat("f32[", size, "]");
-  return cat("func f(x: ", type, ") {\n  y: ", type, " = while (x) with () limit 100 (s: ", type, ") {\n",
-             condition, "    return m\n  } do (s: ", type, ") {\n    t: ", type,
+  return cat("func f(x: ", type, ") {\n  y: ", type, " = while (x) with () limit ", limit, " (s: ", type,
+             ") {\n", condition, "    return m\n  } do (s: ", type, ") {\n    t: ", type,
              " = add(s, 1.0:f32)\n    return t\n  }\n  return y\n}");
 }
 std::string until_first(int size) {
@@ -93,14 +95,20 @@ std::string until_first(int size) {
                                   "], steps = [1]}\n    b: f32[] = reshape(a) {shape = []}\n"
                                   "    m: bool[] = lt(b, 9.0:f32)\n"));
 }
-std::string until_sum(int size) {
-  return counting_while(size, cat("    b: f32[] = sum(s)\n    m: bool[] = lt(b, ", 9 * size, ".0:f32)\n"));
+/// `turns` of them, if it begins with zeros.
+std::string until_sum(int size, int turns = 9, int limit = 100) {
+  return counting_while(size, cat("    b: f32[] = sum(s)\n    m: bool[] = lt(b, ", turns * size, ".0:f32)\n"),
+                        limit);
+}
+op::HostTensor zeros(int size) { return value_or_throw(op::HostTensor::allocate(Dtype::f32, {size})); }
+std::string source_of(const std::string& text, const std::vector<op::HostTensor>& inputs,
+                      const std::vector<op::HostTensor>& results) {
+  const auto program = value_or_throw(loop_program(*parsed(text), arrays_of(inputs), arrays_of(results)));
+  return program.launches[0].source->text;
 }
 /// Barriers of a turn: those between the begin of the loop and its end.
 std::size_t barriers_of_turn(const std::string& text, const std::vector<op::HostTensor>& inputs) {
-  const auto arrays = arrays_of(inputs);
-  const StepProgram program = value_or_throw(loop_program(*parsed(text), arrays, arrays));
-  const std::string& source = program.launches[0].source->text;
+  const std::string source = source_of(text, inputs, inputs);
   const std::string_view barrier = "__syncthreads();";
   const std::size_t begin = source.find("for (long long iteration"),
                     end = std::min(source.find("next0 = other;", begin),
@@ -121,13 +129,69 @@ TEST_F(LoopSourceTest, WhilesOnTheirDataOfEverySize) {
 }
 
 TEST_F(LoopSourceTest, ATurnHasOneBarrierAndInAWarpNone) {
-  const auto zeros = [](int size) {
-    return std::vector<op::HostTensor>{value_or_throw(op::HostTensor::allocate(Dtype::f32, {size}))};
-  };
-  EXPECT_EQ(barriers_of_turn(until_first(1024), zeros(1024)), 1u);
-  EXPECT_EQ(barriers_of_turn(until_sum(2048), zeros(2048)), 1u);
-  EXPECT_EQ(barriers_of_turn(until_sum(1024), zeros(1024)), 0u);
-  EXPECT_EQ(barriers_of_turn(until_sum(100), zeros(100)), 0u);
+  EXPECT_EQ(barriers_of_turn(until_first(1024), {zeros(1024)}), 1u);
+  EXPECT_EQ(barriers_of_turn(until_sum(2048), {zeros(2048)}), 1u);
+  EXPECT_EQ(barriers_of_turn(until_sum(1024), {zeros(1024)}), 0u);
+  EXPECT_EQ(barriers_of_turn(until_sum(100), {zeros(100)}), 0u);
+}
+
+/// The turns that a warp does before it knows that they are to be done; 0: none.
+int turns_ahead(const std::string& source) {
+  const std::string_view begin = "for (; ahead + ";
+  const std::size_t at = source.find(begin);
+  return at == std::string::npos ? 0 : std::stoi(source.substr(at + begin.size()));
+}
+
+TEST_F(LoopSourceTest, AWarpThatJoinsNumbersForItsConditionDoesTurnsAhead) {
+  EXPECT_EQ(turns_ahead(source_of(until_sum(1024), {zeros(1024)}, {zeros(1024)})), 4);
+  EXPECT_EQ(turns_ahead(source_of(until_sum(100), {zeros(100)}, {zeros(100)})), 8);
+  EXPECT_EQ(turns_ahead(source_of(until_sum(2048), {zeros(2048)}, {zeros(2048)})), 0) << "several warps";
+  EXPECT_EQ(turns_ahead(source_of(until_first(100), {zeros(100)}, {zeros(100)})), 0) << "nothing is joined";
+}
+
+TEST_F(LoopSourceTest, TurnsThatWereDoneInVainLeaveNothingBehind) {
+  for (const int turns : {0, 5, 8, 17}) expect_same(until_sum(70, turns), {zeros(70)}, 0);
+  for (const int turns : {1, 4, 7}) expect_same(until_sum(1000, turns), {zeros(1000)}, 0);
+}
+
+TEST_F(LoopSourceTest, ConditionsOfSeveralSumsOfWhatIsNoNumber) {
+  const std::string text = R"(func f(x: f32[200], h: f16[200], e: f32[]) {
+  y: f32[200], g: f16[200] = while (x, h) with (e) limit 60 (s: f32[200], t: f16[200], e: f32[]) {
+    q: f32[200] = cast(t) {dtype = f32}
+    r: f32[200] = add(s, q)
+    a: f32[] = max(r)
+    b: f32[] = sum(r)
+    c: f32[] = add(a, b)
+    m: bool[] = lt(c, e)
+    return m
+  } do (s: f32[200], t: f16[200], e: f32[]) {
+    p: f32[200] = add(s, 0.5:f32)
+    q: f16[200] = mul(t, 0.75:f16)
+    return p, q
+  }
+  return y, g
+})";
+  std::mt19937_64 random(9);
+  const auto e = op::HostTensor::of<float>(Dtype::f32, {}, std::vector{900.0f});
+  auto x = random_tensor(Dtype::f32, {200}, random), h = random_tensor(Dtype::f16, {200}, random);
+  EXPECT_GT(turns_ahead(source_of(text, {x, h, e}, {x, h})), 0);
+  expect_same(text, {x, h, e}, 1e-3);
+  x.values<float>()[77] = std::numeric_limits<float>::quiet_NaN();
+  expect_same(text, {x, h, e}, 1e-3);
+}
+
+TEST_F(LoopSourceTest, Trap_G12_TurnsAheadEndAtTheLimit) {
+  for (const int limit : {7, 8, 17}) {
+    expect_same(until_sum(70, limit, limit), {zeros(70)}, 0);
+    const std::vector<op::HostTensor> inputs{zeros(70)};
+    const StepProgram program = value_or_throw(
+        loop_program(*parsed(until_sum(70, limit + 1, limit)), arrays_of(inputs), arrays_of(inputs)));
+    Emulator emulator;
+    ASSERT_TRUE(emulator.compile({&program, 1}));
+    const auto done = emulator.run(program, arrays_of(inputs), arrays_of(inputs));
+    ASSERT_FALSE(done) << limit;
+    EXPECT_EQ(done.error().code(), ErrorCode::limit);
+  }
 }
 
 TEST_F(LoopSourceTest, WhatIsSummedUpInEachTurnStaysInRegisters) {
