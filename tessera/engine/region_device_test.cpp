@@ -5,8 +5,11 @@
 #include <algorithm>
 
 #include "tessera/base/text.h"
+#include "tessera/compile/package.h"
 #include "tessera/compile/plan_function.h"
+#include "tessera/compile/plan_program.h"
 #include "tessera/engine/devices.h"
+#include "tessera/engine/plan_runner.h"
 #include "tessera/ir/parse.h"
 #include "tessera/runtime/cuda/cuda_executable.h"
 #include "tessera/runtime/cuda/emulator/nvrtc_check.h"
@@ -488,6 +491,38 @@ TEST_P(RegionsOnDevice, WhatAFailedRunFoundIsNotOfTheNext) {
   const auto endless = here.run(inputs(-1e9f, 2), {});
   ASSERT_FALSE(endless);
   EXPECT_EQ(endless.error().code(), ErrorCode::limit) << endless.error().to_text();
+}
+
+/// In a file, a constant without elements lies where the next one begins.
+TEST_P(RegionsOnDevice, LoadedConstantsWithoutElementsAreNotTheNextOnes) {
+  const auto function = value_or_throw(ir::parse_function(R"(func f(n: i64[]) {
+  zero: i64[] = full(0) {shape = shape[]}
+  count: i64[] = while (zero) with (n) limit 5 (i: i64[], k: i64[]) {
+    c: bool[] = lt(i, k)
+    return c
+  } do (i: i64[], k: i64[]) {
+    j: i64[] = add(i, 1)
+    return j
+  }
+  none: f32[2, 0] = full(0.0) {shape = shape[2, 0]}
+  some: f32[5, 9] = full(0.5) {shape = shape[5, 9]}
+  a: f32[2, 0], b: f32[5, 9] = for count (none, some) with () (step: i64[], p: f32[2, 0], q: f32[5, 9]) {
+    same: f32[2, 0] = full(0.0) {shape = shape[2, 0]}
+    one: f32[5, 9] = full(1.0) {shape = shape[5, 9]}
+    more: f32[5, 9] = add(q, one)
+    return same, more
+  }
+  return a, b
+})"));
+  auto planned = value_or_throw(compiler::plan_program(function, device_->target()));
+  const auto package = compiler::package(*function, {std::move(planned.program)}, "any");
+  const std::string file = value_or_throw(plan::to_bytes(package));
+  auto loaded = value_or_throw(plan::from_bytes(Bytes::copy(std::as_bytes(std::span(file))), "saved"));
+  auto runner = value_or_throw(engine::PlanRunner::create(std::move(loaded), *device_));
+  const std::vector<HostTensor> inputs{number(2)};
+  const auto results = value_or_throw(runner.run(inputs, {}, {}));
+  EXPECT_EQ(results[0].size(), 0);
+  for (const float element : results[1].values<float>()) EXPECT_EQ(element, 2.5f);
 }
 
 /// Memory that is missing once, or a module that does not load, says nothing about what the driver can do.

@@ -42,6 +42,10 @@ std::string words_for(const plan::Plan& plan) {
   return out;
 }
 
+std::pair<const std::byte*, std::size_t> place_of(const op::HostTensor& constant) {
+  return {constant.array().data, constant.byte_size()};
+}
+
 bool are_equal(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end());
 }
@@ -150,7 +154,7 @@ Result<void> CudaExecutable::take_memory(Prepared& to) {
   TESSERA_TRY(upload_constants(to.program));
   to.body_constants.clear();
   for (const op::HostTensor& constant : to.program.constants)
-    to.body_constants.push_back(body_constants_.at(constant.array().data));
+    to.body_constants.push_back(body_constants_.at(place_of(constant)));
   const auto take = [this](Ref<Buffer>& buffer, const Ref<Buffer>& had, std::uint64_t bytes) -> Result<void> {
     // Work that still uses what there was is before the work that will.
     if (had != nullptr && had->size() >= bytes && had->size() / 2 <= bytes)
@@ -185,7 +189,7 @@ Result<void> CudaExecutable::upload_constants(const PlanProgram& program) {
   };
   // Those of bodies are held by their functions, which the plan holds.
   for (const op::HostTensor& constant : program.constants)
-    if (auto& made = body_constants_[constant.array().data]; made == nullptr)
+    if (auto& made = body_constants_[place_of(constant)]; made == nullptr)
       made = TESSERA_TRY(upload(constant));
   if (constants_.size() == plan_->constants.size()) return {};
   std::vector<Ref<Buffer>> made;

@@ -3,7 +3,8 @@
 // are nodes with bodies; one that the host has to drive stands between two graphs.
 #pragma once
 
-#include <unordered_map>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "tessera/runtime/cuda/cell_table.h"
@@ -111,7 +112,9 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
   plan::PlanRef plan_;
   std::shared_ptr<MemoryPool> pool_;
   std::vector<Ref<Buffer>> constants_;  ///< of the plan, on the device; made with the first sizes
-  std::unordered_map<const std::byte*, Ref<Buffer>> body_constants_;  ///< by where they lie on the host
+  /// By where they lie on the host, and how many bytes they have: one without elements lies where the next
+  /// one begins.
+  std::map<std::pair<const std::byte*, std::size_t>, Ref<Buffer>> body_constants_;
   Prepared prepared_;
   std::shared_ptr<const Stream> capturing_;
   GraphReplicas replicas_;

@@ -4,9 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
+#include "tessera/base/text.h"
 #include "tessera/runtime/cuda/cuda_device.h"
 #include "tessera/runtime/cuda/emulator/emulated_blas.h"
 #include "tessera/runtime/cuda/emulator/emulated_driver.h"
@@ -16,14 +20,47 @@ namespace tessera::runtime::cuda {
 
 enum class TestDevice : std::uint8_t { emulated, gpu };
 
+/// NVRTC, which is asked for a source once: tests have devices of their own, but many of the same kernels.
+class RememberedModules final : public SourceCompiler {
+ public:
+  explicit RememberedModules(std::shared_ptr<const SourceCompiler> compiler)
+      : compiler_(std::move(compiler)) {}
+
+  [[nodiscard]] Result<std::vector<std::byte>> compile(const Source& source, int sm) const override {
+    // What a source includes may have changed.
+    if (source.text.find("#include") != std::string::npos) return compiler_->compile(source, sm);
+    const std::string key = cat(sm, " ", source.entry, " ", source.file, "\n", source.text);
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = modules_.find(key); found != modules_.end()) return found->second;
+    }
+    auto made = compiler_->compile(source, sm);
+    const std::lock_guard lock(mutex_);
+    if (made) modules_.emplace(key, *made);
+    return made;
+  }
+  [[nodiscard]] const std::string& identity() const override { return compiler_->identity(); }
+
+ private:
+  const std::shared_ptr<const SourceCompiler> compiler_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, std::vector<std::byte>> modules_;
+};
+
+/// One for all tests of the process.
+inline Result<std::shared_ptr<const SourceCompiler>> remembered_modules() {
+  static std::shared_ptr<const SourceCompiler> made;
+  if (made == nullptr) made = std::make_shared<RememberedModules>(TESSERA_TRY(Nvrtc::open()));
+  return made;
+}
+
 /// Kernels are not kept in files: each test sees its own.
 inline Result<std::shared_ptr<CudaDevice>> open_test_device(TestDevice which, CudaOptions options = {}) {
   static const CodeStore nowhere("");
   options.store = &nowhere;
   if (which == TestDevice::gpu) {
     const Driver* driver = TESSERA_TRY(Driver::open());
-    auto compiler = TESSERA_TRY(Nvrtc::open());
-    return CudaDevice::create(*driver, 0, std::move(compiler), options);
+    return CudaDevice::create(*driver, 0, TESSERA_TRY(remembered_modules()), options);
   }
   if (const std::string why = Emulator::why_unavailable(); !why.empty())
     return Error(ErrorCode::unsupported, why);
