@@ -129,21 +129,24 @@ Result<std::shared_ptr<runtime::Device>> find_gpu(const GpuName& name) {
   static auto* opened = new Opened;  // never destroyed, as all devices
   const std::lock_guard lock(opened->mutex);
   if (const auto found = opened->devices.find(name); found != opened->devices.end()) return found->second;
-  // A launch costs more than a long kernel takes to compile.
-  // What it computes, it computes while it waits for memory.
-  const pattern::StepCosts costs{.operation_ns = 0};
-  pattern::Target target{.name = "cuda",
-                         .sources = {compiler::fused_regions(costs)},
-                         .costs = costs,
-                         .most_ops_in_kernel = 4096};
   runtime::cuda::CudaOptions options{
-      .target = std::move(target), .products = name.products, .plan_body = &plan_body};
+      .target = gpu_target(), .products = name.products, .plan_body = &plan_body};
   auto device = TESSERA_TRY(runtime::cuda::open_device(name.number, std::move(options)));
   opened->devices.emplace(name, device);
   return device;
 }
 
 }  // namespace
+
+pattern::Target tessera::engine::gpu_target() {
+  // A launch costs more than a long kernel takes to compile.
+  // What it computes, it computes while it waits for memory.
+  const pattern::StepCosts costs{.operation_ns = 0};
+  return {.name = "cuda",
+          .sources = {compiler::fused_regions(costs)},
+          .costs = costs,
+          .most_ops_in_kernel = 4096};
+}
 
 Result<plan::PlanRef> tessera::engine::plan_body(const ir::FunctionRef& body, const pattern::Target& target) {
   const compiler::PlanOptions exact{.pipeline = {.passes = {.floats = compiler::FloatRules::exact,

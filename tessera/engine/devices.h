@@ -29,6 +29,9 @@ namespace tessera::engine {
 /// What an engine uses that was not told: TESSERA_DEVICE, else the CPU.
 [[nodiscard]] std::shared_ptr<runtime::Device> default_device();
 
+/// What the compiler may choose from for a GPU, beside the libraries.
+[[nodiscard]] pattern::Target gpu_target();
+
 /// The plan of what is inside of a region, for devices that run regions body by body.
 [[nodiscard]] Result<plan::PlanRef> plan_body(const ir::FunctionRef& body, const pattern::Target& target);
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <deque>
 #include <limits>
+#include <optional>
 #include <set>
 
 #include "tessera/kernel/build.h"
@@ -19,6 +20,7 @@
 #include "tessera/runtime/host_access.h"
 #include "tests/support/compare.h"
 #include "tests/support/op_samples.h"
+#include "tests/support/side_by_side.h"
 
 using namespace tessera;
 using namespace tessera::op;
@@ -171,13 +173,7 @@ class Cases {
       SCOPED_TRACE(cat(c.text, ", threads backwards"));
       run(c, emulator, ThreadOrder::backward);
     }
-    for (const Case& c : cases_) {
-      if (Gpu::find() == nullptr) break;
-      SCOPED_TRACE(cat(c.text, ", on a GPU"));
-      const auto results = Gpu::find()->run(c);
-      expect_as_reference(c, results ? Result<void>() : Result<void>(results.error()),
-                          results ? *results : std::vector<HostTensor>());
-    }
+    if (Gpu::find() != nullptr) run_on_gpu();
   }
 
   /// The distinct sources of all cases.
@@ -198,6 +194,18 @@ class Cases {
   }
 
  private:
+  /// Side by side: a kernel takes long to compile.
+  void run_on_gpu() {
+    std::vector<std::optional<Result<std::vector<HostTensor>>>> all(cases_.size());
+    fixture::side_by_side(all.size(), [&](std::size_t i) { all[i].emplace(Gpu::find()->run(cases_[i])); });
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      SCOPED_TRACE(cat(cases_[i].text, ", on a GPU"));
+      const auto& results = *all[i];
+      expect_as_reference(cases_[i], results ? Result<void>() : Result<void>(results.error()),
+                          results ? *results : std::vector<HostTensor>());
+    }
+  }
+
   static void run(Case& c, Emulator& emulator, ThreadOrder order) {
     const auto done = emulator.run(c.program, Case::arrays(c.inputs), Case::arrays(c.results), {}, order);
     std::vector<HostTensor> results;
@@ -513,10 +521,12 @@ TEST(CudaOpSources, AreTakenByNvrtc) {
   const auto check = [](const std::set<Dtype>& dtypes, const char* architecture) {
     Cases cases;
     add_samples(cases, dtypes);
-    for (const runtime::cuda::SourceRef& source : cases.sources()) {
-      const auto taken = runtime::cuda::check_by_nvrtc(*source, architecture);
-      EXPECT_TRUE(taken) << taken.error().to_text();
-    }
+    const std::vector<runtime::cuda::SourceRef> sources = cases.sources();
+    std::vector<std::optional<Result<void>>> taken(sources.size());
+    fixture::side_by_side(sources.size(), [&](std::size_t i) {
+      taken[i].emplace(runtime::cuda::check_by_nvrtc(*sources[i], architecture));
+    });
+    for (const auto& one : taken) EXPECT_TRUE(*one) << one->error().to_text();
   };
   check({Dtype::f32, Dtype::bf16, Dtype::i64}, "sm_90");
   check({Dtype::f16, Dtype::boolean}, "sm_80");

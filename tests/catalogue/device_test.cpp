@@ -1,43 +1,33 @@
 // Every op on a device, as a single call and as a plan, on its samples, against the reference. TESSERA_DEVICE
 // says which device; without it there is nothing to compare. A device that compiles kernels takes most of the
-// time for that: calls are made by many threads, and all of it takes at most 400 different kernels
-// (cuda_ops_test.cpp has all dtypes).
+// time for that: calls are made by many threads.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <deque>
 #include <optional>
-#include <set>
-#include <thread>
 
 #include "tessera/compile/plan_function.h"
 #include "tessera/engine/devices.h"
 #include "tessera/op/ir_builder.h"
 #include "tessera/runtime/host_access.h"
 #include "tessera/runtime/makes_kernels.h"
+#include "tests/catalogue/device_cases.h"
 #include "tests/support/compare.h"
 #include "tests/support/op_samples.h"
+#include "tests/support/side_by_side.h"
 
 using namespace tessera;
 using namespace tessera::op;
-using fixture::dtypes_of;
-using fixture::op_samples;
+using fixture::DeviceCase;
 using fixture::Sample;
 using runtime::Storage;
 
 namespace {
 
-constexpr std::size_t most_kernels = 400;
-constexpr std::size_t most_threads = 16;
-
 /// A call with its inputs, and what came out.
 struct Case {
-  const Sample* sample = nullptr;
-  Dtype dtype = Dtype::f32;
-  Sample::Sizes sizes;
-  std::string text;
+  DeviceCase of;
   std::vector<HostTensor> inputs;
   std::optional<Result<std::vector<HostTensor>>> got;
 };
@@ -143,40 +133,26 @@ class DeviceCatalogue : public testing::Test {
   using Way = Result<std::vector<HostTensor>> (DeviceCatalogue::*)(const Sample&, Dtype, const Sample::Sizes&,
                                                                    const std::vector<HostTensor>&);
 
-  /// Nothing for sizes that do not make a call.
-  void add(const Sample& sample, Dtype dtype, const Sample::Sizes& sizes) {
-    if (!infer(*sample.card, sample.types(dtype, &sizes), sample.attributes_with(&sizes))) return;
-    Case& one = cases_.emplace_back();
-    one.sample = &sample;
-    one.dtype = dtype;
-    one.sizes = sizes;
-    one.text = cat(sample.text, " in ", to_string(dtype));
-    for (const auto& [name, size] : sizes) one.text += cat(", ", name, " = ", size);
-    one.inputs = sample.values(dtype, sizes, 1);
-  }
-
   /// All of them, side by side, and then what came out.
-  void check(Way way) {
-    std::atomic<std::size_t> next{0};
-    const auto take = [&] {
-      for (std::size_t i = next++; i < cases_.size(); i = next++) {
-        Case& one = cases_[i];
-        one.got.emplace((this->*way)(*one.sample, one.dtype, one.sizes, one.inputs));
-      }
-    };
-    std::vector<std::thread> helpers;
-    const std::size_t machine = std::max(1u, std::thread::hardware_concurrency());
-    for (std::size_t i = 1; i < std::min(machine, most_threads); ++i) helpers.emplace_back(take);
-    take();
-    for (std::thread& helper : helpers) helper.join();
-    for (const Case& one : cases_) {
-      SCOPED_TRACE(one.text);
+  void check(std::vector<DeviceCase> list, Way way) {
+    std::vector<Case> cases;
+    for (DeviceCase& one : list) {
+      Case& made = cases.emplace_back();
+      made.inputs = one.sample->values(one.dtype, one.sizes, 1);
+      made.of = std::move(one);
+    }
+    fixture::side_by_side(cases.size(), [&](std::size_t i) {
+      Case& one = cases[i];
+      one.got.emplace((this->*way)(*one.of.sample, one.of.dtype, one.of.sizes, one.inputs));
+    });
+    for (const Case& one : cases) {
+      SCOPED_TRACE(one.of.text);
       check(one);
     }
   }
 
   static void check(const Case& one) {
-    const auto expected = fixture::run(*one.sample, one.inputs, one.sizes);
+    const auto expected = fixture::run(*one.of.sample, one.inputs, one.of.sizes);
     const auto& got = *one.got;
     ASSERT_EQ(static_cast<bool>(expected), static_cast<bool>(got))
         << (got ? expected.error().to_text() : got.error().to_text());
@@ -190,74 +166,28 @@ class DeviceCatalogue : public testing::Test {
 
   static inline std::shared_ptr<runtime::Device> device_;  ///< of all tests: kernels are compiled once
   std::shared_ptr<runtime::MemoryPool> pool_;
-  std::deque<Case> cases_;
 };
 
-/// One of each kind.
-std::vector<Dtype> few_dtypes(const Card& card) {
-  std::vector<Dtype> out;
-  for (const Dtype dtype : dtypes_of(card))
-    if (dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::i64 || dtype == Dtype::u8 ||
-        dtype == Dtype::boolean)
-      out.push_back(dtype);
-  return out.empty() ? dtypes_of(card) : out;
-}
-
-/// Samples of an op take the dtypes in turns, every other one the first again.
 TEST_F(DeviceCatalogue, every_op_as_a_call) {
-  std::map<std::string_view, std::size_t> turns;
-  std::size_t count = 0;
-  for (const Sample& sample : op_samples()) {
-    if (sample.card->view != nullptr) continue;  // devices are not asked
-    const auto dtypes = few_dtypes(*sample.card);
-    const std::size_t turn = turns[sample.card->name]++;
-    add(sample, dtypes[++count % 2 == 0 ? 0 : turn % dtypes.size()], sample.sizes);
-  }
-  check(&DeviceCatalogue::by_call);
+  check(fixture::calls_of_every_op(), &DeviceCatalogue::by_call);
 }
 
 TEST_F(DeviceCatalogue, every_op_as_a_plan) {
-  for (const Sample& sample : op_samples())
-    if (!sample.card->traits.data_dependent)  // its size is not known to a plan
-      add(sample, few_dtypes(*sample.card).front(), sample.sizes);
-  check(&DeviceCatalogue::by_plan);
+  check(fixture::plans_of_every_op(), &DeviceCatalogue::by_plan);
 }
 
 TEST_F(DeviceCatalogue, sizes_of_zero_and_many) {
-  std::set<std::string_view> seen;
-  for (const Sample& sample : op_samples()) {
-    if (sample.card->view != nullptr || !seen.insert(sample.card->name).second) continue;
-    for (const std::int64_t size : {0, 67})
-      for (const auto& [name, symbol] : sample.symbols) {
-        Sample::Sizes sizes = sample.sizes;
-        sizes[name] = size;
-        add(sample, few_dtypes(*sample.card).front(), sizes);
-      }
-  }
-  check(&DeviceCatalogue::by_call);
+  check(fixture::calls_of_zero_and_many(), &DeviceCatalogue::by_call);
 }
 
-/// Axes of one element are left out of kernels, which are others then; those of pointwise ops all alike, so
-/// few do.
-TEST_F(DeviceCatalogue, sizes_of_one) {
-  std::set<std::string_view> seen;
-  std::size_t pointwise = 0;
-  for (const Sample& sample : op_samples()) {
-    if (sample.card->view != nullptr || !seen.insert(sample.card->name).second) continue;
-    if (sample.card->pointwise != nullptr && ++pointwise % 12 != 0) continue;
-    Sample::Sizes sizes = sample.sizes;
-    for (const auto& [name, symbol] : sample.symbols) sizes[name] = 1;
-    add(sample, few_dtypes(*sample.card).front(), sizes);
-  }
-  check(&DeviceCatalogue::by_call);
-}
+TEST_F(DeviceCatalogue, sizes_of_one) { check(fixture::calls_of_one(), &DeviceCatalogue::by_call); }
 
 /// Behind all the others.
 TEST_F(DeviceCatalogue, takes_few_kernels) {
   const auto* kernels = dynamic_cast<const runtime::MakesKernels*>(device_.get());
   if (kernels == nullptr) GTEST_SKIP() << device_->name() << " does not say how many kernels it compiled";
-  std::printf("%zu different kernels, at most %zu\n", kernels->kernel_count(), most_kernels);
-  EXPECT_LE(kernels->kernel_count(), most_kernels);
+  std::printf("%zu different kernels, at most %zu\n", kernels->kernel_count(), fixture::most_kernels);
+  EXPECT_LE(kernels->kernel_count(), fixture::most_kernels);
 }
 
 }  // namespace
