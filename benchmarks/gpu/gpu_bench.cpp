@@ -1,10 +1,14 @@
 // Tessera on a GPU, row by row, each checked against the reference before it is timed.
 //
 //   tessera_bench_gpu [--device NAME] [--filter TEXT] [--small] [--json FILE]
-//   tessera_bench_gpu --soak COUNT [--device NAME]     updates of mixed tiers, each result checked
-//   tessera_bench_gpu --serve [--device NAME]          products for a peer that takes turns with it, by the
-//                                                      commands of compare/worker.h
+//   tessera_bench_gpu --soak COUNT [--device NAME] [--no-copies]
+//       updates of mixed tiers, each result checked; without captured copies, on which initcheck is mistaken
+//   tessera_bench_gpu --serve [--device NAME]
+//       products for a peer that takes turns with it, by the commands of compare/worker.h
+//   tessera_bench_gpu --quiet-core
+//       the number of the core that nobody else uses, for peers
 //
+// Host times are taken on the core that is fastest for a row when it begins (quiet_core.h).
 // --small takes sizes that any device computes in no time: the program itself can be tried without a GPU.
 #include <algorithm>
 #include <chrono>
@@ -16,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/gpu/quiet_core.h"
 #include "benchmarks/gpu/soak.h"
 #include "benchmarks/models.h"
 #include "tessera/base/text.h"
@@ -38,6 +43,7 @@ struct Options {
   std::string json = {};
   bool small = false;
   bool serves = false;
+  bool copies = true;
   int soak = 0;
 };
 
@@ -52,6 +58,21 @@ struct Row {
   std::string target;
   std::string note;
 };
+
+/// Whole or not at all.
+void write_json(const std::string& path, const std::vector<Row>& rows) {
+  const std::string part = path + ".part";
+  std::FILE* file = std::fopen(part.c_str(), "w");
+  if (file == nullptr) throw std::runtime_error("cannot write " + part);
+  std::fprintf(file, "{\"rows\":[");
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    std::fprintf(file, "%s\n{\"name\":\"%s\",\"value\":%.6g,\"unit\":\"%s\",\"target\":\"%s\"}",
+                 i == 0 ? "" : ",", rows[i].name.c_str(), std::isnan(rows[i].value) ? -1 : rows[i].value,
+                 rows[i].unit.c_str(), rows[i].target.c_str());
+  std::fprintf(file, "]}\n");
+  std::fclose(file);
+  if (std::rename(part.c_str(), path.c_str()) != 0) throw std::runtime_error("cannot write " + path);
+}
 
 double microseconds_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
@@ -68,7 +89,6 @@ class Suite {
 
   void run();
   void soak();
-  [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
   [[nodiscard]] int failures() const { return failures_; }
 
  private:
@@ -150,23 +170,30 @@ void Suite::say(const std::string& name, double value, std::string unit, std::st
               note.c_str());
   std::fflush(stdout);
   rows_.push_back({name, value, std::move(unit), std::move(target), std::move(note)});
+  // All that there are: a run that is ended leaves them.
+  if (!options_.json.empty()) write_json(options_.json, rows_);
 }
 
 double Suite::latency(const Engines& engine, const std::function<void()>& work, int count) const {
   if (options_.small) count = few_runs;
-  for (int i = 0; i < std::min(count, 20); ++i) work();
-  std::vector<double> times;
-  for (int i = 0; i < count; ++i) {
+  work();  // the engine's threads are made: they stay where they like
+  const auto time = [&] {
     const auto begin = Clock::now();
     work();
     value_or_throw(engine->synchronize());
-    times.push_back(microseconds_since(begin));
-  }
+    return microseconds_since(begin);
+  };
+  const OnQuietCore here(time);
+  for (int i = 0; i < std::min(count, 20); ++i) work();
+  std::vector<double> times;
+  for (int i = 0; i < count; ++i) times.push_back(time());
   return median(std::move(times));
 }
 
 double Suite::throughput(const Engines& engine, const std::function<void()>& work, int count) const {
   if (options_.small) count = few_runs;
+  work();
+  const OnQuietCore here;
   for (int i = 0; i < std::min(count, 10); ++i) work();
   std::vector<double> times;
   for (int turn = 0; turn < 7; ++turn) {
@@ -229,14 +256,17 @@ void Suite::unfused() {
     Inputs in(engine_without_fusion());
     const Tensor x = in({1024}), y = in({1024}, {.scale = 1e-3});
     const auto chain = compile([=](const Tensor& a, const Tensor& b) { return chain_of_adds(a, b, count); });
-    for (int i = 0; i < 20; ++i) chain(x, y).eval();
-    std::vector<double> times;
-    for (int i = 0; i < 200; ++i) {
+    chain(x, y).eval();
+    const auto time = [&] {
       value_or_throw(in.engine()->synchronize());
       const auto begin = Clock::now();
       chain(x, y).eval();
-      times.push_back(microseconds_since(begin));
-    }
+      return microseconds_since(begin);
+    };
+    const OnQuietCore here(time);
+    for (int i = 0; i < 20; ++i) chain(x, y).eval();
+    std::vector<double> times;
+    for (int i = 0; i < 200; ++i) times.push_back(time());
     say(name, median(std::move(times)), "us", "<= 6");
   });
 }
@@ -479,6 +509,8 @@ void Suite::scalars() {
       return microseconds_since(begin);
     };
     std::vector<double> unchanged, one, all;
+    time();
+    const OnQuietCore here(time);
     for (int turn = 0, turns = options_.small ? few_runs : 200; turn < turns + 20; ++turn) {
       const double same = time();
       ++first;
@@ -527,15 +559,17 @@ void Suite::descriptions() {
     const auto graph = value_or_throw(description::HostGraph::create(
         *b.finish(), b.kernels(), {.device = value_or_throw(engine::make_graph_device(device))}));
     double number = 1;
+    const auto time = [&](const std::function<void()>& change) {
+      value_or_throw(device->synchronize());
+      const auto begin = Clock::now();
+      change();
+      static_cast<void>(value_or_throw(graph->launch()));
+      return microseconds_since(begin);
+    };
+    const OnQuietCore here([&] { return time([] {}); });
     const auto host_time = [&](const std::function<void()>& change) {
       std::vector<double> times;
-      for (int i = 0; i < (options_.small ? few_runs : 300); ++i) {
-        value_or_throw(device->synchronize());
-        const auto begin = Clock::now();
-        change();
-        static_cast<void>(value_or_throw(graph->launch()));
-        times.push_back(microseconds_since(begin));
-      }
+      for (int i = 0; i < (options_.small ? few_runs : 300); ++i) times.push_back(time(change));
       return median(std::move(times));
     };
     const double same = host_time([] {});
@@ -577,9 +611,11 @@ void Suite::first_result() {
 
 void Suite::soak() {
   const auto device = value_or_throw(engine::find_device(options_.device));
-  const auto copy = engine::is_gpu_name(options_.device) ? copy_of_driver()
-                                                         : [](void* to, const void* from, std::size_t bytes,
-                                                              void*) { std::memcpy(to, from, bytes); };
+  CopyOnStream copy;
+  if (options_.copies && engine::is_gpu_name(options_.device))
+    copy = copy_of_driver();
+  else if (options_.copies)
+    copy = [](void* to, const void* from, std::size_t bytes, void*) { std::memcpy(to, from, bytes); };
   std::printf("%s\n", benchmarks::soak(device, copy, options_.soak).c_str());
 }
 
@@ -597,18 +633,6 @@ void Suite::run() {
   descriptions();
 }
 
-void write_json(const std::string& path, const std::vector<Row>& rows) {
-  std::FILE* file = std::fopen(path.c_str(), "w");
-  if (file == nullptr) throw std::runtime_error("cannot write " + path);
-  std::fprintf(file, "{\"rows\":[");
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    std::fprintf(file, "%s\n{\"name\":\"%s\",\"value\":%.6g,\"unit\":\"%s\",\"target\":\"%s\"}",
-                 i == 0 ? "" : ",", rows[i].name.c_str(), std::isnan(rows[i].value) ? -1 : rows[i].value,
-                 rows[i].unit.c_str(), rows[i].target.c_str());
-  std::fprintf(file, "]}\n");
-  std::fclose(file);
-}
-
 Options parse(int argc, char** argv) {
   Options out;
   for (int i = 1; i < argc; ++i) {
@@ -621,6 +645,8 @@ Options parse(int argc, char** argv) {
       out.small = true;
     else if (word == "--serve")
       out.serves = true;
+    else if (word == "--no-copies")
+      out.copies = false;
     else if (word == "--soak" && i + 1 < argc)
       out.soak = std::atoi(argv[++i]);
     else if (value != nullptr && i + 1 < argc)
@@ -628,15 +654,22 @@ Options parse(int argc, char** argv) {
     else
       throw std::runtime_error(
           "usage: tessera_bench_gpu [--device NAME] [--filter TEXT] [--small] [--json FILE] [--soak COUNT] "
-          "[--serve]");
+          "[--no-copies] [--serve] [--quiet-core]");
   }
   return out;
+}
+
+int say_quiet_core() {
+  const auto core = quiet_core();
+  if (core) std::printf("%d\n", *core);
+  return core ? 0 : 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
+    if (argc == 2 && std::strcmp(argv[1], "--quiet-core") == 0) return say_quiet_core();
     const Options options = parse(argc, argv);
     if (options.serves)
       return compare::serve([&](const std::string& kind, std::span<const std::string> words) {
@@ -644,7 +677,6 @@ int main(int argc, char** argv) {
       });
     Suite suite(options);
     suite.run();
-    if (!options.json.empty()) write_json(options.json, suite.rows());
     return suite.failures() == 0 ? 0 : 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());

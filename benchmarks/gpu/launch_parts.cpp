@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/gpu/quiet_core.h"
 #include "benchmarks/models.h"
 #include "tessera/engine/devices.h"
 #include "tessera/runtime/cuda/cuda_devices.h"
@@ -139,6 +140,8 @@ std::shared_ptr<Engine> engine_with(std::vector<std::shared_ptr<const pattern::T
 /// Recorded, evaluated and dropped, with all earlier work done before each turn.
 void measure(const std::string& row, const std::shared_ptr<Engine>& engine, int turns,
              const std::function<Tensor()>& record) {
+  record().eval();
+  const OnQuietCore here;
   for (int i = 0; i < 20; ++i) record().eval();
   Parts parts;
   for (int turn = 0; turn < turns; ++turn) {

@@ -69,13 +69,14 @@ class TensorSoak {
     for (const std::int64_t size : sizes)
       for (int i = 0; i < 6; ++i) inputs_.push_back(input(size, 7 + i));
     weights_ = input(width * width, 3);
-    copied_.emplace(captured({.name = "soak_copied",
-                              .parameters = {p::read("x"), p::write("y"), p::integer("times", 1)},
-                              .capture = [copy](const StreamCall& call) {
-                                for (std::int64_t i = 0; i < call.integer(2); ++i)
-                                  copy_call(copy, call,
-                                            static_cast<std::size_t>(call.shape(0)[0]) * sizeof(float));
-                              }}));
+    if (copy)
+      copied_.emplace(captured({.name = "soak_copied",
+                                .parameters = {p::read("x"), p::write("y"), p::integer("times", 1)},
+                                .capture = [copy](const StreamCall& call) {
+                                  for (std::int64_t i = 0; i < call.integer(2); ++i)
+                                    copy_call(copy, call,
+                                              static_cast<std::size_t>(call.shape(0)[0]) * sizeof(float));
+                                }}));
     if (is_gpu_)
       kernel_.emplace(
           KernelOptions{.name = "soak_scale",
@@ -96,7 +97,7 @@ class TensorSoak {
     const std::uint32_t which = dice_.below(100);
     if (which < 45) return chain();
     if (which < 60) return product();
-    if (which < 70) return call();
+    if (which < 70) return copied_ ? call() : chain();
     if (which < 80) return region();
     if (which < 90) return kernel();
     return rows();
@@ -352,7 +353,7 @@ std::string tessera::benchmarks::soak(const std::shared_ptr<runtime::Device>& de
   Dice dice;
   TensorSoak tensors(device, copy, dice);
   std::optional<DescriptionSoak> described;
-  if (is_gpu) described.emplace(device, copy, dice);
+  if (is_gpu && copy) described.emplace(device, copy, dice);
   std::uint64_t half = 0;
   for (int turn = 0; turn < count; ++turn) {
     if (turn == count / 2) half = tensors.engine().memory().used;
