@@ -1,6 +1,13 @@
-// What the file of a graph has in it (graph_package.h), for the archive of plans.
+// What the file of a graph has in it (graph_package.h), and the file as bytes. What is read is well-formed;
+// whether it makes sense is for others to say.
 #pragma once
 
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/base/bytes.h"
 #include "tessera/describe/verify_grouping.h"
 #include "tessera/engine/graph_package.h"
 #include "tessera/plan/archive_types.h"
@@ -25,6 +32,15 @@ struct SavedGraph {
         usual("code", &SavedGraph::code)};
   }
 };
+
+/// The bytes of a file. `plans` are those of all groups; null: the group has none.
+[[nodiscard]] std::string to_archive(const SavedGraph& saved, std::span<const plan::PlanRef> plans);
+
+struct ReadGraph {
+  SavedGraph saved;
+  std::vector<std::shared_ptr<plan::Plan>> plans;  ///< by group
+};
+[[nodiscard]] Result<ReadGraph> from_archive(const Bytes& bytes);
 
 }  // namespace tessera::engine
 

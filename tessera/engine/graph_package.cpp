@@ -17,7 +17,6 @@
 #include "tessera/op/catalogue.h"
 #include "tessera/op/ir_builder.h"
 #include "tessera/plan/archive_file.h"
-#include "tessera/plan/archive_schema.h"
 #include "tessera/plan/size_conditions.h"
 #include "tessera/plan/verify.h"
 
@@ -26,12 +25,6 @@ using namespace tessera::engine;
 namespace archive = tessera::plan::archive;
 
 namespace {
-
-archive::FileForm form() {
-  static const Hash128 schema =
-      archive::schema_with(cat(archive::fields_text<SavedGraph>(), archive::fields_text<plan::Plan>()));
-  return {.magic = archive::graph_magic, .version = 1, .schema = schema};
-}
 
 // ---- compiling
 
@@ -123,38 +116,33 @@ Result<void> check_signature(const plan::Plan& plan, const description::Graph& g
   return plan::check_sizes(plan, {});
 }
 
-Result<plan::PlanRef> take_plan(archive::Reader& reader, const description::Program& program,
-                                const description::OpGroup& group) {
-  auto out = std::make_shared<plan::Plan>(reader.take<plan::Plan>());
-  if (const auto& error = reader.failure()) return *error;
-  TESSERA_TRY(plan::verify(*out));
-  TESSERA_TRY(check_signature(*out, program.graph, group));
-  return plan::PlanRef(std::move(out));
+Result<plan::PlanRef> verified_plan(std::shared_ptr<plan::Plan> plan, const description::Program& program,
+                                    const description::OpGroup& group) {
+  TESSERA_TRY(plan::verify(*plan));
+  TESSERA_TRY(check_signature(*plan, program.graph, group));
+  return plan::PlanRef(std::move(plan));
 }
 
 Result<GraphPackage> read_package(const Bytes& bytes) {
-  archive::Reader reader = TESSERA_TRY(archive::open_file(bytes, form()));
-  auto saved = reader.take<SavedGraph>();
-  if (const auto& error = reader.failure()) return *error;
-  if (saved.has_plan.size() != saved.groups.size()) return wrong("not every group has a plan, or none");
+  auto [saved, plans] = TESSERA_TRY(from_archive(bytes));
+  if (plans.size() != saved.groups.size()) return wrong("not every group has a plan, or none");
   GraphPackage out{.device = std::move(saved.device), .code = std::move(saved.code)};
   out.program = TESSERA_TRY(description::verified_program(
       std::make_shared<const description::Description>(std::move(saved.description)),
       std::move(saved.schedule)));
   out.grouping = TESSERA_TRY(
       description::verified_grouping(*out.program, std::move(saved.groups), std::move(saved.units)));
-  for (std::size_t g = 0; g < saved.has_plan.size(); ++g) {
+  for (std::size_t g = 0; g < plans.size(); ++g) {
     out.plans.emplace_back();
-    if (saved.has_plan[g] == 0) continue;
+    if (plans[g] == nullptr) continue;
     const description::OpGroup& group = out.grouping.groups[g];
     if (group.nodes.empty()) return wrong("a group without nodes has a plan");
-    auto plan = take_plan(reader, *out.program, group);
+    auto plan = verified_plan(std::move(plans[g]), *out.program, group);
     if (!plan)
       return std::move(plan).error().note(cat(
           "of the ops from node ", description::shown(out.program->description->nodes[group.nodes[0]].id)));
     out.plans.back() = *std::move(plan);
   }
-  if (auto error = reader.finish()) return *std::move(error);
   return out;
 }
 
@@ -233,11 +221,7 @@ Result<std::string> tessera::engine::to_bytes(const GraphPackage& package) {
     saved.groups.push_back({package.grouping.groups[g].scope, package.grouping.groups[g].steps});
     saved.has_plan.push_back(package.plans[g] != nullptr ? 1 : 0);
   }
-  archive::Writer writer;
-  writer.add(saved);
-  for (const plan::PlanRef& plan : package.plans)
-    if (plan != nullptr) writer.add(*plan);
-  return archive::to_file(writer, form());
+  return to_archive(saved, package.plans);
 }
 
 Result<GraphPackage> tessera::engine::graph_from_bytes(const Bytes& bytes, const std::string& name) {

@@ -219,3 +219,5 @@ void Reader::add_node(ir::NodeKind kind, ir::Span span) {
     ((kind == N::node_kind ? add_node_of<N>(span) : void()), ...);
   }(static_cast<const ir::AllNodes*>(nullptr));
 }
+
+template tessera::plan::Plan Reader::take<tessera::plan::Plan>();

@@ -189,4 +189,7 @@ class Reader {
   std::optional<Error> error_;
 };
 
+// Plans are large, and stand in files of several kinds.
+extern template Plan Reader::take<Plan>();
+
 }  // namespace tessera::plan::archive

@@ -48,3 +48,5 @@ Hash128 plan::archive::schema() {
 Hash128 plan::archive::schema_with(std::string_view fields) {
   return hash_text(cat(schema().high, " ", schema().low, " ", fields));
 }
+
+template std::string tessera::plan::archive::fields_text<tessera::plan::Plan>();

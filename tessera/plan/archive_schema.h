@@ -71,4 +71,6 @@ std::string type_text() {
     return cat("[", type_text<typename T::value_type>(), "]");
 }
 
+extern template std::string fields_text<Plan>();
+
 }  // namespace tessera::plan::archive

@@ -59,3 +59,5 @@ std::uint32_t Writer::number_of(const KernelRef& kernel) {
   to_ = before;
   return at->second;
 }
+
+template void Writer::add<tessera::plan::Plan>(const tessera::plan::Plan& value);

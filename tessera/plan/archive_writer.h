@@ -122,4 +122,7 @@ class Writer {
   std::unordered_map<std::uint64_t, std::vector<std::size_t>> places_;  ///< of elements, by their hash
 };
 
+// Plans are large, and stand in files of several kinds.
+extern template void Writer::add<Plan>(const Plan& value);
+
 }  // namespace tessera::plan::archive
