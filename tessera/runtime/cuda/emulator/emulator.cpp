@@ -15,6 +15,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/op/wide.h"
+#include "tessera/runtime/code_store.h"
 
 using namespace tessera;
 using namespace tessera::runtime::cuda;
@@ -70,26 +71,60 @@ std::string translated(const Source& source, std::size_t number) {
              "(void** values) { emulated::call(&source_", number, "::", name, ", values); }\n");
 }
 
-/// The loaded library of all the sources.
-Result<std::shared_ptr<void>> compiled(const std::vector<SourceRef>& sources) {
-  const Folder folder;
-  const std::string cpp = folder.file("kernels.cpp"), library = folder.file("kernels.so"),
-                    log = folder.file("log");
-  {
-    std::ofstream out(cpp);
-    out << "#include \"" TESSERA_SOURCE_DIR "/tessera/runtime/cuda/emulator/device_side.h\"\n";
-    for (std::size_t i = 0; i < sources.size(); ++i) out << translated(*sources[i], i);
-    out << "extern \"C\" const char* launch_all(void (*call)(void**), void** values, const unsigned* extents,"
-           " bool barriers, bool backward) {\n"
-           "  return emulated::launch(call, values, extents, barriers, backward);\n}\n"
-           "extern \"C\" unsigned char* shared_memory_of_blocks() { return emulated::shared; }\n";
-  }
-  const std::string command =
-      cat("c++ -std=c++20 -O1 -w -fPIC -shared -ffp-contract=off -fno-strict-aliasing -fwrapv -o '", library,
-          "' '", cpp, "' > '", log, "' 2>&1");
+/// All the sources as one program in C++.
+std::string program_of(const std::vector<SourceRef>& sources) {
+  std::string out = "#include \"" TESSERA_SOURCE_DIR "/tessera/runtime/cuda/emulator/device_side.h\"\n";
+  for (std::size_t i = 0; i < sources.size(); ++i) out += translated(*sources[i], i);
+  return out +
+         "extern \"C\" const char* launch_all(void (*call)(void**), void** values, const unsigned* extents,"
+         " bool barriers, bool backward) {\n"
+         "  return emulated::launch(call, values, extents, barriers, backward);\n}\n"
+         "extern \"C\" unsigned char* shared_memory_of_blocks() { return emulated::shared; }\n";
+}
+
+constexpr std::string_view compiler =
+    "c++ -std=c++20 -O1 -w -fPIC -shared -ffp-contract=off -fno-strict-aliasing -fwrapv";
+
+/// Compiles `program` to `library`.
+Result<void> compile_program(const std::string& program, const Folder& folder, const std::string& library) {
+  const std::string cpp = folder.file("kernels.cpp"), log = folder.file("log");
+  std::ofstream(cpp) << program;
+  const std::string command = cat(compiler, " -o '", library, "' '", cpp, "' > '", log, "' 2>&1");
   if (std::system(command.c_str()) != 0)  // NOLINT: a test
     return Error(ErrorCode::invalid_argument,
                  cat("the sources do not compile:\n", contents(log).substr(0, 8000)));
+  return {};
+}
+
+/// Where compiled programs are kept from test to test, if TESSERA_EMULATED_KERNELS says so.
+const runtime::CodeStore& kept_programs() {
+  static const char* const folder = std::getenv("TESSERA_EMULATED_KERNELS");
+  static const runtime::CodeStore store(folder == nullptr ? "" : folder);
+  return store;
+}
+
+/// What a library is made from: the program, what it includes, and who compiles it.
+std::string key_of_program(const std::string& program) {
+  static const std::string header =
+      contents(TESSERA_SOURCE_DIR "/tessera/runtime/cuda/emulator/device_side.h");
+  return cat(compiler, " ", __VERSION__, "\n", header, program);
+}
+
+/// The loaded library of all the sources. It is loaded from a place of its own, also if it was kept: what its
+/// threads share belongs to one emulator.
+Result<std::shared_ptr<void>> compiled(const std::vector<SourceRef>& sources) {
+  const Folder folder;
+  const std::string program = program_of(sources), key = key_of_program(program);
+  const std::string library = folder.file("kernels.so");
+  if (const auto kept = kept_programs().load(key)) {
+    std::ofstream(library).write(reinterpret_cast<const char*>(kept->data()),
+                                 static_cast<std::streamsize>(kept->size()));
+  } else {
+    TESSERA_TRY(compile_program(program, folder, library));
+    // Who cannot keep it compiles it again.
+    const std::string made = contents(library);
+    (void)kept_programs().save(key, std::as_bytes(std::span(made)));
+  }
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return Error(ErrorCode::internal, cat("dlopen: ", dlerror()));
   return std::shared_ptr<void>(handle, [](void* opened) { dlclose(opened); });
