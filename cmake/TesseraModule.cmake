@@ -147,6 +147,27 @@ function(tessera_module name)
   endif()
 endfunction()
 
+# Compiled as a room is: what is measured should be as fast as what people build.
+function(tessera_measured_settings target)
+  tessera_library_settings(${target})
+  if(TESSERA_JOIN_UNITS)
+    target_compile_options(${target} PRIVATE -fPIC)  # as the header; a program would have -fPIE
+    target_precompile_headers(${target} REUSE_FROM tessera_library_header)
+  endif()
+endfunction()
+
+# tessera_test_library(<name> SOURCES ... DEPENDS ...): what several tests share.
+function(tessera_test_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
+  add_library(tessera_${name} STATIC ${arg_SOURCES})
+  target_link_libraries(tessera_${name} PUBLIC ${arg_DEPENDS} PRIVATE tessera_settings GTest::gtest)
+  target_include_directories(tessera_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(tessera_${name} PRIVATE TESSERA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  tessera_quick_settings(tessera_${name})
+  tessera_join_units(tessera_${name})
+  target_precompile_headers(tessera_${name} REUSE_FROM tessera_test_header)
+endfunction()
+
 # tessera_test(<name> SOURCES ... DEPENDS ...): a GoogleTest binary and its CTest entry.
 function(tessera_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")

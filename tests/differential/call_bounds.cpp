@@ -16,9 +16,9 @@ using op::Dtype;
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double no_bound = std::numeric_limits<double>::infinity();
 /// Of a sum besides one for each term: what is scaled, joined and added behind it.
-constexpr double units_of_sums = 8;
+constexpr double units_of_call_sums = 8;
 
 // ---- what kind of op it is
 
@@ -70,7 +70,7 @@ Result<Results> run_on(const op::Card& card, std::span<const Bounded> inputs,
 
 double radius(const Interval& bound, double value) {
   return bound.has_numbers() && !bound.may_be_nan ? std::max(bound.high - value, value - bound.low)
-                                                  : infinity;
+                                                  : no_bound;
 }
 
 /// Whether what says places and sizes is exact.
@@ -126,7 +126,7 @@ Result<double> roundings_of_sum(const Call& call, const op::HostTensor& result) 
   std::size_t largest = 0;
   for (const Bounded& input : call.inputs) largest = std::max(largest, input.bounds.size());
   const std::size_t along = largest / std::max<std::size_t>(1, size_of(result));
-  return units_of_sums + out + static_cast<double>(along);
+  return units_of_call_sums + out + static_cast<double>(along);
 }
 
 // ---- elements
