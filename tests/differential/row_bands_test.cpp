@@ -162,6 +162,56 @@ TEST(RowBands, what_is_read_whole_is_computed_before) {
   for (int launch = 0; launch < 20; ++launch) layer.expect_right(cat("launch ", launch));
 }
 
+/// Rows that each stretch which goes by rows ran at once in the last launch.
+std::vector<std::int64_t> rows_at_once(const Bands& bands) {
+  std::vector<std::int64_t> out;
+  for (const auto& run : bands)
+    for (const auto& stretch : run.stretches)
+      if (stretch.goes_by_rows) out.push_back(stretch.rows_at_once);
+  return out;
+}
+
+/// The gradient of a matrix, and the matrix that it changes.
+std::string update_of(std::int64_t rows, std::int64_t columns) {
+  const std::string shape = cat("f32[", rows, ", ", columns, "]");
+  return cat("func f(x: f32[24, ", rows, "], g: f32[24, ", columns, "], w: ", shape, ") { t: f32[", rows,
+             ", 24] = transpose(x) {permutation = [1, 0]} d: ", shape, " = matmul(t, g) s: ", shape,
+             " = mul(d, 0.125) n: ", shape, " = sub(w, s) return n, d }");
+}
+
+/// A product whose weights change has blocks of rows of its own, if it has many; what follows goes by those.
+TEST(RowBands, updates_follow_the_rows_of_gradients) {
+  Launched update(update_of(320, 192), 2);
+  for (std::uint32_t launch = 0; launch < 12; ++launch) {
+    update.fill(launch);
+    update.expect_right(cat("launch ", launch));
+    ASSERT_EQ(rows_at_once(update.bands()), std::vector<std::int64_t>{160}) << update.steps();
+  }
+}
+
+/// Items of the update have 1,024 numbers: they are not those of whole rows.
+TEST(RowBands, updates_of_rows_that_no_items_end_with_are_run_behind) {
+  for (const auto& [rows, columns] : {std::pair{320, 50}, std::pair{257, 100}, std::pair{300, 192}}) {
+    Launched update(update_of(rows, columns), 2);
+    for (std::uint32_t launch = 0; launch < 6; ++launch) {
+      update.fill(launch);
+      update.expect_right(cat(rows, " rows, launch ", launch));
+    }
+  }
+}
+
+TEST(RowBands, updates_are_the_same_on_any_number_of_threads) {
+  std::vector<std::vector<float>> results;
+  for (const unsigned threads : {1U, 2U, 3U, 8U}) {
+    Launched update(update_of(1024, 256), threads);
+    for (std::uint32_t launch = 0; launch < 3; ++launch) {
+      update.fill(launch);
+      results.push_back(update.run());
+      EXPECT_EQ(results.back(), results[launch]) << threads << " threads";
+    }
+  }
+}
+
 /// Queries, keys and values are parts of one product; the heads of each query are joined for the next.
 std::string block_of(std::int64_t batch, std::int64_t length) {
   const std::string rows = cat(batch, ", ", length);

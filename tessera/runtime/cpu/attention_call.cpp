@@ -83,7 +83,7 @@ class AttentionCall final : public LibraryCall {
   [[nodiscard]] std::int64_t items() const override {
     return rows_ == 0 ? 0 : divided_up(rows_, block_) * divided_up(heads_, heads_at_once_);
   }
-  [[nodiscard]] bool goes_by_rows() const override { return goes_by_rows_; }
+  [[nodiscard]] std::int64_t row_block() const override { return goes_by_rows_ ? block_ : 0; }
   [[nodiscard]] std::string implementation() const override { return "blocked"; }
 
   /// Rows of the result are the queries of one matrix behind those of another; with joined heads a row has

@@ -313,7 +313,7 @@ Result<void> CpuExecutable::run_task(const Task& task, Place place) {
 
 Result<void> CpuExecutable::run_band(BandRun& run) {
   if (run.stretches.empty()) TESSERA_TRY(find_stretches(run));
-  for (const RowStretch& stretch : run.stretches)
+  for (RowStretch& stretch : run.stretches)
     TESSERA_TRY(stretch.goes_by_rows ? run_stretch(run.band, stretch)
                                      : run_in_turn(stretch.begin, stretch.end));
   return {};
@@ -323,13 +323,13 @@ Result<void> CpuExecutable::run_band(BandRun& run) {
 /// alone.
 Result<void> CpuExecutable::find_stretches(BandRun& run) {
   std::vector<RowStretch> found;
-  RowMemory memory(run.band.rows);
+  RowMemory memory(run.band);
   for (std::size_t i = run.begin; i < run.end; ++i) {
     if (TESSERA_TRY(goes_by_rows(i, memory)) && !found.empty() && found.back().goes_by_rows) {
       ++found.back().end;
       continue;
     }
-    memory = RowMemory(run.band.rows);
+    memory = RowMemory(run.band);
     const bool begins_rows = TESSERA_TRY(goes_by_rows(i, memory));
     found.push_back({i, i + 1, begins_rows});
   }
@@ -353,9 +353,11 @@ Result<bool> CpuExecutable::goes_by_rows(std::size_t index, RowMemory& memory) {
   return memory.take(*form, work.inputs, work.results[0]);
 }
 
-/// Whether all works go by rows in this launch; products whose weights are not packed do not.
-Result<bool> CpuExecutable::begin_stretch(const RowStretch& stretch) {
-  bool out = true;
+/// The rows that all works go by in this launch, or 0: products whose weights are not packed have blocks of
+/// their own, or none.
+Result<std::int64_t> CpuExecutable::begin_stretch(const RowBand& band, const RowStretch& stretch) {
+  std::optional<std::int64_t> of_products;
+  bool agree = true;
   for (std::size_t i = stretch.begin; i < stretch.end; ++i) {
     const HostWork& work = works()[i];
     if (CompiledKernel* kernel = kernels_[work.step].get()) {
@@ -363,13 +365,20 @@ Result<bool> CpuExecutable::begin_stretch(const RowStretch& stretch) {
       continue;
     }
     TESSERA_TRY(finished(work, begin_library(*libraries_[work.step], runs_[i], work)));
-    out = out && runs_[i].library->goes_by_rows();
+    const std::int64_t rows = runs_[i].library->row_block();
+    agree = agree && rows > 0 && rows == of_products.value_or(rows);
+    of_products = rows;
   }
-  return out;
+  const RowBand begun{band.steps, band.rows, of_products.value_or(band.block)};
+  for (std::size_t i = stretch.begin; agree && begun.block != band.block && i < stretch.end; ++i)
+    agree = runs_[i].library != nullptr || begun.has_whole_items(runs_[i].job.job);
+  return agree ? begun.block : 0;
 }
 
-Result<void> CpuExecutable::run_stretch(const RowBand& band, const RowStretch& stretch) {
-  if (!TESSERA_TRY(begin_stretch(stretch))) {
+Result<void> CpuExecutable::run_stretch(const RowBand& found, RowStretch& stretch) {
+  stretch.rows_at_once = TESSERA_TRY(begin_stretch(found, stretch));
+  const RowBand band{found.steps, found.rows, stretch.rows_at_once};
+  if (band.block == 0) {
     for (std::size_t i = stretch.begin; i < stretch.end; ++i) TESSERA_TRY(finished(works()[i], run_begun(i)));
     return {};
   }
@@ -396,7 +405,7 @@ Result<void> CpuExecutable::run_rows(std::size_t index, const RowBand& band, ker
   const StepRun& run = runs_[index];
   if (run.library != nullptr) return run.library->run(blocks, scratch_[thread]);
   const CompiledKernel& kernel = *kernels_[works()[index].step];
-  kernel.run(run.job, run.parameters, band.items_of(blocks, run.job.job.items), scratch_[thread]);
+  kernel.run(run.job, run.parameters, band.items_of(blocks, run.job.job), scratch_[thread]);
   return {};
 }
 

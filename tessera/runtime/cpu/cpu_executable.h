@@ -25,7 +25,8 @@ class CpuExecutable final : public HostExecutable {
   /// Works that threads run block of rows by block of rows, if they do so where it is predicted.
   struct RowStretch {
     std::size_t begin = 0, end = 0;
-    bool goes_by_rows = false;  ///< false: the works are run in turn
+    bool goes_by_rows = false;      ///< false: the works are run in turn
+    std::int64_t rows_at_once = 0;  ///< in the last launch; 0: its works were run in turn
 
     bool operator==(const RowStretch&) const = default;
   };
@@ -79,8 +80,8 @@ class CpuExecutable final : public HostExecutable {
   [[nodiscard]] Result<void> run_band(BandRun& run);
   [[nodiscard]] Result<void> find_stretches(BandRun& run);
   [[nodiscard]] Result<bool> goes_by_rows(std::size_t index, RowMemory& memory);
-  [[nodiscard]] Result<void> run_stretch(const RowBand& band, const RowStretch& stretch);
-  [[nodiscard]] Result<bool> begin_stretch(const RowStretch& stretch);
+  [[nodiscard]] Result<void> run_stretch(const RowBand& found, RowStretch& stretch);
+  [[nodiscard]] Result<std::int64_t> begin_stretch(const RowBand& band, const RowStretch& stretch);
   [[nodiscard]] Result<void> run_begun(std::size_t index);
   [[nodiscard]] Result<void> run_rows(std::size_t index, const RowBand& band, kernel::ItemRange blocks,
                                       unsigned thread);

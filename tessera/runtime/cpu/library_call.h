@@ -81,9 +81,9 @@ class LibraryCall {
   [[nodiscard]] virtual Result<void> run(kernel::ItemRange range, kernel::Scratch& scratch) const = 0;
   /// After all items are done.
   virtual void end() {}
-  /// Whether the items of the launch that has begun are the blocks of rows that it was made for: each
-  /// computes its rows of the result from the same rows of the left operand and of what is added.
-  [[nodiscard]] virtual bool goes_by_rows() const { return false; }
+  /// If the items of the launch that has begun are blocks of rows, the rows of one: each item computes its
+  /// rows of the result from the same rows of the left operand and of what is added. Else 0.
+  [[nodiscard]] virtual std::int64_t row_block() const { return 0; }
   /// What computes it: "brg:avx512_core", "blocked".
   [[nodiscard]] virtual std::string implementation() const = 0;
 };

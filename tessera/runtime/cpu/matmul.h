@@ -94,8 +94,10 @@ class Matmul {
 
   [[nodiscard]] const MatmulSpec& spec() const { return spec_; }
   [[nodiscard]] std::int64_t items() const { return split_.items(); }
-  /// Rows of an item, if the spec asks for some and the product is one matrix; else 0.
-  [[nodiscard]] std::int64_t row_block() const { return spec_.row_block; }
+  /// Rows of an item, if the product is one matrix and items have all its columns; else 0.
+  [[nodiscard]] std::int64_t row_block() const {
+    return spec_.batch == 1 && split_.panels == 1 ? split_.rows : 0;
+  }
   /// What computes it: "brg:avx512_core", "blocked".
   [[nodiscard]] const std::string& implementation() const { return implementation_; }
   /// REQUIRES packed weights in the spec.

@@ -119,7 +119,7 @@ class MatmulCall final : public LibraryCall {
   [[nodiscard]] Result<void> run(kernel::ItemRange range, kernel::Scratch& scratch) const override {
     return product_->run(operands_, range, scratch);
   }
-  [[nodiscard]] bool goes_by_rows() const override { return product_->row_block() > 0; }
+  [[nodiscard]] std::int64_t row_block() const override { return product_->row_block(); }
   [[nodiscard]] std::string implementation() const override { return product_->implementation(); }
 
  private:
@@ -130,7 +130,8 @@ class MatmulCall final : public LibraryCall {
            spec_.depth * spec_.columns >= large_weights;
   }
 
-  /// Weights that are not packed are put in order by every item: there are no blocks of rows then.
+  /// Weights that are not packed are put in order by every item: then there are no more blocks of rows than
+  /// the product has anyway.
   Result<void> use(WeightForm weights) {
     if (product_ != nullptr && spec_.weights == weights) return {};
     spec_.weights = weights;

@@ -157,11 +157,22 @@ class BandFinder {
   std::vector<RowBand> out_;
 };
 
+/// Whether items are parts of the only axis.
+bool has_one_axis(const kernel::Job& job) {
+  return job.lanes == kernel::Lanes::outer && job.binding.outer.size() == 1;
+}
+
 }  // namespace
 
-kernel::ItemRange RowBand::items_of(kernel::ItemRange blocks, std::int64_t items) const {
-  const std::int64_t of_row = items / rows;
-  return {std::min(blocks.begin * block, rows) * of_row, std::min(blocks.end * block, rows) * of_row};
+bool RowBand::has_whole_items(const kernel::Job& job) const {
+  return !has_one_axis(job) || job.binding.outer[0].size / rows * block % job.lane_block == 0;
+}
+
+kernel::ItemRange RowBand::items_of(kernel::ItemRange blocks, const kernel::Job& job) const {
+  const std::int64_t begin = std::min(blocks.begin * block, rows), end = std::min(blocks.end * block, rows);
+  if (!has_one_axis(job)) return {begin * (job.items / rows), end * (job.items / rows)};
+  const std::int64_t lanes = job.binding.outer[0].size / rows;
+  return {begin * lanes / job.lane_block, divided_up(end * lanes, job.lane_block)};
 }
 
 std::vector<RowBand> runtime::cpu::find_row_bands(const plan::Plan& plan, const plan::Binding& binding,
@@ -180,7 +191,7 @@ const RowMemory::Block* RowMemory::find(const std::byte* data) const {
 
 /// Results have no gaps.
 bool RowMemory::add(const op::Array& result) {
-  if (result.size() == 0 || result.size() % rows_ != 0) return false;
+  if (result.size() == 0 || result.size() % band_.rows != 0) return false;
   blocks_.push_back({result.data, result.size() * static_cast<std::int64_t>(ir::size_of(result.dtype))});
   return true;
 }
@@ -208,9 +219,8 @@ bool RowMemory::lies_by_rows(const kernel::Kernel& kernel, const kernel::Binding
 bool RowMemory::take(const kernel::Kernel& kernel, const kernel::Job& job,
                      std::span<const op::Array> results) {
   const kernel::Binding& binding = job.binding;
-  if (binding.is_empty || binding.outer.empty() || binding.outer[0].size % rows_ != 0) return false;
-  // Items are parts of the one axis then.
-  if (job.lanes == kernel::Lanes::outer && binding.outer.size() == 1) return false;
+  if (binding.is_empty || binding.outer.empty() || binding.outer[0].size % band_.rows != 0) return false;
+  if (!band_.has_whole_items(job)) return false;
   const std::size_t before = blocks_.size();
   bool is_taken = std::all_of(results.begin(), results.end(), [&](const op::Array& r) { return add(r); });
   for (std::size_t i = 0; is_taken && i < kernel.operands.size(); ++i)

@@ -24,8 +24,11 @@ struct RowBand {
   std::int64_t block = 0;  ///< rows that are computed at once
 
   [[nodiscard]] std::int64_t blocks() const { return (rows + block - 1) / block; }
-  /// The part of `items`, a multiple of the rows, that belongs to some of the blocks.
-  [[nodiscard]] kernel::ItemRange items_of(kernel::ItemRange blocks, std::int64_t items) const;
+  /// Whether a block ends where an item of a job over the rows does: those of a job over one axis may have
+  /// parts of several rows.
+  [[nodiscard]] bool has_whole_items(const kernel::Job& job) const;
+  /// The items of such a job that belong to some of the blocks.
+  [[nodiscard]] kernel::ItemRange items_of(kernel::ItemRange blocks, const kernel::Job& job) const;
 
   bool operator==(const RowBand&) const = default;
 };
@@ -40,7 +43,7 @@ struct RowBand {
 /// The results of a chain.
 class RowMemory {
  public:
-  explicit RowMemory(std::int64_t rows) : rows_(rows) {}
+  explicit RowMemory(const RowBand& band) : band_(band) {}
 
   /// Whether a kernel computes the rows of its results from the same rows of what is here; if so, its results
   /// are here, too.
@@ -62,7 +65,7 @@ class RowMemory {
                                   std::size_t operand) const;
   [[nodiscard]] bool is_elsewhere_or_dense(const op::Array& array) const;
 
-  std::int64_t rows_;
+  RowBand band_;
   std::vector<Block> blocks_;
 };
 
