@@ -1,6 +1,7 @@
 #include "tessera/runtime/host_executable.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tessera/base/text.h"
 #include "tessera/op/interpreter.h"
@@ -11,6 +12,14 @@ using namespace tessera::runtime;
 using plan::Place;
 using plan::StepKind;
 using plan::Where;
+
+namespace {
+
+/// Sets of addresses that are remembered beside the one of now, and the works of a plan that is not too large
+/// to have a copy for each.
+constexpr std::size_t most_aside = 3, most_works_aside = 1024;
+
+}  // namespace
 
 void runtime::clear(const op::Array& array) {
   std::fill_n(array.data, static_cast<std::size_t>(array.size()) * ir::size_of(array.dtype), std::byte{0});
@@ -39,8 +48,9 @@ Result<void> HostExecutable::prepare(std::span<const std::int64_t> sizes,
   cells_.assign(plan_->parameters.size(), 0);
   for (const std::int64_t size : binding_.size_cells) cells_.push_back(static_cast<std::uint64_t>(size));
   numbers_.assign(plan_->parameters.size(), 0);
-  work_.clear();
-  addresses_.clear();
+  now_ = {};
+  aside_.clear();
+  next_aside_ = 0;
   for (plan::StepId s = 0; s < plan_->steps.size(); ++s)
     if (!binding_.is_view[s]) add_work(s);
   sizes_changed();
@@ -54,7 +64,7 @@ void HostExecutable::add_work(plan::StepId s) {
     work.inputs.push_back({plan_->values[v].type.dtype, binding_.places[v].layout, nullptr});
   for (const plan::ValueId v : step.results)
     work.results.push_back({plan_->values[v].type.dtype, binding_.places[v].layout, nullptr});
-  work_.push_back(std::move(work));
+  now_.works.push_back(std::move(work));
 }
 
 std::byte* HostExecutable::address(plan::ValueId value, const Launch& launch) {
@@ -92,19 +102,46 @@ void HostExecutable::set_addresses(HostWork& work, const Launch& launch) {
   for (std::size_t i = 0; i < step.results.size(); ++i) set(work.results[i], step.results[i]);
 }
 
+bool HostExecutable::Placed::are_of(const Launch& launch) const {
+  const std::size_t inputs = launch.inputs.size();
+  return addresses.size() == inputs + launch.outputs.size() &&
+         std::equal(launch.inputs.begin(), launch.inputs.end(), addresses.begin()) &&
+         std::equal(launch.outputs.begin(), launch.outputs.end(),
+                    addresses.begin() + static_cast<std::ptrdiff_t>(inputs));
+}
+
 /// A steady loop sees the same addresses again and again: then nothing is to be done.
 void HostExecutable::follow_addresses(const Launch& launch) {
-  const std::size_t inputs = launch.inputs.size();
-  const bool is_known = addresses_.size() == inputs + launch.outputs.size() &&
-                        std::equal(launch.inputs.begin(), launch.inputs.end(), addresses_.begin()) &&
-                        std::equal(launch.outputs.begin(), launch.outputs.end(),
-                                   addresses_.begin() + static_cast<std::ptrdiff_t>(inputs));
-  if (is_known && !addresses_.empty()) return;
-  for (HostWork& work : work_) set_addresses(work, launch);
-  has_moved_ = true;
+  const bool is_first = now_.addresses.empty();
+  if (!is_first && (now_.are_of(launch) || exchange_known(launch))) return;
+  if (!is_first) make_room();
+  for (HostWork& work : now_.works) set_addresses(work, launch);
+  now_.have_moved = true;
   addresses_changed();
-  addresses_.assign(launch.inputs.begin(), launch.inputs.end());
-  addresses_.insert(addresses_.end(), launch.outputs.begin(), launch.outputs.end());
+  now_.addresses.assign(launch.inputs.begin(), launch.inputs.end());
+  now_.addresses.insert(now_.addresses.end(), launch.outputs.begin(), launch.outputs.end());
+}
+
+bool HostExecutable::exchange_known(const Launch& launch) {
+  const auto known =
+      std::find_if(aside_.begin(), aside_.end(), [&](const Placed& placed) { return placed.are_of(launch); });
+  if (known == aside_.end()) return false;
+  exchange_works(static_cast<std::size_t>(known - aside_.begin()));
+  return true;
+}
+
+/// So that works can follow other addresses while those of now can come back.
+void HostExecutable::make_room() {
+  if (now_.works.size() > most_works_aside) return;
+  if (aside_.size() == most_aside)
+    return exchange_works(std::exchange(next_aside_, (next_aside_ + 1) % most_aside));
+  aside_.push_back(now_);
+  put_aside();
+}
+
+void HostExecutable::exchange_works(std::size_t aside) {
+  std::swap(now_, aside_[aside]);
+  exchange(aside);
 }
 
 const Buffer* HostExecutable::buffer_of(const HostWork& work, std::size_t input) const {
@@ -118,18 +155,18 @@ Result<void> HostExecutable::run(const Launch& launch) {
   follow_addresses(launch);
   times_.clear();
   if (launch.times != nullptr)
-    for (const HostWork& work : work_) times_.push_back({.step = work.step, .begin = {}, .end = {}});
+    for (const HostWork& work : now_.works) times_.push_back({.step = work.step, .begin = {}, .end = {}});
   TESSERA_TRY(run_works());
   if (launch.times != nullptr) launch.times->insert(launch.times->end(), times_.begin(), times_.end());
   // After an error some have not seen where their arrays are now.
-  if (!has_moved_) return {};
-  for (HostWork& work : work_) work.moved = false;
-  has_moved_ = false;
+  if (!now_.have_moved) return {};
+  for (HostWork& work : now_.works) work.moved = false;
+  now_.have_moved = false;
   return {};
 }
 
 Result<void> HostExecutable::run_any(std::size_t index) {
-  HostWork& work = work_[index];
+  HostWork& work = now_.works[index];
   return noted(index, 0, [&]() -> Result<void> {
     if (!work.is_copy) return finished(work, run_work(index, work));
     copy(work);
@@ -138,7 +175,7 @@ Result<void> HostExecutable::run_any(std::size_t index) {
 }
 
 Result<void> HostExecutable::run_works() {
-  for (std::size_t i = 0; i < work_.size(); ++i) TESSERA_TRY(run_any(i));
+  for (std::size_t i = 0; i < now_.works.size(); ++i) TESSERA_TRY(run_any(i));
   return {};
 }
 

@@ -48,6 +48,11 @@ class HostExecutable : public Executable {
   virtual void sizes_changed() {}
   /// Some works have `moved`.
   virtual void addresses_changed() {}
+  /// What a device has prepared for the addresses that works have now is put aside, behind what was put aside
+  /// before; a copy of it follows the works to other addresses.
+  virtual void put_aside() {}
+  /// What is prepared changes places with what was put aside as number `aside`. The works have done so.
+  virtual void exchange(std::size_t /*aside*/) {}
   /// Runs one work, whatever it is.
   [[nodiscard]] Result<void> run_any(std::size_t index);
   /// Whether the launch asks when works ran.
@@ -81,7 +86,7 @@ class HostExecutable : public Executable {
   [[nodiscard]] op::CallInfo call_of(const HostWork& work) const {
     return {*step_of(work).card, binding_.input_types[work.step], binding_.attributes[work.step]};
   }
-  [[nodiscard]] std::span<HostWork> works() { return work_; }
+  [[nodiscard]] std::span<HostWork> works() { return now_.works; }
   /// The buffer that an input of a work lies in; null if it is none, or not known.
   [[nodiscard]] const Buffer* buffer_of(const HostWork& work, std::size_t input) const;
   /// The parameters of the launch, by slot.
@@ -93,13 +98,25 @@ class HostExecutable : public Executable {
   [[nodiscard]] std::byte* address(plan::ValueId value, const Launch& launch);
   void set_addresses(HostWork& work, const Launch& launch);
   void follow_addresses(const Launch& launch);
+  [[nodiscard]] bool exchange_known(const Launch& launch);
+  void make_room();
+  void exchange_works(std::size_t aside);
 
   plan::PlanRef plan_;
   std::shared_ptr<MemoryPool> pool_;
   plan::Binding binding_;
-  std::vector<HostWork> work_;
-  bool has_moved_ = true;              ///< some work has
-  std::vector<std::byte*> addresses_;  ///< of the launch that the works' arrays are of: inputs, then outputs
+  /// Works on the arrays of one launch.
+  struct Placed {
+    std::vector<HostWork> works;
+    bool have_moved = true;             ///< some of them
+    std::vector<std::byte*> addresses;  ///< inputs, then outputs
+
+    [[nodiscard]] bool are_of(const Launch& launch) const;
+  };
+  Placed now_;
+  /// A loop that computes its weights anew sees the same few sets of addresses in turn.
+  std::vector<Placed> aside_;
+  std::size_t next_aside_ = 0;  ///< whose place is taken next
   std::vector<std::uint64_t> cells_;
   std::vector<std::uint64_t> numbers_;
   std::span<const Buffer* const> buffers_;  ///< of the launch

@@ -95,24 +95,33 @@ void CpuExecutable::sizes_changed() {
   launches_ = 0;  // other sizes may need other code
   runs_.clear();
   runs_.resize(works().size());
-  plain_.assign(works().size(), {});
+  now_ = {};
+  now_.jobs.resize(works().size());
+  now_.plain.resize(works().size());
+  aside_.clear();
   work_of_.assign(plan().steps.size(), no_work);
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     const HostWork& work = works()[i];
     work_of_[work.step] = static_cast<std::uint32_t>(i);
     if (const auto& kernel = step_of(work).kernel) runs_[i].parameters.resize(kernel->slots.size());
   }
-  bands_.clear();
   for (const RowBand& band : row_bands_) {
     const std::size_t begin = work_of_[band.steps.first], end = work_of_[band.steps.last] + 1;
     for (std::size_t i = begin; i < end; ++i) runs_[i].row_block = band.block;
-    bands_.push_back({band, begin, end, {}});
+    now_.bands.push_back({band, begin, end, {}});
   }
 }
 
 void CpuExecutable::addresses_changed() {
-  plain_.assign(works().size(), {});
-  for (BandRun& run : bands_) run.stretches.clear();
+  now_.plain.assign(works().size(), {});
+  for (BandRun& run : now_.bands) run.stretches.clear();
+}
+
+/// What is prepared stays where it is, since plain runs point into it; the copy has none yet.
+void CpuExecutable::put_aside() {
+  aside_.push_back(std::move(now_));
+  now_ = aside_.back();
+  now_.plain.clear();
 }
 
 // ---- which steps run side by side
@@ -200,12 +209,12 @@ void CpuExecutable::follow_improvements() {
     for (const auto& kernel : kernels_)
       if (kernel != nullptr) improver->ask_for(kernel);
   const std::uint64_t now = improver->improvements();
-  if (improvements_ == now) return;
-  improvements_ = now;
+  if (now_.improvements == now) return;
+  now_.improvements = now;
   for (std::size_t i = 0; i < runs_.size(); ++i)
     if (const auto& kernel = kernels_[works()[i].step]; kernel != nullptr)
-      runs_[i].job.code = kernel->best(runs_[i].job.code);
-  plain_.assign(works().size(), {});
+      now_.jobs[i].job.code = kernel->best(now_.jobs[i].job.code);
+  now_.plain.assign(works().size(), {});
 }
 
 /// A thread that had no part in the first launches must not take memory in a later one.
@@ -242,11 +251,11 @@ void CpuExecutable::try_to_make_ready(std::size_t index) {
   const HostWork& work = works()[index];
   try {
     if (CompiledKernel* kernel = kernels_[work.step].get())
-      (void)make_ready(*kernel, runs_[index], work);
+      (void)make_ready(*kernel, index);
     else if (const LibraryForm& form = *libraries_[work.step]; make_ready(form, runs_[index], work))
       runs_[index].library->read_constants(library_launch(form, work));
   } catch (const std::bad_alloc&) {
-    runs_[index].is_ready = false;
+    now_.jobs[index].is_ready = false;
   }
 }
 
@@ -262,17 +271,17 @@ Result<void> CpuExecutable::run_works() {
 
 Result<void> CpuExecutable::run_in_turn() {
   std::size_t at = 0;
-  for (BandRun& run : bands_) {
+  for (BandRun& run : now_.bands) {
     TESSERA_TRY(run_in_turn(at, run.begin));
     TESSERA_TRY(run_band(run));
     at = run.end;
   }
-  return run_in_turn(at, plain_.size());
+  return run_in_turn(at, now_.plain.size());
 }
 
 Result<void> CpuExecutable::run_in_turn(std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; i < end; ++i) {
-    const PlainRun& plain = plain_[i];
+    const PlainRun& plain = now_.plain[i];
     if (plain.code != nullptr) {
       plain.code(&plain.frame);
       if (std::exchange(plain_failed_, std::uint8_t{0}) == 0) continue;
@@ -344,8 +353,8 @@ Result<bool> CpuExecutable::goes_by_rows(std::size_t index, RowMemory& memory) {
   StepRun& run = runs_[index];
   if (work.is_copy) return false;
   if (CompiledKernel* kernel = kernels_[work.step].get()) {
-    TESSERA_TRY(make_ready(*kernel, run, work));
-    return run.copies.empty() && memory.take(kernel->kernel(), run.job.job, work.results);
+    TESSERA_TRY(make_ready(*kernel, index));
+    return run.copies.empty() && memory.take(kernel->kernel(), now_.jobs[index].job.job, work.results);
   }
   const auto& form = libraries_[work.step];
   if (!form || (form->op != LibraryOp::matmul && form->op != LibraryOp::attention)) return false;
@@ -361,7 +370,7 @@ Result<std::int64_t> CpuExecutable::begin_stretch(const RowBand& band, const Row
   for (std::size_t i = stretch.begin; i < stretch.end; ++i) {
     const HostWork& work = works()[i];
     if (CompiledKernel* kernel = kernels_[work.step].get()) {
-      TESSERA_TRY(finished(work, begin_kernel(*kernel, runs_[i], work)));
+      TESSERA_TRY(finished(work, begin_kernel(*kernel, i)));
       continue;
     }
     TESSERA_TRY(finished(work, begin_library(*libraries_[work.step], runs_[i], work)));
@@ -371,7 +380,7 @@ Result<std::int64_t> CpuExecutable::begin_stretch(const RowBand& band, const Row
   }
   const RowBand begun{band.steps, band.rows, of_products.value_or(band.block)};
   for (std::size_t i = stretch.begin; agree && begun.block != band.block && i < stretch.end; ++i)
-    agree = runs_[i].library != nullptr || begun.has_whole_items(runs_[i].job.job);
+    agree = runs_[i].library != nullptr || begun.has_whole_items(now_.jobs[i].job.job);
   return agree ? begun.block : 0;
 }
 
@@ -396,7 +405,7 @@ Result<void> CpuExecutable::run_stretch(const RowBand& found, RowStretch& stretc
 
 Result<void> CpuExecutable::run_begun(std::size_t index) {
   const HostWork& work = works()[index];
-  if (CompiledKernel* kernel = kernels_[work.step].get()) return run_kernel(*kernel, runs_[index], work, {});
+  if (CompiledKernel* kernel = kernels_[work.step].get()) return run_kernel(*kernel, index, {});
   return run_items(*runs_[index].library, device_->threads(), scratch_);
 }
 
@@ -405,7 +414,8 @@ Result<void> CpuExecutable::run_rows(std::size_t index, const RowBand& band, ker
   const StepRun& run = runs_[index];
   if (run.library != nullptr) return run.library->run(blocks, scratch_[thread]);
   const CompiledKernel& kernel = *kernels_[works()[index].step];
-  kernel.run(run.job, run.parameters, band.items_of(blocks, run.job.job), scratch_[thread]);
+  const CompiledJob& job = now_.jobs[index].job;
+  kernel.run(job, run.parameters, band.items_of(blocks, job.job), scratch_[thread]);
   return {};
 }
 
@@ -419,8 +429,7 @@ Result<void> CpuExecutable::run_work(std::size_t index, HostWork&) { return run_
 
 Result<void> CpuExecutable::run_step(std::size_t index, Place place) {
   const HostWork& work = works()[index];
-  if (CompiledKernel* kernel = kernels_[work.step].get())
-    return run_kernel(*kernel, runs_[index], work, place);
+  if (CompiledKernel* kernel = kernels_[work.step].get()) return run_kernel(*kernel, index, place);
   if (const auto& form = libraries_[work.step]) return run_library(*form, runs_[index], work, place);
   return step_of(work).kind == plan::StepKind::call ? run_call(work) : run_region(runs_[index], work);
 }
@@ -476,36 +485,47 @@ Result<void> CpuExecutable::run_library(const LibraryForm& form, StepRun& run, c
   return {};
 }
 
-Result<void> CpuExecutable::prepare_kernel(CompiledKernel& kernel, StepRun& run, const HostWork& work) {
-  if (run.inputs.empty()) {
-    auto done = kernel.prepare(work.inputs, work.results, run.job);
-    const bool is_contiguous = std::all_of(work.inputs.begin(), work.inputs.end(),
-                                           [](const op::Array& a) { return a.layout.is_contiguous(); });
-    if (done || is_contiguous) return done;
-    std::vector<op::HostTensor> copies;
-    for (const op::Array& input : work.inputs) {
-      const bool is_copied = !input.layout.is_contiguous();
-      copies.push_back(is_copied ? TESSERA_TRY(op::HostTensor::allocate(input.dtype, input.shape()))
-                                 : op::HostTensor());
-    }
-    run.inputs = work.inputs;
-    run.copies = std::move(copies);
+Result<void> CpuExecutable::make_copies(StepRun& run, const HostWork& work) {
+  std::vector<op::HostTensor> copies;
+  for (const op::Array& input : work.inputs) {
+    const bool is_copied = !input.layout.is_contiguous();
+    copies.push_back(is_copied ? TESSERA_TRY(op::HostTensor::allocate(input.dtype, input.shape()))
+                               : op::HostTensor());
   }
-  for (std::size_t i = 0; i < run.inputs.size(); ++i)
-    run.inputs[i] = work.inputs[i].layout.is_contiguous() ? work.inputs[i] : run.copies[i].array();
-  return kernel.prepare(run.inputs, work.results, run.job);
-}
-
-Result<void> CpuExecutable::make_ready(CompiledKernel& kernel, StepRun& run, const HostWork& work) {
-  if (!work.moved && run.is_ready) return {};
-  run.is_ready = false;
-  TESSERA_TRY(prepare_kernel(kernel, run, work));
-  run.is_ready = true;
+  run.copies = std::move(copies);
   return {};
 }
 
-Result<void> CpuExecutable::begin_kernel(CompiledKernel& kernel, StepRun& run, const HostWork& work) {
-  TESSERA_TRY(make_ready(kernel, run, work));
+Result<void> CpuExecutable::prepare_kernel(CompiledKernel& kernel, std::size_t index) {
+  const HostWork& work = works()[index];
+  StepRun& run = runs_[index];
+  StepJob& job = now_.jobs[index];
+  if (run.copies.empty()) {
+    auto done = kernel.prepare(work.inputs, work.results, job.job);
+    const bool is_contiguous = std::all_of(work.inputs.begin(), work.inputs.end(),
+                                           [](const op::Array& a) { return a.layout.is_contiguous(); });
+    if (done || is_contiguous) return done;
+    TESSERA_TRY(make_copies(run, work));
+  }
+  job.inputs = work.inputs;
+  for (std::size_t i = 0; i < job.inputs.size(); ++i)
+    if (!job.inputs[i].layout.is_contiguous()) job.inputs[i] = run.copies[i].array();
+  return kernel.prepare(job.inputs, work.results, job.job);
+}
+
+Result<void> CpuExecutable::make_ready(CompiledKernel& kernel, std::size_t index) {
+  StepJob& job = now_.jobs[index];
+  if (!works()[index].moved && job.is_ready) return {};
+  job.is_ready = false;
+  TESSERA_TRY(prepare_kernel(kernel, index));
+  job.is_ready = true;
+  return {};
+}
+
+Result<void> CpuExecutable::begin_kernel(CompiledKernel& kernel, std::size_t index) {
+  TESSERA_TRY(make_ready(kernel, index));
+  const HostWork& work = works()[index];
+  StepRun& run = runs_[index];
   for (std::size_t i = 0; i < run.copies.size(); ++i)
     if (!work.inputs[i].layout.is_contiguous()) op::copy_elements(work.inputs[i], run.copies[i].array());
   // Which parameters of the plan these are is the step's affair: one kernel serves several.
@@ -514,21 +534,20 @@ Result<void> CpuExecutable::begin_kernel(CompiledKernel& kernel, StepRun& run, c
   return {};
 }
 
-Result<void> CpuExecutable::run_kernel(CompiledKernel& kernel, StepRun& run, const HostWork& work,
-                                       Place place) {
-  TESSERA_TRY(begin_kernel(kernel, run, work));
-  const kernel::Job& job = run.job.job;
+Result<void> CpuExecutable::run_kernel(CompiledKernel& kernel, std::size_t index, Place place) {
+  TESSERA_TRY(begin_kernel(kernel, index));
+  const StepRun& run = runs_[index];
+  const CompiledJob& job = now_.jobs[index].job;
   const auto threads = static_cast<std::int64_t>(device_->threads().size());
-  if (place.is_one_thread || run.job.points < points_for_threads || threads == 1) {
-    kernel.run(run.job, run.parameters, {0, job.items}, scratch_[place.thread]);
-    if (run.job.is_plain && run.copies.empty() && waves_.empty())
-      plain_[static_cast<std::size_t>(&run - runs_.data())] = {run.job.code,
-                                                               plain_frame(run.job, plain_failed_)};
+  if (place.is_one_thread || job.points < points_for_threads || threads == 1) {
+    kernel.run(job, run.parameters, {0, job.job.items}, scratch_[place.thread]);
+    if (job.is_plain && run.copies.empty() && waves_.empty())
+      now_.plain[index] = {job.code, plain_frame(job, plain_failed_)};
     return {};
   }
-  const std::int64_t piece = std::max<std::int64_t>(1, job.items / (threads * step_pieces_per_thread));
-  device_->threads().run(job.items, piece, [&](std::int64_t begin, std::int64_t end, unsigned thread) {
-    kernel.run(run.job, run.parameters, {begin, end}, scratch_[thread]);
+  const std::int64_t piece = std::max<std::int64_t>(1, job.job.items / (threads * step_pieces_per_thread));
+  device_->threads().run(job.job.items, piece, [&](std::int64_t begin, std::int64_t end, unsigned thread) {
+    kernel.run(job, run.parameters, {begin, end}, scratch_[thread]);
   });
   return {};
 }

@@ -36,7 +36,7 @@ class CpuExecutable final : public HostExecutable {
     std::size_t begin = 0, end = 0;  ///< works
     std::vector<RowStretch> stretches;
   };
-  [[nodiscard]] const std::vector<BandRun>& bands() const { return bands_; }
+  [[nodiscard]] const std::vector<BandRun>& bands() const { return now_.bands; }
 
  protected:
   [[nodiscard]] Result<void> run_work(std::size_t index, HostWork& work) override;
@@ -44,26 +44,38 @@ class CpuExecutable final : public HostExecutable {
   [[nodiscard]] Result<void> assign_memory(plan::Binding& binding) override;
   void sizes_changed() override;
   void addresses_changed() override;
+  void put_aside() override;
+  void exchange(std::size_t aside) override { std::swap(now_, aside_[aside]); }
   void copy(const HostWork& work) override;
 
  private:
-  /// A step with what was prepared for it; a kernel stays as it is while no address changes.
+  /// What was prepared for a step, wherever its arrays lie.
   struct StepRun {
-    CompiledJob job;
-    bool is_ready = false;
     std::vector<std::uint64_t> parameters;
     LibraryCallRef library;
     std::int64_t row_block = 0;        ///< of a product in a chain over rows
     std::unique_ptr<BodyRuns> bodies;  ///< of a region
     /// A kernel that sees an input in an order that its strides do not allow reads a copy.
     std::vector<op::HostTensor> copies;
-    std::vector<op::Array> inputs;  ///< with the copies; empty if there are none
+  };
+  /// A kernel on its arrays.
+  struct StepJob {
+    CompiledJob job;
+    bool is_ready = false;
+    std::vector<op::Array> inputs;  ///< with the copies, if there are some
   };
   /// A kernel that needs nothing but its code, side by side with others: a plan of many small steps takes as
   /// long as reading what was prepared for them.
   struct PlainRun {
     RowFunction code = nullptr;  ///< null: not such a kernel, or an address has changed
     Frame frame;
+  };
+  /// What was prepared for one set of addresses.
+  struct Placed {
+    std::vector<StepJob> jobs;    ///< by work
+    std::vector<PlainRun> plain;  ///< by work; for launches without waves
+    std::vector<BandRun> bands;
+    std::uint64_t improvements = 0;  ///< of the device's code that its jobs have taken over
   };
   /// Where a step runs: on one thread, or on all.
   struct Place {
@@ -92,16 +104,16 @@ class CpuExecutable final : public HostExecutable {
   [[nodiscard]] Result<void> run_region(StepRun& run, const HostWork& work);
   [[nodiscard]] Result<void> run_library(const LibraryForm& form, StepRun& run, const HostWork& work,
                                          Place place);
-  [[nodiscard]] Result<void> run_kernel(CompiledKernel& kernel, StepRun& run, const HostWork& work,
-                                        Place place);
+  [[nodiscard]] Result<void> run_kernel(CompiledKernel& kernel, std::size_t index, Place place);
   [[nodiscard]] LibraryLaunch library_launch(const LibraryForm& form, const HostWork& work) const;
   [[nodiscard]] Result<void> begin_library(const LibraryForm& form, StepRun& run, const HostWork& work);
-  [[nodiscard]] Result<void> begin_kernel(CompiledKernel& kernel, StepRun& run, const HostWork& work);
+  [[nodiscard]] Result<void> begin_kernel(CompiledKernel& kernel, std::size_t index);
   void make_ready_together();
   void try_to_make_ready(std::size_t index);
   [[nodiscard]] Result<void> make_ready(const LibraryForm& form, StepRun& run, const HostWork& work);
-  [[nodiscard]] Result<void> make_ready(CompiledKernel& kernel, StepRun& run, const HostWork& work);
-  [[nodiscard]] Result<void> prepare_kernel(CompiledKernel& kernel, StepRun& run, const HostWork& work);
+  [[nodiscard]] Result<void> make_ready(CompiledKernel& kernel, std::size_t index);
+  [[nodiscard]] Result<void> prepare_kernel(CompiledKernel& kernel, std::size_t index);
+  [[nodiscard]] Result<void> make_copies(StepRun& run, const HostWork& work);
   [[nodiscard]] StepTime time_of(const plan::Step& step, double work) const;
 
   std::shared_ptr<CpuDevice> device_;
@@ -110,14 +122,13 @@ class CpuExecutable final : public HostExecutable {
   std::vector<std::shared_ptr<CompiledKernel>> kernels_;  ///< by step; null where there is none
   std::vector<std::optional<LibraryForm>> libraries_;     ///< by step
   std::vector<StepRun> runs_;                             ///< by work
-  std::vector<PlainRun> plain_;                           ///< by work; for launches without waves
+  Placed now_;
+  std::vector<Placed> aside_;
   std::uint8_t plain_failed_ = 0;
   unsigned launches_ = 0;                 ///< up to those that make it hot
-  std::uint64_t improvements_ = 0;        ///< of the device's code that it has taken over
   std::vector<kernel::Scratch> scratch_;  ///< by thread
   std::vector<Wave> waves_;
   std::vector<RowBand> row_bands_;
-  std::vector<BandRun> bands_;
   std::vector<std::uint32_t> work_of_;  ///< by step: its work; none for a view
 };
 

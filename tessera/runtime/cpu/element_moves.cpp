@@ -1,5 +1,6 @@
 #include "tessera/runtime/cpu/element_moves.h"
 
+#include "tessera/base/small_vector.h"
 #include "tessera/op/families/parts.h"
 #include "tessera/runtime/cpu/shared_copy.h"
 
@@ -8,14 +9,21 @@ using namespace tessera::runtime::cpu;
 
 namespace {
 
+constexpr std::size_t most_copies_at_once = 8;
+
 Result<void> concat(const op::CallInfo& call, std::span<const op::Array> inputs, const op::Array& result,
                     ThreadPool& threads) {
   const std::size_t axis = TESSERA_TRY(call.axis(call.integer("axis"), result.rank()));
+  // Groups of as many as need no memory.
+  SmallVector<SharedCopy, most_copies_at_once> copies;
   std::int64_t begin = 0;
   for (const op::Array& input : inputs) {
     const std::int64_t size = input.shape()[axis];
-    copy_shared(input, {result.dtype, op::part_of(result.layout, axis, begin, size), result.data}, threads);
+    copies.push_back({input, {result.dtype, op::part_of(result.layout, axis, begin, size), result.data}});
     begin += size;
+    if (copies.size() < most_copies_at_once && &input != &inputs.back()) continue;
+    copy_shared(copies, threads);
+    copies.clear();
   }
   return {};
 }

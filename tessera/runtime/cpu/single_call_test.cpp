@@ -182,6 +182,25 @@ TEST(SingleCall, ConvolutionsOf16BitsAreComputedInF32) {
   }
 }
 
+/// Few large parts and many small ones, some empty, some read across.
+TEST(SingleCall, ConcatOfManyPartsIsThatOfTheReference) {
+  for (const std::int64_t axis : {0, 1})
+    for (const std::size_t parts : {1, 3, 8, 9, 41}) {
+      std::vector<HostTensor> tensors;
+      std::vector<op::Array> inputs;
+      for (std::size_t i = 0; i < parts; ++i) {
+        const std::int64_t along = i == parts / 2 ? 131 : static_cast<std::int64_t>(i * 7 % 5);
+        const op::Extents shape = axis == 0 ? op::Extents{along, 150} : op::Extents{150, along};
+        const bool is_turned = i % 2 == 1;
+        tensors.push_back(random_tensor(Dtype::f32, is_turned ? op::Extents{shape[1], shape[0]} : shape,
+                                        static_cast<std::uint32_t>(i)));
+        inputs.push_back(is_turned ? transposed(tensors.back().array()) : tensors.back().array());
+      }
+      const Outcome outcome = run_both("concat", inputs, {{"axis", axis}});
+      EXPECT_TRUE(same_bytes(outcome.got[0], outcome.expected[0])) << parts << " parts along axis " << axis;
+    }
+}
+
 TEST(SingleCall, OrdersAreThoseOfTheReference) {
   for (const Dtype dtype : tried(ir::all_dtypes())) {
     const auto x = random_tensor(dtype, {30, 41, 50}, 1, true);
