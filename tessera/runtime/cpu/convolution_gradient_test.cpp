@@ -46,7 +46,7 @@ void expect_right(std::string_view name, const std::vector<op::HostTensor>& inpu
   const auto got = value_or_throw(op::HostTensor::allocate(op::Dtype::f32, expected.shape()));
   for (float& value : got.values<float>()) value = 99;  // all of it is written
   ThreadPool threads(2);
-  Libraries libraries(false);
+  Libraries libraries(false, threads.size());
   const op::Array results[] = {got.array()};
   ASSERT_TRUE(value_or_throw(run_convolution_gradient({card, types, complete}, arrays, results,
                                                       {.threads = threads, .libraries = libraries})));

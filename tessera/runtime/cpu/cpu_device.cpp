@@ -19,7 +19,7 @@ CpuDevice::CpuDevice(CpuOptions options)
       threads_(options_.threads),
       store_(CodeStore::default_folder()),
       kernels_(kernel_options()),
-      libraries_(options_.kernels.is_precise) {
+      libraries_(options_.kernels.is_precise, threads_.size()) {
   options_.target.sources.push_back(
       std::make_shared<LibraryTiles>(options_.costs.steps(), options_.kernels.accuracy()));
   options_.target.reads_narrow_factors = true;

@@ -21,9 +21,10 @@ namespace tessera::runtime::cpu {
 
 /// The products and convolutions that a device has made.
 struct Libraries {
-  explicit Libraries(bool precise) : is_precise(precise) {}
+  Libraries(bool precise, unsigned threads) : is_precise(precise), threads(threads) {}
 
-  const bool is_precise;  ///< methods that are faster and less exact are not taken
+  const bool is_precise;   ///< methods that are faster and less exact are not taken
+  const unsigned threads;  ///< that share the items of a call
   MatmulCache products{1024};
   ConvolutionCache convolutions{256};
   ConvolutionCache winograd{256};

@@ -3,6 +3,7 @@
 
 #include "tessera/runtime/cpu/dense_operand.h"
 #include "tessera/runtime/cpu/library_call.h"
+#include "tessera/runtime/cpu/matmul_split.h"
 
 using namespace tessera;
 using namespace tessera::runtime;
@@ -135,7 +136,9 @@ class MatmulCall final : public LibraryCall {
   Result<void> use(WeightForm weights) {
     if (product_ != nullptr && spec_.weights == weights) return {};
     spec_.weights = weights;
-    spec_.row_block = weights == WeightForm::packed ? row_block_ : 0;
+    spec_.row_block = 0;
+    if (weights == WeightForm::packed)
+      spec_.row_block = row_block_ > 0 ? row_block_ : large_row_block(spec_, libraries_.threads);
     product_ = TESSERA_TRY(libraries_.products.get(spec_));
     return {};
   }

@@ -25,6 +25,9 @@ constexpr std::int64_t least_panel_depth = 128;
 constexpr std::int64_t most_rows_in_cache = 512;
 /// Results that stay in the second cache until they are copied.
 constexpr std::int64_t most_tile_size = 65536;
+/// Weights that caches do not hold, of sums that are long enough to be worth waiting for them less often.
+constexpr std::int64_t least_large_weights = std::int64_t{1} << 21, least_large_depth = 512;
+constexpr std::int64_t large_items_per_thread = 4;
 constexpr double good_seconds = 50e-6, least_seconds = 20e-6, call_seconds = 10e-6;
 
 /// Threads mostly come in even numbers: with an odd number of parts one would be idle at the end.
@@ -162,6 +165,15 @@ MatmulSplit tessera::runtime::cpu::split(const MatmulSpec& spec) {
   if (spec.batch == 0 || spec.rows == 0 || spec.columns == 0) return {};
   if (spec.row_block > 0) return split_by_rows(spec);
   return has_rows(spec) ? split_in_width(spec, spec.columns) : split_for_tiles(spec);
+}
+
+std::int64_t tessera::runtime::cpu::large_row_block(const MatmulSpec& spec, unsigned threads) {
+  const bool shares_weights = spec.batch == 1 || spec.b.batch_stride == 0;
+  if (!shares_weights || spec.depth < least_large_depth || spec.depth * spec.columns < least_large_weights)
+    return 0;
+  for (const std::int64_t rows : {256, 128})
+    if (spec.batch * spec.rows >= rows * large_items_per_thread * threads) return rows;
+  return 0;
 }
 
 MatmulSplit tessera::runtime::cpu::split_for_tiles(const MatmulSpec& spec) {

@@ -14,6 +14,11 @@ namespace tessera::runtime::cpu {
 /// The same for a product whose items are computed in scratch memory first: always in panels.
 [[nodiscard]] MatmulSplit split_for_tiles(const MatmulSpec& spec);
 
+/// The rows of an item (MatmulSpec::row_block) of a product whose packed weights are larger than the caches:
+/// every item reads all of them, so there are few items, but some for each of the threads. 0: as split()
+/// says. Rows are computed the same way in any of these blocks, so results do not depend on the threads.
+[[nodiscard]] std::int64_t large_row_block(const MatmulSpec& spec, unsigned threads);
+
 /// The same for any number of rows, so that packed weights serve them all.
 [[nodiscard]] std::int64_t panel_width(std::int64_t columns, std::int64_t depth);
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <thread>
 
+#include "tessera/runtime/cpu/matmul_split.h"
 #include "tessera/runtime/cpu/product_cache.h"
 #include "tessera/runtime/cpu/product_case.h"
 
@@ -314,6 +315,30 @@ TEST(Matmul, GivesTheSameBitsHoweverItIsSplit) {
       ASSERT_TRUE(arrays.run(*matmul, step));
       EXPECT_EQ(arrays.c(), whole);
     }
+  }
+}
+
+/// Weights that no cache holds are read by fewer items, as many as the threads need.
+TEST(Matmul, ItemsOfLargeWeightsAreLargeOnFewThreads) {
+  MatmulSpec spec = dense(2048, 2048, 2048);
+  EXPECT_EQ(large_row_block(spec, 1), 256);
+  EXPECT_EQ(large_row_block(spec, 2), 256);
+  EXPECT_EQ(large_row_block(spec, 4), 128);
+  EXPECT_EQ(large_row_block(spec, 16), 0);
+  EXPECT_EQ(large_row_block(dense(2048, 8192, 256), 2), 0) << "short sums";
+  EXPECT_EQ(large_row_block(dense(2048, 1024, 1024), 2), 0) << "weights that caches hold";
+  EXPECT_EQ(large_row_block(dense(512, 2048, 2048, 8), 2), 0) << "each has its own weights";
+  spec = dense(600, 1500, 1400);
+  spec.weights = WeightForm::packed;
+  std::vector<float> usual;
+  for (const unsigned threads : {1U, 16U}) {
+    spec.row_block = large_row_block(spec, threads);
+    const auto matmul = value_or_throw(Matmul::create(spec));
+    EXPECT_EQ(matmul->row_block(), threads == 1 ? 128 : 64);
+    MatmulCase arrays(spec, 5);
+    ASSERT_TRUE(arrays.run(*matmul));
+    if (usual.empty()) usual = arrays.c();
+    EXPECT_EQ(arrays.c(), usual);
   }
 }
 

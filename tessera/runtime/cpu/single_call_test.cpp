@@ -86,7 +86,7 @@ Outcome run_both(std::string_view name, std::span<const op::Array> inputs, const
     results.push_back(out.got.back().array());
   }
   ThreadPool threads(2);
-  Libraries libraries(false);
+  Libraries libraries(false, threads.size());
   EXPECT_TRUE(value_or_throw(run_single_call({card, types, complete}, inputs, results,
                                              {.threads = threads, .libraries = libraries})));
   return out;
