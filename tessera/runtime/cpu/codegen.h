@@ -26,6 +26,8 @@ struct CodeShape {
   unsigned width = 16;                   ///< of vectors, in numbers
   bool is_precise = false;               ///< every operation is rounded as a single op rounds it
   bool can_repeat = true;                ///< inputs are still there after a run: the code may fail
+  /// Results go past the caches: they are contiguous, and their vectors begin where lines of a cache do.
+  bool streams = false;
   /// Of the kernel: what each lane reduces over, if lanes lie along an outer axis.
   std::optional<std::uint32_t> row_axis = std::nullopt;
 

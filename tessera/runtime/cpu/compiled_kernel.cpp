@@ -110,6 +110,28 @@ CodeShape shape_of(const kernel::Kernel& kernel, const Job& job, const KernelOpt
   return out;
 }
 
+#ifdef __x86_64__
+constexpr bool can_stream = true;
+#else
+constexpr bool can_stream = false;
+#endif
+/// Results that the last cache does not hold, so that nobody finds them there.
+constexpr std::int64_t least_streamed_bytes = std::int64_t{1} << 25;
+
+/// Whether results are better written past the caches, which would read what they replace from memory first.
+bool is_streamed(const kernel::Kernel& kernel, const Job& job) {
+  const Binding& binding = job.binding;
+  if (!can_stream || binding.is_empty || kernel.reduces() || binding.outer.size() != 1) return false;
+  std::int64_t bytes = 0;
+  for (const kernel::Store& store : kernel.stores) {
+    const auto address = reinterpret_cast<std::uintptr_t>(binding.data[store.operand]);
+    if (binding.stride(store.operand, 0) != 1 || address % line_bytes != 0) return false;
+    bytes +=
+        binding.outer[0].size * static_cast<std::int64_t>(ir::size_of(kernel.operands[store.operand].dtype));
+  }
+  return bytes >= least_streamed_bytes;
+}
+
 std::int64_t size_of(const kernel::Operand& operand) {
   return static_cast<std::int64_t>(ir::size_of(operand.dtype));
 }
@@ -255,7 +277,10 @@ CompiledKernel::CompiledKernel(kernel::Kernel kernel, KernelOptions options)
 Result<void> CompiledKernel::prepare(std::span<const op::Array> inputs, std::span<const op::Array> outputs,
                                      CompiledJob& job) {
   TESSERA_TRY(interpreter_.prepare(inputs, outputs, job.job));
-  job.code = job.job.items > 0 ? code_for(job.job, !is_in_place(inputs, outputs)) : nullptr;
+  const bool in_place = is_in_place(inputs, outputs);
+  // What is written over an input lies in the cache already.
+  job.streams = !in_place && is_streamed(kernel(), job.job);
+  job.code = job.job.items > 0 ? code_for(job, !in_place) : nullptr;
   job.points = job.job.binding.outer_points() * job.job.binding.reduced_points();
   if (job.code != nullptr) lay_out(job);
   return {};
@@ -277,10 +302,11 @@ void CompiledKernel::lay_out(CompiledJob& job) const {
   job.is_plain = job.job.items == 1 && is_plain_;
 }
 
-RowFunction CompiledKernel::code_for(const Job& job, bool can_repeat) {
-  if (!options_.compiles || !has_one_loop(interpreter_, job)) return nullptr;
-  CodeShape shape = shape_of(kernel(), job, options_);
+RowFunction CompiledKernel::code_for(const CompiledJob& job, bool can_repeat) {
+  if (!options_.compiles || !has_one_loop(interpreter_, job.job)) return nullptr;
+  CodeShape shape = shape_of(kernel(), job.job, options_);
   shape.can_repeat = can_repeat;
+  shape.streams = job.streams;
   const std::lock_guard lock(mutex_);
   auto at =
       std::find_if(variants_.begin(), variants_.end(), [&](const Variant& v) { return v.shape == shape; });

@@ -40,6 +40,7 @@ struct CompiledJob {
   std::vector<std::int64_t> strides = {}, row_strides = {};
   std::vector<std::int64_t> places = {};  ///< of the first point
   std::int64_t lanes = 0, rows = 1;       ///< of one item, if there is only one
+  bool streams = false;                   ///< results go past the caches
   bool is_plain = false;                  ///< one item, without scalars and kept values: code needs no memory
 };
 
@@ -87,7 +88,7 @@ class CompiledKernel {
     [[nodiscard]] RowFunction entry() const;
   };
 
-  RowFunction code_for(const kernel::Job& job, bool can_repeat);
+  RowFunction code_for(const CompiledJob& job, bool can_repeat);
   void lay_out(CompiledJob& job) const;
   [[nodiscard]] Result<Code> compile(const CodeShape& shape, CodeQuality quality) const;
   [[nodiscard]] std::optional<Code> stored(const std::string& key) const;

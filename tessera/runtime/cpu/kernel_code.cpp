@@ -13,6 +13,8 @@ using namespace tessera::runtime::cpu;
 
 namespace {
 
+constexpr std::size_t line_bytes = 64;
+
 /// Whether some value jumps where another moves by a rounding: then a quotient is rounded as it should be.
 bool has_jumps(const Kernel& kernel) {
   return std::any_of(kernel.body.begin(), kernel.body.end(), [](const Instruction& instruction) {
@@ -69,7 +71,7 @@ std::string KernelCode::function_text() const {
   return cat(code_.declarations(), "define void @", row_function_name,
              "(ptr noalias nocapture readonly %frame) nounwind \"prefer-vector-width\"=\"512\" "
              "\"min-legal-vector-width\"=\"512\" {\n",
-             code_.text(), "}\n");
+             code_.text(), "}\n", shape_.streams ? "!0 = !{i32 1}\n" : "");
 }
 
 // ---- the frame
@@ -302,6 +304,12 @@ void KernelCode::store(const Store& store, const Point& point) {
   const std::string_view type = memory_type(dtype);
   const std::string base = base_of(store.operand, point);
   const std::string value = code_.narrowed(use(store.value), dtype);
+  if (shape_.streams && point.mask.empty()) {
+    const std::size_t alignment = std::min(line_bytes, code_.width() * ir::size_of(dtype));
+    code_.line(cat("store ", code_.vector_of(type), " ", value, ", ptr ", pointer_at(base, type, point),
+                   ", align ", alignment, ", !nontemporal !0"));
+    return;
+  }
   if (shape_.operands[store.operand] != LanePattern::strided) {
     store_at(value, base, type, ir::size_of(dtype), point);
     return;

@@ -24,6 +24,8 @@ class RowCode : KernelCode {
     for (std::size_t p = 0; p < passes_.passes.size(); ++p) TESSERA_TRY(write_pass(p));
     for (ValueId value : passes_.last_rows) TESSERA_TRY(write(value, {}));
     for (std::uint32_t store : passes_.row_stores) store_row(kernel_.stores[store]);
+    // Stores past the caches are seen by other threads behind this alone.
+    if (shape_.streams) code_.call_void("llvm.x86.sse.sfence", {}, {});
     code_.line("ret void");
     return function_text();
   }
