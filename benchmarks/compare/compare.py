@@ -184,8 +184,8 @@ def start_sides(programs):
 
 
 def agree(a, b):
-    """Whether two first results have nearly the same sums."""
-    return all(abs(x - y) <= 2e-3 * max(abs(a[1]), 1e-6) for x, y in zip(a, b))
+    """Whether two first results have nearly the same sums. Thousands of probabilities that are all nearly 0 are, too."""
+    return all(abs(x - y) <= 2e-3 * max(abs(a[1]), 1e-2) for x, y in zip(a, b))
 
 
 def measure(sides, kinds, sizes, rounds):
