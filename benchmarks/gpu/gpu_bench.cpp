@@ -359,6 +359,13 @@ void Suite::large() {
     const Tensor x = in({rows, columns}, {.scale = 4.0});
     say(name, throughput(in.engine(), [&] { softmax(x).eval(); }), "us", "<= 141");
   });
+  row("softmax 1024 x 96,000", [&](const std::string& name) {
+    const std::int64_t few = 64, length = 96'000;  // as many as are read once
+    check(name, difference([&](Inputs& in) { return softmax(in({few, length}, {.scale = 4})); }), 1e-5);
+    Inputs in(engine());
+    const Tensor x = in({options_.small ? few : 1024, length}, {.scale = 4.0});
+    say(name, throughput(in.engine(), [&] { softmax(x).eval(); }), "us", "");
+  });
   row("layer norm 16384 x 4096", [&](const std::string& name) {
     const auto f = [](Inputs& in, std::int64_t n) {
       const Tensor x = in({n, 4096}, {.scale = 4.0}), w = in({4096}), b = in.bias(4096);

@@ -152,7 +152,7 @@ class Cases {
       c.results.emplace_back(garbage.array(), misalignment);
     }
     auto program = runtime::cuda::call_program(call, Case::arrays(c.inputs), Case::arrays(c.results),
-                                               runtime::cuda::Products::by_kernels);
+                                               runtime::cuda::Means());
     EXPECT_TRUE(program) << c.text << ": " << program.error().to_text();
     if (program) c.program = *std::move(program);
   }
