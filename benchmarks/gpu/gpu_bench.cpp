@@ -366,6 +366,19 @@ void Suite::large() {
     const Tensor x = in({options_.small ? few : 1024, length}, {.scale = 4.0});
     say(name, throughput(in.engine(), [&] { softmax(x).eval(); }), "us", "");
   });
+  row("gather_elements along rows, 16384 x 4096", [&](const std::string& name) {
+    const auto f = [columns](Inputs& in, std::int64_t n) {
+      const Tensor x = in({n, columns});
+      // Of both signs, in any order.
+      const Tensor order = cast(in({n, columns}, {.scale = columns - 1.0}), {.dtype = Dtype::i64});
+      order.eval();
+      return std::function<Tensor()>([=] { return gather_elements(x, order, {.axis = 1}); });
+    };
+    check(name, difference([&](Inputs& in) { return f(in, 70)(); }), 0);
+    Inputs in(engine());
+    const auto gathered = f(in, rows);
+    say(name, throughput(in.engine(), [&] { gathered().eval(); }), "us", "");
+  });
   row("layer norm 16384 x 4096", [&](const std::string& name) {
     const auto f = [](Inputs& in, std::int64_t n) {
       const Tensor x = in({n, 4096}, {.scale = 4.0}), w = in({4096}), b = in.bias(4096);

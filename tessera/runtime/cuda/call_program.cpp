@@ -70,7 +70,7 @@ Result<StepProgram> tessera::runtime::cuda::call_program(const op::CallInfo& cal
     };
     return parts_program(call, inputs, results, of_part);
   }
-  return op_program(call, inputs, results);
+  return op_program(call, inputs, results, means.limits);
 }
 
 Result<StepProgram> tessera::runtime::cuda::step_program(const plan::Step& step, const op::CallInfo* call,
