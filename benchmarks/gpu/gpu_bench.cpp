@@ -359,6 +359,26 @@ void Suite::large() {
     const Tensor x = in({rows, columns}, {.scale = 4.0});
     say(name, throughput(in.engine(), [&] { softmax(x).eval(); }), "us", "<= 141");
   });
+  row("softmax 1024 x 96,000", [&](const std::string& name) {
+    const std::int64_t few = 64, length = 96'000;  // as many as are read once
+    check(name, difference([&](Inputs& in) { return softmax(in({few, length}, {.scale = 4})); }), 1e-5);
+    Inputs in(engine());
+    const Tensor x = in({options_.small ? few : 1024, length}, {.scale = 4.0});
+    say(name, throughput(in.engine(), [&] { softmax(x).eval(); }), "us", "");
+  });
+  row("gather_elements along rows, 16384 x 4096", [&](const std::string& name) {
+    const auto f = [columns](Inputs& in, std::int64_t n) {
+      const Tensor x = in({n, columns});
+      // Of both signs, in any order.
+      const Tensor order = cast(in({n, columns}, {.scale = columns - 1.0}), {.dtype = Dtype::i64});
+      order.eval();
+      return std::function<Tensor()>([=] { return gather_elements(x, order, {.axis = 1}); });
+    };
+    check(name, difference([&](Inputs& in) { return f(in, 70)(); }), 0);
+    Inputs in(engine());
+    const auto gathered = f(in, rows);
+    say(name, throughput(in.engine(), [&] { gathered().eval(); }), "us", "");
+  });
   row("layer norm 16384 x 4096", [&](const std::string& name) {
     const auto f = [](Inputs& in, std::int64_t n) {
       const Tensor x = in({n, 4096}, {.scale = 4.0}), w = in({4096}), b = in.bias(4096);

@@ -241,6 +241,29 @@ TEST_P(RegionsOnDevice, Trap_G19_AForCountsOnTheDeviceWithAnIfInside) {
   expect_same(counted, {{{number(3), x}}, {{number(0), x}}, {{number(-2), x}}, {{number(6), x}}});
 }
 
+TEST_P(RegionsOnDevice, BodiesHoldLongRowsInTheMemoryOfTheDevicesBlocks) {
+  const char* text = R"(func f(n: i64[], x: f32[64, 60000]) {
+  y: f32[64, 60000] = for n (x) with () (i: i64[], s: f32[64, 60000]) {
+    m: f32[64, 1] = max(s) {axes = [1], keepdims = true}
+    d: f32[64, 60000] = sub(s, m)
+    r: f32[64, 60000] = mul(d, 0.5:f32)
+    return r
+  }
+  return y
+})";
+  const HostTensor x = floats({64, 60000}, -20);
+  expect_same(text, {{{number(2), x}}, {{number(0), x}}});
+  Loaded here(*device_, plan_of(text));
+  ASSERT_TRUE(here.run({number(1), x}, {}));
+  const auto& nodes = here.on_gpu().program().nodes;
+  const auto is_long_row = [](const cuda::PlanNode& node) {
+    return node.graph != 0 && node.shared_bytes > cuda::usual_shared_bytes;
+  };
+  if (is_emulated()) {
+    EXPECT_TRUE(std::any_of(nodes.begin(), nodes.end(), is_long_row));
+  }
+}
+
 TEST_P(RegionsOnDevice, WhatALoopCarriesIsComputedInItsPlace) {
   const char* text = R"(func f(n: i64[], x: f32[220, 220], w: f32[220, 220]) {
   y: f32[220, 220], z: f32[220, 220], k: f32[220, 220] = for n (x, w, w) with (w) (i: i64[], s: f32[220, 220], t: f32[220, 220], u: f32[220, 220], w: f32[220, 220]) {

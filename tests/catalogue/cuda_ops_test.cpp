@@ -46,7 +46,30 @@ Array scattered(const HostTensor& tensor, std::deque<HostTensor>& held) {
   return {tensor.dtype(), layout, held.back().array().data};
 }
 
-enum class Strides : std::uint8_t { none, odd };
+/// The same elements in rows with gaps between them, the first axis backwards.
+Array spaced(const HostTensor& tensor, std::deque<HostTensor>& held) {
+  if (tensor.shape().empty()) return tensor.array();
+  constexpr std::int64_t gap = 3;
+  Extents shape = tensor.shape();
+  shape.back() += gap;
+  held.push_back(value_or_throw(HostTensor::allocate(tensor.dtype(), shape)));
+  Layout layout = contiguous(shape);
+  layout.shape = tensor.shape();
+  if (layout.shape.size() > 1 && layout.shape[0] > 0) {
+    layout.offset = layout.strides[0] * (layout.shape[0] - 1);
+    layout.strides[0] = -layout.strides[0];
+  }
+  const Array out{tensor.dtype(), layout, held.back().array().data};
+  copy_elements(tensor.array(), out);
+  return out;
+}
+
+enum class Strides : std::uint8_t { none, odd, spaced };
+
+Array with_strides(const HostTensor& tensor, Strides strides, std::deque<HostTensor>& held) {
+  if (strides == Strides::none) return tensor.array();
+  return strides == Strides::odd ? scattered(tensor, held) : spaced(tensor, held);
+}
 
 /// A call with everything that its run needs.
 struct Case {
@@ -123,6 +146,9 @@ class Gpu {
 /// All cases of a test: compiled at once, for the compiler's start is what takes time.
 class Cases {
  public:
+  /// For a device that gives blocks so much.
+  explicit Cases(const runtime::cuda::DeviceLimits& limits = {}) : limits_(limits) {}
+
   /// `misalignment` is where arrays begin, in elements.
   void add(std::string text, const Card& card, const Attributes& attributes,
            const std::vector<HostTensor>& inputs, Strides strides = Strides::none,
@@ -132,7 +158,7 @@ class Cases {
     c.card = &card;
     c.attributes = attributes;
     for (const HostTensor& input : inputs) {
-      const Array array = strides == Strides::odd ? scattered(input, c.held) : input.array();
+      const Array array = with_strides(input, strides, c.held);
       c.inputs.emplace_back(array, misalignment);
       c.types.push_back(type_of(array));
     }
@@ -152,7 +178,7 @@ class Cases {
       c.results.emplace_back(garbage.array(), misalignment);
     }
     auto program = runtime::cuda::call_program(call, Case::arrays(c.inputs), Case::arrays(c.results),
-                                               runtime::cuda::Products::by_kernels);
+                                               {.limits = limits_});
     EXPECT_TRUE(program) << c.text << ": " << program.error().to_text();
     if (program) c.program = *std::move(program);
   }
@@ -185,6 +211,19 @@ class Cases {
     std::vector<runtime::cuda::SourceRef> list;
     for (const auto& [text, source] : out) list.push_back(source);
     return list;
+  }
+  /// So many blocks have all the work of launches that any number of them can do.
+  void take_blocks(std::uint32_t count) {
+    for (Case& c : cases_)
+      for (auto& launch : c.program.launches) launch.grid.x = count;
+  }
+
+  /// Of the first launch of each case.
+  [[nodiscard]] std::vector<std::string> entries() const {
+    std::vector<std::string> out;
+    for (const Case& c : cases_)
+      out.push_back(c.program.launches.empty() ? "" : c.program.launches[0].source->entry);
+    return out;
   }
   [[nodiscard]] std::size_t size() const { return cases_.size(); }
   [[nodiscard]] std::size_t launches() const {
@@ -232,6 +271,7 @@ class Cases {
           << runtime::cuda::to_text(c.program);
   }
 
+  const runtime::cuda::DeviceLimits limits_;
   std::deque<Case> cases_;
 };
 
@@ -330,11 +370,12 @@ HostTensor noise(Dtype dtype, Extents shape, std::int64_t range, std::uint64_t s
 }
 
 void add_call(Cases& cases, std::string_view op, const std::vector<HostTensor>& inputs,
-              const Attributes& attributes = {}, Strides strides = Strides::none) {
+              const Attributes& attributes = {}, Strides strides = Strides::none,
+              std::int64_t misalignment = 0) {
   const Card& card = *find_card(op);
   std::string text(op);
   for (const HostTensor& input : inputs) text += cat(" ", to_text(type_of(input.array())));
-  cases.add(text, card, value_or_throw(complete_attributes(card, attributes)), inputs, strides);
+  cases.add(text, card, value_or_throw(complete_attributes(card, attributes)), inputs, strides, misalignment);
 }
 
 /// With NaN and zeros of both signs among equal numbers.
@@ -498,6 +539,146 @@ TEST_F(CudaOps, TheFirstIndexThatIsOutsideIsNamed) {
   cases.run(ThreadOrder::backward);
 }
 
+// ---- gathers that hold rows in shared memory
+
+constexpr runtime::cuda::DeviceLimits large_blocks{227 * 1024};
+
+/// Of an axis of this size, from its end, too.
+HostTensor any_indices(Dtype dtype, Extents shape, std::int64_t size) {
+  return noise(dtype, std::move(shape), 2 * size, 7);
+}
+
+/// `gather_elements` along rows of this length.
+void add_row_gather(Cases& cases, Dtype dtype, std::int64_t rows, std::int64_t length, std::int64_t results,
+                    Strides strides = Strides::none, std::int64_t misalignment = 0) {
+  const Dtype index = length % 2 == 0 ? Dtype::i64 : Dtype::i32;
+  add_call(cases, "gather_elements",
+           {noise(dtype, {rows, length}, 100), any_indices(index, {rows, results}, length)}, {{"axis", 1}},
+           strides, misalignment);
+}
+
+/// Cases whose blocks hold rows: warps short ones, blocks long ones, of which few are cut into parts.
+void add_held_rows(Cases& cases) {
+  const auto size = [](Dtype dtype) { return static_cast<std::int64_t>(ir::size_of(dtype)); };
+  for (const Dtype dtype : ir::all_dtypes()) {
+    add_row_gather(cases, dtype, 200, 1200 / size(dtype) + 1, 1200 / size(dtype));
+    add_row_gather(cases, dtype, 64, 2060, 515);
+  }
+  for (const Dtype dtype : {Dtype::f64, Dtype::f32, Dtype::bf16, Dtype::i8})
+    for (const std::int64_t misalignment : {0, 3})
+      for (const std::int64_t length : {1200 / size(dtype), 4096 / size(dtype) + 5})
+        add_row_gather(cases, dtype, 150, length, length + 3, Strides::spaced, misalignment);
+  add_row_gather(cases, Dtype::f32, 64, 1000, 1000);
+  add_row_gather(cases, Dtype::f32, 3, 4096, 6 * 4096);
+  add_call(cases, "gather", {noise(Dtype::f32, {60, 3, 500}, 9), any_indices(Dtype::i64, {30, 20}, 500)},
+           {{"axis", 2}});
+  add_call(cases, "gather", {noise(Dtype::u16, {5000}, 9), any_indices(Dtype::i32, {9, 20000}, 5000)});
+  add_call(cases, "gather_nd",
+           {noise(Dtype::f32, {20, 4, 700}, 9), any_indices(Dtype::i64, {20, 4, 30, 25, 1}, 700)},
+           {{"batch_dims", 2}});
+}
+
+TEST_F(CudaOps, GathersTakeElementsFromRowsThatBlocksHold) {
+  Cases cases;
+  add_held_rows(cases);
+  for (const std::string& entry : cases.entries())
+    EXPECT_NE(entry.find("_of_rows"), std::string::npos) << entry;
+  cases.run(ThreadOrder::backward);
+}
+
+TEST_F(CudaOps, GathersHoldRowsInAllThatABlockHas) {
+  Cases cases(large_blocks);
+  for (const std::int64_t length : {12'001, 57'852})
+    add_row_gather(cases, Dtype::f32, 64, length, length / 4 + 1);
+  for (const std::string& entry : cases.entries()) EXPECT_EQ(entry, "tessera_gather_elements_of_rows");
+  cases.run(ThreadOrder::backward);
+}
+
+TEST_F(CudaOps, GathersHoldOneRowAfterAnother) {
+  Cases cases;
+  add_row_gather(cases, Dtype::f32, 130, 301, 300);
+  add_row_gather(cases, Dtype::i16, 64, 2063, 700);
+  cases.take_blocks(5);
+  cases.run(ThreadOrder::backward);
+}
+
+TEST_F(CudaOps, GathersOfAnyRowsAgreeWithTheReference) {
+  Cases cases;
+  for (const std::int64_t length : {1, 31, 32, 33, 1000, 4096, 20000})
+    for (const Strides strides : {Strides::none, Strides::odd, Strides::spaced})
+      for (const std::int64_t misalignment : {0, 1})
+        add_row_gather(cases, Dtype::f32, 66, length, length, strides, misalignment);
+  add_row_gather(cases, Dtype::f32, 66, 4096, 0);
+  add_row_gather(cases, Dtype::f32, 0, 4096, 4096);
+  add_call(cases, "gather_elements",
+           {noise(Dtype::f32, {66, 0}, 9), value_or_throw(HostTensor::allocate(Dtype::i64, {66, 0}))},
+           {{"axis", 1}});
+  cases.run();
+}
+
+TEST_F(CudaOps, GathersNameTheFirstIndexThatIsOutsideOfAHeldRow) {
+  Cases cases;
+  const auto with_wrong = [](Extents shape, std::int64_t size) {
+    HostTensor out = any_indices(Dtype::i64, std::move(shape), size);
+    const auto values = out.values<std::int64_t>();
+    values[values.size() - 2] = size + 9;
+    values[values.size() / 2] = -size - 1;
+    values[values.size() / 2 + 1] = size;
+    return out;
+  };
+  for (const std::int64_t length : {300, 4096}) {
+    const HostTensor x = noise(Dtype::f32, {130, length}, 9);
+    add_call(cases, "gather_elements", {x, with_wrong({130, length}, length)}, {{"axis", 1}});
+    add_call(cases, "gather", {x, with_wrong({length + 3}, length)}, {{"axis", 1}});
+    add_call(cases, "gather_nd", {x, with_wrong({130, length, 1}, length)}, {{"batch_dims", 1}});
+  }
+  for (const std::string& entry : cases.entries())
+    EXPECT_NE(entry.find("_of_rows"), std::string::npos) << entry;
+  cases.run(ThreadOrder::backward);
+}
+
+/// Which form is right is said in gather_rows_source.cpp.
+TEST(CudaGathers, HoldRowsWhereThatPays) {
+  struct Shapes {
+    Extents x, indices;
+    std::int64_t axis;
+    const char* op;
+    bool is_held, is_held_in_large_blocks;
+  };
+  const auto entry = [](const Shapes& of, const runtime::cuda::DeviceLimits& limits) {
+    const Card& card = *find_card(of.op);
+    const std::vector<Array> in{{Dtype::f32, contiguous(of.x), reinterpret_cast<std::byte*>(1L << 20)},
+                                {Dtype::i64, contiguous(of.indices), reinterpret_cast<std::byte*>(1L << 40)}};
+    const ValueTypes types{type_of(in[0]), type_of(in[1])};
+    const Attributes attributes = value_or_throw(complete_attributes(card, {{"axis", of.axis}}));
+    const ValueType type = value_or_throw(infer(card, types, attributes))[0];
+    const Array y{type.dtype, contiguous(extents_of(type.shape)), reinterpret_cast<std::byte*>(1L << 42)};
+    const CallInfo call(card, types, attributes);
+    return value_or_throw(runtime::cuda::op_program(call, in, {&y, 1}, limits)).launches.at(0).source->entry;
+  };
+  const char* const elements = "gather_elements";
+  for (const Shapes& of :
+       {Shapes{{16384, 4096}, {16384, 4096}, 1, elements, true, true},
+        Shapes{{16384, 4096}, {16384, 1024}, 1, elements, true, true},
+        Shapes{{16384, 4096}, {16384, 1023}, 1, elements, false, false},  // few results of a row
+        Shapes{{16384, 256}, {16384, 256}, 1, elements, true, true},      // several rows a block
+        Shapes{{16384, 255}, {16384, 255}, 1, elements, false, false},    // few lines of the cache
+        Shapes{{16384, 12028}, {16384, 12028}, 1, elements, true, true},  // all of 48 KB
+        Shapes{{16384, 12032}, {16384, 12032}, 1, elements, false, true},
+        Shapes{{16384, 57852}, {16384, 57852}, 1, elements, false, true},  // all of 227 KB
+        Shapes{{16384, 57856}, {16384, 57856}, 1, elements, false, false},
+        Shapes{{60, 4096}, {60, 1024}, 1, elements, false, false},        // few blocks
+        Shapes{{4096, 16384}, {4096, 16384}, 0, elements, false, false},  // along another axis
+        Shapes{{4096}, {1 << 20}, 0, "gather", true, true},
+        Shapes{{512, 4096}, {64, 64}, 1, "gather", true, true},
+        Shapes{{50000, 768}, {4096}, 0, "gather", false, false}}) {  // whole rows: an embedding
+    SCOPED_TRACE(cat(of.op, " of [", join(of.x, ", "), "] by [", join(of.indices, ", "), "]"));
+    const std::string held = cat("tessera_", of.op, "_of_rows"), direct = cat("tessera_", of.op);
+    EXPECT_EQ(entry(of, {}), of.is_held ? held : direct);
+    EXPECT_EQ(entry(of, large_blocks), of.is_held_in_large_blocks ? held : direct);
+  }
+}
+
 TEST_F(CudaOps, ResultsInPlaceOfAnInputAreNotCopied) {
   const HostTensor x = noise(Dtype::f32, {5, 3}, 9), update = noise(Dtype::f32, {2, 3}, 9, 2);
   const Card& card = *find_card("update_slice");
@@ -506,7 +687,7 @@ TEST_F(CudaOps, ResultsInPlaceOfAnInputAreNotCopied) {
   const ValueTypes types{type_of(inputs[0]), type_of(inputs[1])};
   const CallInfo call(card, types, attributes);
   const HostTensor expected = value_or_throw(run_reference(card, inputs, attributes))[0];
-  const StepProgram program = value_or_throw(runtime::cuda::op_program(call, inputs, {&inputs[0], 1}));
+  const StepProgram program = value_or_throw(runtime::cuda::op_program(call, inputs, {&inputs[0], 1}, {}));
   EXPECT_EQ(program.launches.size(), 1U);
   Emulator emulator;
   ASSERT_TRUE(emulator.compile({&program, 1}));
@@ -521,6 +702,7 @@ TEST(CudaOpSources, AreTakenByNvrtc) {
   const auto check = [](const std::set<Dtype>& dtypes, const char* architecture) {
     Cases cases;
     add_samples(cases, dtypes);
+    add_held_rows(cases);
     const std::vector<runtime::cuda::SourceRef> sources = cases.sources();
     std::vector<std::optional<Result<void>>> taken(sources.size());
     fixture::side_by_side(sources.size(), [&](std::size_t i) {
@@ -553,6 +735,15 @@ TEST(CudaOpSources, DoNotDependOnSizes) {
       EXPECT_TRUE(texts.contains(source->text)) << sample->text << "\n" << source->text;
   }
   EXPECT_GT(compared, own_samples().size() / 2);
+}
+
+TEST(CudaOpSources, OfHeldRowsDoNotDependOnSizes) {
+  Cases cases(large_blocks);
+  add_row_gather(cases, Dtype::f32, 200, 300, 300);
+  add_row_gather(cases, Dtype::i32, 64, 4096, 1024);
+  add_row_gather(cases, Dtype::u32, 70, 20000, 10000, Strides::spaced);
+  EXPECT_EQ(cases.sources().size(), 1u);
+  EXPECT_EQ(cases.launches(), 3u);
 }
 
 /// Fused kernels, views and what is made of other ops need no program of their own.

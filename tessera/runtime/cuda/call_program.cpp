@@ -23,7 +23,7 @@ bool is_contiguous(const op::Array& array) { return array.layout.is_contiguous()
 
 /// A kernel that sees an input in an order that its strides do not allow reads a copy.
 Result<StepProgram> kernel_of_copies(const kernel::Kernel& kernel, std::span<const op::Array> inputs,
-                                     std::span<const op::Array> results) {
+                                     std::span<const op::Array> results, const DeviceLimits& limits) {
   ProgramDraft draft(inputs, results);
   std::vector<ProgramArray> in, out;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -34,15 +34,15 @@ Result<StepProgram> kernel_of_copies(const kernel::Kernel& kernel, std::span<con
     in.back() = copy;
   }
   for (std::size_t i = 0; i < results.size(); ++i) out.push_back(draft.result(i));
-  draft.add(TESSERA_TRY(kernel_program(kernel, arrays_of(in), results)), in, out);
+  draft.add(TESSERA_TRY(kernel_program(kernel, arrays_of(in), results, limits)), in, out);
   return std::move(draft).finish();
 }
 
 Result<StepProgram> program_of_kernel(const kernel::Kernel& kernel, std::span<const op::Array> inputs,
-                                      std::span<const op::Array> results) {
-  auto program = kernel_program(kernel, inputs, results);
+                                      std::span<const op::Array> results, const DeviceLimits& limits) {
+  auto program = kernel_program(kernel, inputs, results, limits);
   if (program || std::all_of(inputs.begin(), inputs.end(), is_contiguous)) return program;
-  return kernel_of_copies(kernel, inputs, results);
+  return kernel_of_copies(kernel, inputs, results, limits);
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ Result<StepProgram> program_of_kernel(const kernel::Kernel& kernel, std::span<co
 Result<StepProgram> tessera::runtime::cuda::call_program(const op::CallInfo& call,
                                                          std::span<const op::Array> inputs,
                                                          std::span<const op::Array> results,
-                                                         Products products) {
+                                                         const Means& means) {
   // A card of the caller's own may have the name of another.
   if (op::find_card(call.card().name) != &call.card())
     return Error(ErrorCode::unsupported, cat("op '", call.card().name,
@@ -60,30 +60,30 @@ Result<StepProgram> tessera::runtime::cuda::call_program(const op::CallInfo& cal
     return user_program(call, inputs, results, std::vector<InputNumber>(inputs.size()), {});
   if (const auto to = copied_in_order(call, inputs, results)) return copy_program(inputs[0], *to);
   if (const auto kernel = kernel::build(*function_of(call, inputs, results)))
-    return program_of_kernel(*kernel, inputs, results);
-  if (products != Products::by_kernels)
+    return program_of_kernel(*kernel, inputs, results, means.limits);
+  if (means.products != Products::by_kernels)
     if (auto program = library_product(call, inputs, results)) return *std::move(program);
   if (call.card().decompose != nullptr && !has_op_program(call.card())) {
-    const auto of_part = [products](const op::CallInfo& part, std::span<const op::Array> in,
-                                    std::span<const op::Array> out) {
-      return call_program(part, in, out, products);
+    const auto of_part = [&means](const op::CallInfo& part, std::span<const op::Array> in,
+                                  std::span<const op::Array> out) {
+      return call_program(part, in, out, means);
     };
     return parts_program(call, inputs, results, of_part);
   }
-  return op_program(call, inputs, results);
+  return op_program(call, inputs, results, means.limits);
 }
 
 Result<StepProgram> tessera::runtime::cuda::step_program(const plan::Step& step, const op::CallInfo* call,
                                                          std::span<const op::Array> inputs,
                                                          std::span<const op::Array> results,
                                                          std::span<const std::int64_t> sizes,
-                                                         Products products) {
+                                                         const Means& means) {
   if (step.kind == plan::StepKind::copy) return copy_program(inputs[0], results[0]);
-  if (call != nullptr) return call_program(*call, inputs, results, products);
-  if (step.kind == plan::StepKind::library && products == Products::by_library_with_ends)
+  if (call != nullptr) return call_program(*call, inputs, results, means);
+  if (step.kind == plan::StepKind::library && means.products == Products::by_library_with_ends)
     if (auto program = library_chain(*step.function, inputs, results)) return *std::move(program);
-  if (step.kernel == nullptr) return function_program(*step.function, inputs, results, sizes, products);
-  StepProgram out = TESSERA_TRY(program_of_kernel(*step.kernel, inputs, results));
+  if (step.kernel == nullptr) return function_program(*step.function, inputs, results, sizes, means);
+  StepProgram out = TESSERA_TRY(program_of_kernel(*step.kernel, inputs, results, means.limits));
   // Which parameters of the plan these are is the step's affair: one kernel serves several.
   for (Launch& launch : out.launches)
     for (Argument& argument : launch.arguments)

@@ -33,7 +33,7 @@ class DecidingKernels {
   void run(const SourceRef& source, std::vector<std::uint64_t> values) {
     std::vector<void*> pointers;
     for (std::uint64_t& value : values) pointers.push_back(&value);
-    value_or_throw(emulator_.run_kernel(*source, {}, {}, pointers.data(), ThreadOrder::forward));
+    value_or_throw(emulator_.run_kernel(*source, {}, pointers.data(), ThreadOrder::forward));
   }
 
  private:

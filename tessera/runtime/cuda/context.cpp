@@ -42,7 +42,7 @@ Result<void> Context::read_properties() {
   std::size_t bytes = 0;
   TESSERA_CUDA(driver_, cuDeviceTotalMem, &bytes, device_);
   sm_ = major * 10 + minor;
-  most_shared_bytes_ = static_cast<std::uint32_t>(shared);
+  limits_.shared_bytes = std::max(usual_shared_bytes, static_cast<std::uint32_t>(std::max(shared, 0)));
   memory_bytes_ = bytes;
   return {};
 }

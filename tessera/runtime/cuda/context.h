@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "tessera/base/result.h"
+#include "tessera/runtime/cuda/device_limits.h"
 #include "tessera/runtime/cuda/driver.h"
 
 namespace tessera::runtime::cuda {
@@ -52,8 +53,7 @@ class Context : public std::enable_shared_from_this<Context> {
   /// The compute capability: 90 for 9.0.
   [[nodiscard]] int sm() const { return sm_; }
   [[nodiscard]] std::uint64_t memory_bytes() const { return memory_bytes_; }
-  /// Of one block, if a kernel asks for it.
-  [[nodiscard]] std::uint32_t most_shared_bytes() const { return most_shared_bytes_; }
+  [[nodiscard]] const DeviceLimits& limits() const { return limits_; }
 
  private:
   Context(const Driver& driver, CUdevice device) : driver_(driver), device_(device) {}
@@ -65,7 +65,7 @@ class Context : public std::enable_shared_from_this<Context> {
   std::string name_;
   int sm_ = 0;
   std::uint64_t memory_bytes_ = 0;
-  std::uint32_t most_shared_bytes_ = 0;
+  DeviceLimits limits_;
 };
 using ContextRef = std::shared_ptr<const Context>;
 

@@ -169,10 +169,10 @@ Result<ReadyProgramRef> CudaDevice::program_of(const op::CallInfo& call, std::sp
     if (ReadyProgramRef known = calls_.find(*key)) return known;
   const bool is_product = may_be_product(call.card());
   if (is_product && awaits_products())
-    return ready(TESSERA_TRY(call_program(call, inputs, results, Products::by_kernels)));
+    return ready(TESSERA_TRY(call_program(call, inputs, results, {.limits = context_->limits()})));
   const bool has_library = is_product && blas() != nullptr;
-  StepProgram program = TESSERA_TRY(
-      call_program(call, inputs, results, has_library ? Products::by_library : Products::by_kernels));
+  const Means means{has_library ? Products::by_library : Products::by_kernels, context_->limits()};
+  StepProgram program = TESSERA_TRY(call_program(call, inputs, results, means));
   ReadyProgramRef out = TESSERA_TRY(ready(std::move(program)));
   if (key) calls_.keep(*std::move(key), out);
   return out;

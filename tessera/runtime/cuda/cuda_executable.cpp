@@ -124,6 +124,7 @@ Result<void> CudaExecutable::make_program(Prepared& to, std::span<const std::uin
 Result<void> CudaExecutable::try_program(Prepared& to, std::span<const std::uint8_t> alignments) {
   ProgramOptions options{.running = to.running};
   options.products = [this](const plan::Plan& plan) { return products(plan); };
+  options.limits = device_->context()->limits();
   options.workspace = [this](const Product& product) { return device_->workspace_of(product); };
   if (has_conditionals())
     options.bodies = &bodies_;

@@ -73,6 +73,22 @@ class PlanMaker {
     return finish(std::move(step), {type});
   }
 
+  /// x less the largest element of each row, as one kernel.
+  ValueId less_largest(ValueId x) {
+    op::IrBuilder builder;
+    builder.adopt_size(symbol_);
+    const op::ValueType type = plan_->values[x].type;
+    const op::Value a = builder.parameter("x", type);
+    const op::Value largest =
+        builder.call("max", {a}, {{"axes", std::vector<std::int64_t>{1}}, {"keepdims", true}});
+    const op::Value results[] = {builder.call("sub", {a, largest})};
+    plan::Step step{.kind = plan::StepKind::kernel,
+                    .function = value_or_throw(builder.function("f", results))};
+    step.kernel = std::make_shared<kernel::Kernel>(value_or_throw(kernel::build(*step.function)));
+    step.inputs = {x};
+    return finish(std::move(step), {type});
+  }
+
   /// relu(x @ w + bias + added) as one step of a library.
   ValueId finished_product(ValueId x, ValueId w, ValueId bias, ValueId added) {
     op::IrBuilder builder;
@@ -338,6 +354,35 @@ TEST_P(CudaPlans, FollowSizesWithoutANewGraph) {
     ASSERT_NO_FATAL_FAILURE(plan.run(n, {x, y}, {bits(2), bits(3)}));
   }
   EXPECT_FALSE(plan.executable().last_update().is_instantiated);
+}
+
+/// The function of a node is replaced by one that asks for all that a block can have.
+TEST_P(CudaPlans, HoldLongRowsInTheMemoryOfTheDevicesBlocks) {
+  PlanMaker make;
+  const ValueId x = make.input({64, make.n()});
+  PlanOnDevice plan(*device_, make.finish({make.less_largest(x)}));
+  for (const std::int64_t n : {1000, 60'000, 98'308}) {
+    ASSERT_NO_FATAL_FAILURE(plan.run(n, {numbers({64, n}, -1.0f, 0.25f)})) << n;
+    if (is_emulated()) {
+      const PlanNode& node = plan.executable().program().nodes.at(0);
+      EXPECT_EQ(node.source->entry, n > 98'304 ? "long_rows" : "rows");
+      EXPECT_EQ(node.shared_bytes > usual_shared_bytes, n == 60'000 || n == 98'304) << node.shared_bytes;
+    }
+  }
+}
+
+TEST(CudaPlansOnSmallBlocks, ReadLongRowsOnceAPass) {
+  emulated_state().shared_bytes = usual_shared_bytes;
+  const auto device = open_test_device(TestDevice::emulated);
+  emulated_state().shared_bytes = EmulatedState().shared_bytes;
+  if (!device) GTEST_SKIP() << device.error().to_text();
+  PlanMaker make;
+  const ValueId x = make.input({64, make.n()});
+  PlanOnDevice plan(**device, make.finish({make.less_largest(x)}));
+  for (const std::int64_t n : {51'200, 51'204}) {
+    ASSERT_NO_FATAL_FAILURE(plan.run(n, {numbers({64, n}, -1.0f, 0.25f)})) << n;
+    EXPECT_EQ(plan.executable().program().nodes.at(0).source->entry, n == 51'200 ? "rows" : "long_rows");
+  }
 }
 
 TEST_P(CudaPlans, HaveNothingToDoForNoElements) {

@@ -25,7 +25,9 @@ class Function {
   Function& operator=(const Function&) = delete;
 
   [[nodiscard]] CUfunction handle() const { return handle_; }
-  /// To be called before a launch with so much dynamic shared memory.
+  /// To be called before a launch with so much dynamic shared memory. The first launch with more than every
+  /// block has asks for all that the device gives: once, whatever others need. Code `invalid_argument` if
+  /// that is less.
   [[nodiscard]] Result<void> allow_shared_bytes(std::uint32_t bytes) const;
 
  private:
@@ -36,7 +38,7 @@ class Function {
   CUmodule module_;
   CUfunction handle_ = nullptr;
   mutable std::mutex mutex_;
-  mutable std::uint32_t shared_bytes_ = 0;  ///< that were allowed
+  mutable std::uint32_t shared_bytes_ = 0;  ///< that it is known to be allowed
 };
 using FunctionRef = std::shared_ptr<const Function>;
 

@@ -52,6 +52,7 @@
   X(cuModuleLoadDataEx)                 \
   X(cuModuleUnload)                     \
   X(cuModuleGetFunction)                \
+  X(cuFuncGetAttribute)                 \
   X(cuFuncSetAttribute)                 \
   X(cuLaunchKernel)                     \
   X(cuGraphCreate)                      \

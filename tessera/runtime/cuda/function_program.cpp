@@ -48,8 +48,8 @@ std::uint64_t element_bits(const op::ScalarValue& value) {
 class FunctionWriter {
  public:
   FunctionWriter(const ir::Function& function, std::span<const op::Array> inputs,
-                 std::span<const op::Array> results, Products products)
-      : function_(function), products_(products), draft_(inputs, results) {}
+                 std::span<const op::Array> results, const Means& means)
+      : function_(function), means_(means), draft_(inputs, results) {}
 
   Result<StepProgram> run(std::span<const op::Array> inputs, std::span<const op::Array> results,
                           std::span<const std::int64_t> sizes) {
@@ -195,7 +195,7 @@ class FunctionWriter {
     if (made.size() != statement.targets.size())
       return Error(ErrorCode::internal, cat("'", card->name, "' has ", made.size(), " results"));
     for (std::size_t i = 0; i < made.size(); ++i) results.push_back(place(*statement.targets[i], made[i]));
-    draft_.add(TESSERA_TRY(call_program(info, arrays_of(inputs), arrays_of(results), products_)), inputs,
+    draft_.add(TESSERA_TRY(call_program(info, arrays_of(inputs), arrays_of(results), means_)), inputs,
                results);
     for (std::size_t i = 0; i < results.size(); ++i) values_[*statement.targets[i]] = {results[i]};
     return {};
@@ -234,7 +234,7 @@ class FunctionWriter {
   }
 
   const ir::Function& function_;
-  Products products_;
+  Means means_;
   ProgramDraft draft_;
   ir::NodeTable<std::int64_t> sizes_;
   ir::NodeTable<ProgramArrays> values_;
@@ -247,6 +247,6 @@ Result<StepProgram> tessera::runtime::cuda::function_program(const ir::Function&
                                                              std::span<const op::Array> inputs,
                                                              std::span<const op::Array> results,
                                                              std::span<const std::int64_t> sizes,
-                                                             Products products) {
-  return FunctionWriter(function, inputs, results, products).run(inputs, results, sizes);
+                                                             const Means& means) {
+  return FunctionWriter(function, inputs, results, means).run(inputs, results, sizes);
 }

@@ -16,6 +16,6 @@ namespace tessera::runtime::cuda {
 [[nodiscard]] Result<StepProgram> function_program(const ir::Function& function,
                                                    std::span<const op::Array> inputs,
                                                    std::span<const op::Array> results,
-                                                   std::span<const std::int64_t> sizes, Products products);
+                                                   std::span<const std::int64_t> sizes, const Means& means);
 
 }  // namespace tessera::runtime::cuda

@@ -3,21 +3,13 @@
 #include "tessera/base/text.h"
 #include "tessera/op/families/indices.h"
 #include "tessera/runtime/cuda/element_text.h"
-#include "tessera/runtime/cuda/index_text.h"
+#include "tessera/runtime/cuda/gather.h"
 #include "tessera/runtime/cuda/op_programs.h"
 
 using namespace tessera;
 using namespace tessera::runtime::cuda;
 
 namespace {
-
-/// A read by indices: for each element of the result where it is without them, and which row of them it has.
-struct Gather {
-  Operand x, indices, y;
-  op::Extents from, rows;  ///< strides of x and of the indices, by axis of the result
-  op::Extents numbers;     ///< the number of a row, by axis of the result
-  NamedAxes named;
-};
 
 constexpr std::string_view gather_body = R"(
     I from = place_of(at, size, from_step);
@@ -51,22 +43,11 @@ void count_in_units(Walk& walk, op::Extents& axis_strides, std::int64_t elements
   for (std::int64_t& stride : axis_strides) stride /= elements;
 }
 
-/// Whether every place of x, too, can be counted in 32 bits.
-IndexWidth width_of(const Walk& walk, const NamedAxes& named) {
-  Walk all = walk;
-  for (const auto& [axis, size] : named.axes) all.shape.push_back(std::max<std::int64_t>(size, 1));
-  for (std::size_t k = 0; k < all.strides.size(); ++k)
-    for (const std::int64_t stride : named.strides) all.strides[k].push_back(k == 0 ? stride : 0);
-  Walk reach{all.shape, {all.strides[0]}};
-  // The points of x are not visited; only how far they lie counts.
-  return walk.is_small() && (op::element_count(walk.shape) == 0 || reach.reaches_little())
-             ? IndexWidth::narrow
-             : IndexWidth::wide;
-}
-
 void write(ProgramWriter& program, const op::CallInfo& call, const Gather& gather) {
   const Memory status = program.status({std::string(call.card().name), gather.named.axes});
   if (gather.y.size() == 0) return write_index_check(program, gather.indices, gather.named, status);
+  if (auto launch = gather_from_held_rows(call.card().name, gather, status, program.limits()))
+    return program.add(*std::move(launch));
   Walk walk = joined_walk(gather.y.shape, {gather.from, gather.y.strides, gather.rows, gather.numbers});
   NamedAxes named = gather.named;
   const std::int64_t elements = elements_at_once(walk, gather);
@@ -86,8 +67,20 @@ op::Extents dense_strides(const op::Extents& shape) { return op::contiguous(shap
 
 }  // namespace
 
+IndexWidth runtime::cuda::width_of(const Walk& walk, const NamedAxes& named) {
+  Walk all = walk;
+  for (const auto& [axis, size] : named.axes) all.shape.push_back(std::max<std::int64_t>(size, 1));
+  for (std::size_t k = 0; k < all.strides.size(); ++k)
+    for (const std::int64_t stride : named.strides) all.strides[k].push_back(k == 0 ? stride : 0);
+  Walk reach{all.shape, {all.strides[0]}};
+  // The points of x are not visited; only how far they lie counts.
+  return walk.is_small() && (op::element_count(walk.shape) == 0 || reach.reaches_little())
+             ? IndexWidth::narrow
+             : IndexWidth::wide;
+}
+
 Result<void> runtime::cuda::write_gather(const op::CallInfo& call, ProgramWriter& program) {
-  Gather out{program.input(0), program.input(1), program.result(0), {}, {}, {}, {}};
+  Gather out{program.input(0), program.input(1), program.result(0)};
   const std::size_t axis = TESSERA_TRY(call.axis(call.integer("axis"), out.x.rank()));
   const std::size_t behind = axis + out.indices.rank();
   const op::Extents numbers = dense_strides(out.indices.shape);
@@ -98,24 +91,26 @@ Result<void> runtime::cuda::write_gather(const op::CallInfo& call, ProgramWriter
     out.numbers.push_back(by_index ? numbers[i - axis] : 0);
   }
   out.named = {{{axis, out.x.shape[axis]}}, {out.x.strides[axis]}, false, 0};
+  out.batch_axes = axis;
   write(program, call, out);
   return {};
 }
 
 Result<void> runtime::cuda::write_gather_elements(const op::CallInfo& call, ProgramWriter& program) {
-  Gather out{program.input(0), program.input(1), program.result(0), {}, {}, {}, {}};
+  Gather out{program.input(0), program.input(1), program.result(0)};
   const std::size_t axis = TESSERA_TRY(call.axis(call.integer("axis"), out.x.rank()));
   out.named = {{{axis, out.x.shape[axis]}}, {out.x.strides[axis]}, false, 0};
   out.from = out.x.strides;
   out.from[axis] = 0;
   out.rows = out.indices.strides;
   out.numbers = dense_strides(out.indices.shape);
+  out.batch_axes = axis;
   write(program, call, out);
   return {};
 }
 
 Result<void> runtime::cuda::write_gather_nd(const op::CallInfo& call, ProgramWriter& program) {
-  Gather out{program.input(0), program.input(1), program.result(0), {}, {}, {}, {}};
+  Gather out{program.input(0), program.input(1), program.result(0)};
   const auto batch = static_cast<std::size_t>(call.integer("batch_dims"));
   const op::IndexRows rows = TESSERA_TRY(op::index_rows(call, batch));
   const op::Extents numbers = dense_strides(op::extents_of(rows.rows));
@@ -127,6 +122,7 @@ Result<void> runtime::cuda::write_gather_nd(const op::CallInfo& call, ProgramWri
     out.rows.push_back(is_part ? 0 : out.indices.strides[i]);
     out.numbers.push_back(is_part ? 0 : numbers[i]);
   }
+  out.batch_axes = batch;
   out.named.has_rows = true;
   out.named.index_step = out.indices.strides.back();
   for (std::size_t i = 0; i < rows.depth; ++i) {

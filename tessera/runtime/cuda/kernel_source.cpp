@@ -55,25 +55,27 @@ std::optional<std::size_t> crossed_axis(const BoundKernel& bound) {
   return std::nullopt;
 }
 
-Result<StepProgram> program_of(const BoundKernel& bound) {
+Result<StepProgram> program_of(const BoundKernel& bound, const DeviceLimits& limits) {
   if (!bound.kernel.reduces()) {
     const auto axis = crossed_axis(bound);
     return axis ? tiled_program(bound, *axis) : element_program(bound);
   }
   if (has_columns(bound)) return looped_program(bound, true);
-  return fits_registers(bound) ? row_program(bound) : looped_program(bound, false);
+  return fits_block(bound, limits) ? row_program(bound, limits) : looped_program(bound, false);
 }
 
 }  // namespace
 
 Result<StepProgram> tessera::runtime::cuda::kernel_program(const kernel::Kernel& kernel,
                                                            std::span<const op::Array> inputs,
-                                                           std::span<const op::Array> results) {
+                                                           std::span<const op::Array> results,
+                                                           const DeviceLimits& limits) {
   kernel::Binding binding;
   TESSERA_TRY(kernel::bind(kernel, inputs, results, binding));
   if (binding.is_empty) return StepProgram();
   const kernel::Passes passes = kernel::find_passes(kernel);
-  StepProgram program = TESSERA_TRY(program_of(bound_kernel(kernel, passes, binding, inputs, results)));
+  const BoundKernel bound = bound_kernel(kernel, passes, binding, inputs, results);
+  StepProgram program = TESSERA_TRY(program_of(bound, limits));
   TESSERA_TRY(check_arguments(program));
   return program;
 }

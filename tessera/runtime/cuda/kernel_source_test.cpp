@@ -53,7 +53,7 @@ class KernelSourceTest : public ::testing::Test {
     for (const op::Array& input : inputs) one.inputs.emplace_back(input, misalignment);
     for (const op::HostTensor& tensor : empty_like(expected))
       one.results.emplace_back(tensor.array(), misalignment);
-    auto program = kernel_program(one.kernel, Case::arrays(one.inputs), Case::arrays(one.results));
+    auto program = kernel_program(one.kernel, Case::arrays(one.inputs), Case::arrays(one.results), limits_);
     ASSERT_TRUE(program) << one.name << ": " << program.error().to_text() << "\n" << to_text(one.kernel);
     one.program = std::move(*program);
   }
@@ -80,6 +80,7 @@ class KernelSourceTest : public ::testing::Test {
   }
 
   std::deque<Case> cases_;
+  DeviceLimits limits_;  ///< of the device that the cases are for
 
  private:
   static void run(Emulator& emulator, const Case& one, ThreadOrder order) {
@@ -112,6 +113,10 @@ class KernelSourceTest : public ::testing::Test {
 };
 
 std::string tensor(const char* dtype, const std::string& shape) { return cat(dtype, "[", shape, "]"); }
+
+op::Array imagined(Dtype dtype, const op::Extents& shape, std::uintptr_t address) {
+  return {dtype, op::contiguous(shape), reinterpret_cast<std::byte*>(address)};
+}
 
 TEST_F(KernelSourceTest, ElementsOfEveryDtypeAtManyLengths) {
   for (const char* dtype :
@@ -179,12 +184,131 @@ TEST_F(KernelSourceTest, LongRowsAreReadOnce) {
     const std::vector<op::Array> x{
         {dtype, op::contiguous({64, row.length}), reinterpret_cast<std::byte*>(4096)}};
     const auto kernel = value_or_throw(kernel::build(*function));
-    const StepProgram program = value_or_throw(kernel_program(kernel, x, x));
+    const StepProgram program = value_or_throw(kernel_program(kernel, x, x, {}));
     ASSERT_EQ(program.launches.size(), 1u) << body;
     EXPECT_EQ(program.launches[0].source->entry, "rows") << body;
     EXPECT_EQ(program.launches[0].shared_bytes > 0, row.has_shared) << body;
   }
   run_all();
+}
+
+// ---- rows that end in the block's memory
+
+constexpr DeviceLimits large_blocks{227 * 1024}, usual_blocks{48 * 1024};
+
+/// `ops` on 64 rows of so many elements; "$" is their type.
+ir::FunctionRef on_long_rows(std::string_view dtype, std::int64_t length, std::string_view ops) {
+  const std::string type = cat(dtype, "[64, ", length, "]");
+  std::string body(ops);
+  for (std::size_t at = body.find('$'); at != std::string::npos; at = body.find('$'))
+    body.replace(at, 1, type);
+  return parsed(cat("func f(x: ", type, ") {\n", body, "  return y\n}"));
+}
+constexpr std::string_view softmax_of_rows = "  y: $ = softmax(x)\n";
+constexpr std::string_view norm_of_rows = "  y: $ = layer_norm(x)\n";
+
+/// The first launch on a device with these limits, in place.
+Launch long_row_launch(const ir::Function& function, const DeviceLimits& limits) {
+  const op::ValueType type = *op::value_type(*function.params[0]->type);
+  const std::vector<op::Array> x{
+      {type.dtype, op::contiguous(op::extents_of(type.shape)), reinterpret_cast<std::byte*>(4096)}};
+  return value_or_throw(kernel_program(value_or_throw(build(function)), x, x, limits)).launches.at(0);
+}
+
+struct RowLimit {
+  DeviceLimits device;
+  const char* dtype;
+  std::int64_t longest;  ///< row that is read once
+  std::int64_t width;    ///< elements of a vector, if rows are as long as a multiple of it
+};
+/// 80 registers of each of 512 threads, and what is left of the block's memory.
+constexpr RowLimit row_limits[] = {
+    {usual_blocks, "f32", 51'200, 4}, {usual_blocks, "f16", 102'400, 8}, {usual_blocks, "f64", 25'600, 2},
+    {large_blocks, "f32", 98'304, 4}, {large_blocks, "f16", 196'608, 8}, {large_blocks, "f64", 49'152, 2},
+    {large_blocks, "f32", 98'304, 1}, {large_blocks, "f16", 156'160, 1}, {large_blocks, "f64", 49'152, 1},
+};
+
+TEST(LongRows, AreReadOnceUpToWhatABlockOfTheDeviceHas) {
+  for (const RowLimit& limit : row_limits) {
+    const auto launch_at = [&](std::int64_t length) {
+      return long_row_launch(*on_long_rows(limit.dtype, length, softmax_of_rows), limit.device);
+    };
+    SCOPED_TRACE(cat(limit.dtype, " in ", limit.device.shared_bytes, " bytes, ", limit.width, " at once"));
+    EXPECT_EQ(launch_at(limit.longest - limit.width).source->entry, "rows");
+    EXPECT_EQ(launch_at(limit.longest).source->entry, "rows");
+    EXPECT_EQ(launch_at(limit.longest + limit.width).source->entry, "long_rows");
+  }
+}
+
+/// The block joins its totals in memory that the kernel declares.
+TEST(LongRows, LeaveRoomForWhatTheBlockDeclares) {
+  for (const RowLimit& limit : row_limits)
+    for (const std::string_view ops : {softmax_of_rows, norm_of_rows}) {
+      const std::int64_t length = limit.longest - (limit.width == 1 ? 1 : 0);
+      const Launch launch = long_row_launch(*on_long_rows(limit.dtype, length, ops), limit.device);
+      const std::string& text = launch.source->text;
+      std::size_t declared = 0;
+      for (std::size_t at = text.find("__shared__ "); at != std::string::npos;
+           at = text.find("__shared__ ", at + 1)) {
+        if (text.compare(at, 16, "__shared__ float") == 0) declared += 32 * 4;
+        if (text.compare(at, 17, "__shared__ double") == 0) declared += 32 * 8;
+      }
+      EXPECT_GT(declared, 0u) << text;
+      EXPECT_LE(launch.shared_bytes + declared + 1024, limit.device.shared_bytes) << text;
+    }
+}
+
+TEST(LongRows, OfOneSourceHaveTheMemoryThatEachNeeds) {
+  const auto launch_at = [](std::int64_t length, const DeviceLimits& limits) {
+    return long_row_launch(*on_long_rows("f32", length, softmax_of_rows), limits);
+  };
+  const Launch some = launch_at(51'000, large_blocks), all = launch_at(98'304, large_blocks);
+  EXPECT_EQ(some.source->text, all.source->text);
+  EXPECT_EQ(some.source->text, launch_at(51'000, usual_blocks).source->text);
+  EXPECT_EQ(some.shared_bytes, 5u * 512 * 16);
+  EXPECT_EQ(all.shared_bytes, 28u * 512 * 16);
+  EXPECT_EQ(launch_at(40'960, large_blocks).shared_bytes, 0u);
+}
+
+TEST(LongRows, ThatOnePassReadsAreNotHeld) {
+  const auto sums = parsed("func f(x: f32[64, 45000]) {\n  y: f32[64] = sum(x) {axes = [1]}\n  return y\n}");
+  const std::vector<op::Array> x{imagined(Dtype::f32, {64, 45000}, 1 << 20)};
+  const std::vector<op::Array> y{imagined(Dtype::f32, {64}, 1 << 30)};
+  const auto program = value_or_throw(kernel_program(value_or_throw(build(*sums)), x, y, large_blocks));
+  EXPECT_EQ(program.launches.at(0).source->entry, "long_rows");
+}
+
+/// Longer ones are cut into parts, as those of other tests.
+TEST_F(KernelSourceTest, RowsUpToTheLimitsOfDevices) {
+  limits_ = usual_blocks;
+  add("f32 rows of 51,200", *on_long_rows("f32", 51'200, softmax_of_rows), 3e-6);
+  limits_ = large_blocks;
+  for (const std::int64_t length : {98'303, 98'304})
+    add(cat("f32 rows of ", length), *on_long_rows("f32", length, softmax_of_rows), 3e-6);
+  add("f64 rows", *on_long_rows("f64", 49'152, softmax_of_rows), 1e-12);
+  add("f16 rows", *on_long_rows("f16", 156'159, norm_of_rows), 2e-3);
+  add("two arrays",
+      *parsed("func f(x: f32[64, 40000], m: f32[64, 40000]) {\n  a: f32[64, 40000] = add(x, m)\n"
+              "  y: f32[64, 40000] = softmax(a)\n  return y\n}"),
+      3e-6);
+  EXPECT_GT(cases_.back().program.launches.at(0).shared_bytes, usual_shared_bytes);
+  run_all();
+}
+
+TEST_F(KernelSourceTest, ALongRowIsWrittenInItsPlace) {
+  const auto function = on_long_rows("f32", 98'304, softmax_of_rows);
+  const auto inputs = random_inputs(*function, 2);
+  const auto expected = value_or_throw(op::interpret(*function, inputs));
+  const GuardedArray both(inputs[0].array());
+  const std::vector<op::Array> arrays{both.array()};
+  const StepProgram program =
+      value_or_throw(kernel_program(value_or_throw(build(*function)), arrays, arrays, large_blocks));
+  Emulator emulator;
+  ASSERT_TRUE(emulator.compile({&program, 1}));
+  ASSERT_TRUE(emulator.run(program, arrays, arrays));
+  op::HostTensor got = value_or_throw(op::HostTensor::allocate(Dtype::f32, expected[0].shape()));
+  op::copy_elements(both.array(), got.array());
+  EXPECT_LE(difference(got, expected[0]), 3e-6);
 }
 
 /// Sums, products and extremes along rows, along columns, over both, of a middle axis.
@@ -463,7 +587,7 @@ TEST_F(KernelSourceTest, AResultMayStandInPlaceOfAnInput) {
       const GuardedArray both(inputs[0].array());
       const std::vector<op::Array> arrays{both.array()};
       const StepProgram program =
-          value_or_throw(kernel_program(value_or_throw(build(*function)), arrays, arrays));
+          value_or_throw(kernel_program(value_or_throw(build(*function)), arrays, arrays, {}));
       Emulator emulator;
       ASSERT_TRUE(emulator.compile({&program, 1}));
       ASSERT_TRUE(emulator.run(program, arrays, arrays));
@@ -474,17 +598,13 @@ TEST_F(KernelSourceTest, AResultMayStandInPlaceOfAnInput) {
   }
 }
 
-op::Array imagined(Dtype dtype, const op::Extents& shape, std::uintptr_t address) {
-  return {dtype, op::contiguous(shape), reinterpret_cast<std::byte*>(address)};
-}
-
 TEST(KernelSource, SourcesDoNotDependOnSizes) {
   const auto text_at = [](const char* body, std::int64_t rows, std::int64_t columns) {
     const Kernel kernel =
         built(cat("func f[N, M](x: f32[N, M]) {\n  y: f32[N, M] = ", body, "(x)\n  return y\n}"));
     const std::vector<op::Array> in{imagined(Dtype::f32, {rows, columns}, 1 << 20)};
     const std::vector<op::Array> out{imagined(Dtype::f32, {rows, columns}, 1 << 30)};
-    return value_or_throw(kernel_program(kernel, in, out)).launches.at(0).source->text;
+    return value_or_throw(kernel_program(kernel, in, out, {})).launches.at(0).source->text;
   };
   EXPECT_EQ(text_at("tanh", 3, 5), text_at("tanh", 1000, 70001));
   EXPECT_EQ(text_at("softmax", 3, 4096), text_at("softmax", 100, 2048));
@@ -497,7 +617,7 @@ TEST(KernelSource, ColumnsHaveTwiceTheThreadsIfTheyReadAtOnceThen) {
         built("func f[N, M](x: f32[N, M]) {\n  y: f32[M] = sum(x) {axes = [0]}\n  return y\n}");
     const std::vector<op::Array> in{imagined(Dtype::f32, {rows, 512}, 1 << 20)};
     const std::vector<op::Array> out{imagined(Dtype::f32, {512}, 1 << 30)};
-    const Launch launch = value_or_throw(kernel_program(kernel, in, out)).launches.at(0);
+    const Launch launch = value_or_throw(kernel_program(kernel, in, out, {})).launches.at(0);
     return launch.block.x * launch.block.y;
   };
   EXPECT_EQ(threads_at(32), 256u);
@@ -514,7 +634,7 @@ TEST(KernelSource, ArraysOfMoreThanTwoBillionElementsHaveWideIndices) {
     const op::Extents shape{3'000'000, 4096};
     const StepProgram program =
         value_or_throw(kernel_program(kernel, std::vector{imagined(Dtype::f32, shape, 1 << 20)},
-                                      std::vector{imagined(Dtype::f32, shape, 1ULL << 40)}));
+                                      std::vector{imagined(Dtype::f32, shape, 1ULL << 40)}, {}));
     const Source& source = *program.launches.at(0).source;
     EXPECT_NE(source.text.find("typedef long long index"), std::string::npos);
     const auto taken = check_by_nvrtc(source, "sm_90");
@@ -529,7 +649,7 @@ TEST(KernelSource, AThousandInstructionsAreOneShortSource) {
   const Kernel kernel = built(text + "  return a999\n}");
   const StepProgram program =
       value_or_throw(kernel_program(kernel, std::vector{imagined(Dtype::f32, {1024}, 1 << 20)},
-                                    std::vector{imagined(Dtype::f32, {1024}, 1 << 30)}));
+                                    std::vector{imagined(Dtype::f32, {1024}, 1 << 30)}, {}));
   ASSERT_EQ(program.launches.size(), 1u);
   EXPECT_LT(program.launches[0].source->text.size(), 120'000u);
   const auto taken = check_by_nvrtc(*program.launches[0].source, "sm_90");
@@ -561,7 +681,7 @@ TEST(KernelSource, MoreArgumentsThanALaunchTakesAreAnError) {
   }
   const Kernel kernel = built(cat("func f(", params, ") {\n", text, "  return a4999\n}"));
   std::vector<op::Array> inputs(5000, imagined(Dtype::f32, {8}, 1 << 20));
-  const auto program = kernel_program(kernel, inputs, std::vector{imagined(Dtype::f32, {8}, 1 << 30)});
+  const auto program = kernel_program(kernel, inputs, std::vector{imagined(Dtype::f32, {8}, 1 << 30)}, {});
   ASSERT_FALSE(program);
   EXPECT_NE(program.error().to_text().find("bytes of arguments"), std::string::npos);
 }

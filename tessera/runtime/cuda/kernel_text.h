@@ -11,6 +11,7 @@
 #include "tessera/base/text.h"
 #include "tessera/kernel/binding.h"
 #include "tessera/kernel/passes.h"
+#include "tessera/runtime/cuda/device_limits.h"
 #include "tessera/runtime/cuda/launch.h"
 #include "tessera/runtime/cuda/scalar_text.h"
 
@@ -208,9 +209,10 @@ inline constexpr std::int64_t many_blocks = 512;
 [[nodiscard]] Result<StepProgram> element_program(const BoundKernel& bound);
 /// An operand is contiguous along another axis than the results: through tiles in shared memory.
 [[nodiscard]] Result<StepProgram> tiled_program(const BoundKernel& bound, std::size_t axis);
-/// Rows that are held in registers: one read. Not for rows that are too long: see fits_registers.
-[[nodiscard]] Result<StepProgram> row_program(const BoundKernel& bound);
-[[nodiscard]] bool fits_registers(const BoundKernel& bound);
+/// Rows that are held in registers and in the block's memory: one read. REQUIRES fits_block().
+[[nodiscard]] Result<StepProgram> row_program(const BoundKernel& bound, const DeviceLimits& limits);
+/// Whether a block, or a part of one, can hold a row.
+[[nodiscard]] bool fits_block(const BoundKernel& bound, const DeviceLimits& limits);
 /// Rows or columns of any length, in one launch or, where there are few, in one per pass and a last one.
 [[nodiscard]] Result<StepProgram> looped_program(const BoundKernel& bound, bool has_columns);
 

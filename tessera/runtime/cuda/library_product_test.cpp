@@ -82,7 +82,7 @@ TEST(LibraryProduct, ThousandsOfShortSumsAreNotForIt) {
     const HostTensor expected = value_or_throw(HostTensor::allocate(Dtype::f32, {rows, columns}));
     const op::CallInfo call(card, types, attributes);
     const StepProgram program =
-        value_or_throw(call_program(call, inputs, {&got.array(), 1}, Products::by_library));
+        value_or_throw(call_program(call, inputs, {&got.array(), 1}, {Products::by_library}));
     Emulator emulator;
     value_or_throw(emulator.compile({&program, 1}));
     value_or_throw(emulator.run(program, inputs, {&got.array(), 1}));

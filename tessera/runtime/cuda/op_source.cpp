@@ -54,20 +54,21 @@ const Entry* find_entry(const op::Card& card) {
 bool runtime::cuda::has_op_program(const op::Card& card) { return find_entry(card) != nullptr; }
 
 Result<StepProgram> runtime::cuda::op_program(const op::CallInfo& call, std::span<const op::Array> inputs,
-                                              std::span<const op::Array> results) {
+                                              std::span<const op::Array> results,
+                                              const DeviceLimits& limits) {
   const Entry* const entry = find_entry(call.card());
   if (entry == nullptr)
     return Error(ErrorCode::unsupported, cat(call.card().name, ": has no program for CUDA devices"));
   for (const op::Array& result : results)
     if (!result.layout.is_contiguous())
       return Error(ErrorCode::unsupported, cat(call.card().name, ": writes to contiguous results alone"));
-  ProgramWriter program(inputs, results);
+  ProgramWriter program(inputs, results, limits);
   TESSERA_TRY(entry->write(call, program));
   return program.take();
 }
 
 StepProgram runtime::cuda::copy_program(const op::Array& from, const op::Array& to) {
-  ProgramWriter program({&from, 1}, {&to, 1});
+  ProgramWriter program({&from, 1}, {&to, 1}, {});
   program.copy(program.input(0), program.result(0));
   return program.take();
 }

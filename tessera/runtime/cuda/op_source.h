@@ -5,6 +5,7 @@
 #include <span>
 
 #include "tessera/op/call_info.h"
+#include "tessera/runtime/cuda/device_limits.h"
 #include "tessera/runtime/cuda/launch.h"
 
 namespace tessera::runtime::cuda {
@@ -13,7 +14,7 @@ namespace tessera::runtime::cuda {
 /// arrays' addresses it takes only how they are aligned and whether a result lies in an input. Scalar inputs
 /// are arrays in the device's memory too. Fails with code `unsupported`, naming the op, if there is none.
 [[nodiscard]] Result<StepProgram> op_program(const op::CallInfo& call, std::span<const op::Array> inputs,
-                                             std::span<const op::Array> results);
+                                             std::span<const op::Array> results, const DeviceLimits& limits);
 
 /// Whether op_program has one for calls of the op.
 [[nodiscard]] bool has_op_program(const op::Card& card);

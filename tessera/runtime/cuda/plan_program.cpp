@@ -26,7 +26,7 @@ class Writer {
       : plan_(plan),
         binding_(binding),
         options_(options),
-        products_(options.products(plan)),
+        means_{options.products(plan), options.limits},
         nodes_(out_, stores_numbers() ? Numbers::stored : Numbers::held),
         last_of_(plan.steps.size()) {
     out_.alignments.assign(alignments.begin(), alignments.end());
@@ -99,11 +99,11 @@ class Writer {
     const plan::Step& step = plan_.steps[s];
     const auto inputs = arrays_of(step.inputs), results = arrays_of(step.results);
     if (step.kind != plan::StepKind::call)
-      return step_program(step, nullptr, inputs, results, binding_.sizes, products_);
+      return step_program(step, nullptr, inputs, results, binding_.sizes, means_);
     const op::CallInfo call(*step.card, binding_.input_types[s], binding_.attributes[s]);
     if (op::device_call_of(*step.card) != nullptr)
       return user_program(call, inputs, results, numbers_of(step), step.span.resolve());
-    return step_program(step, &call, inputs, results, binding_.sizes, products_);
+    return step_program(step, &call, inputs, results, binding_.sizes, means_);
   }
 
   /// What the host knows of the inputs that are numbers.
@@ -217,7 +217,7 @@ class Writer {
   const plan::Plan& plan_;
   const plan::Binding& binding_;
   const ProgramOptions& options_;
-  Products products_;
+  Means means_;
   PlanProgram out_;
   PlanNodes nodes_;
   std::vector<NodeList> last_of_;  ///< by step: what must be done for it to be done

@@ -126,6 +126,7 @@ struct ProgramOptions {
   std::function<Products(const plan::Plan&)> products = [](const plan::Plan&) {
     return Products::by_kernels;
   };
+  DeviceLimits limits = {};
   /// What products that the library computes need beside their operands.
   WorkspaceOf workspace = [](const Product&) { return product_workspace; };
   /// For regions as nodes; without it the host drives them, for a reason.

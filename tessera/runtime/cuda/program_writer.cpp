@@ -12,9 +12,6 @@ using namespace tessera::runtime::cuda;
 
 namespace {
 
-// Enough for every device; beyond it each thread takes several items.
-constexpr std::int64_t most_walking_blocks = 65536;
-
 /// What is larger is a copy of the driver's. In a graph that takes longer to begin than a kernel, and nothing
 /// can start early beside it.
 constexpr std::int64_t most_bytes_by_kernel = 1 << 20;
@@ -181,10 +178,15 @@ KernelWriter& KernelWriter::prelude(std::string_view text) {
   return *this;
 }
 
+KernelWriter& KernelWriter::most_threads(std::int64_t threads) {
+  bounds_ = cat("__launch_bounds__(", threads, ") ");
+  return *this;
+}
+
 Launch KernelWriter::launch(std::string_view body, std::int64_t blocks, std::int64_t threads,
                             std::int64_t shared_bytes) && {
-  std::string text = cat(begin_text(), prelude_, "extern \"C\" __global__ void ", entry_, "(", parameters_,
-                         ") {\n  begin_kernel();\n", variables_, body, "}\n");
+  std::string text = cat(begin_text(), prelude_, "extern \"C\" __global__ void ", bounds_, entry_, "(",
+                         parameters_, ") {\n  begin_kernel();\n", variables_, body, "}\n");
   Launch out;
   out.source = std::make_shared<const Source>(
       Source{.text = std::move(text), .entry = std::move(entry_), .waits = true});

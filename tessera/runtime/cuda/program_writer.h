@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "tessera/op/array.h"
+#include "tessera/runtime/cuda/device_limits.h"
 #include "tessera/runtime/cuda/launch.h"
 #include "tessera/runtime/cuda/walk.h"
 
@@ -36,6 +37,9 @@ enum class IndexWidth : std::uint8_t { narrow, wide };
 /// Threads of a block, where a kernel does not need another number of them.
 inline constexpr std::int64_t block_threads = 256;
 
+/// Enough for every device; beyond it each thread takes several items.
+inline constexpr std::int64_t most_walking_blocks = 65536;
+
 /// One kernel: the text before it, its parameters with their arguments, its body.
 class KernelWriter {
  public:
@@ -53,6 +57,8 @@ class KernelWriter {
 
   /// More text before the kernel, which may use what was listed so far: `R`, say.
   KernelWriter& prelude(std::string_view text);
+  /// Of a block, for kernels that are launched with more than compilers give registers to by themselves.
+  KernelWriter& most_threads(std::int64_t threads);
 
   /// The launch of the kernel with this body.
   [[nodiscard]] Launch launch(std::string_view body, std::int64_t blocks,
@@ -63,15 +69,18 @@ class KernelWriter {
  private:
   void parameter(std::string text, Argument argument);
 
-  std::string entry_, prelude_, parameters_, variables_;
+  std::string entry_, prelude_, bounds_, parameters_, variables_;
   std::vector<Argument> arguments_;
 };
 
 /// The program of a step.
 class ProgramWriter {
  public:
-  ProgramWriter(std::span<const op::Array> inputs, std::span<const op::Array> results)
-      : inputs_(inputs), results_(results) {}
+  ProgramWriter(std::span<const op::Array> inputs, std::span<const op::Array> results,
+                const DeviceLimits& limits)
+      : inputs_(inputs), results_(results), limits_(limits) {}
+
+  [[nodiscard]] const DeviceLimits& limits() const { return limits_; }
 
   [[nodiscard]] Operand input(std::uint32_t i) const;
   [[nodiscard]] Operand result(std::uint32_t i) const;
@@ -94,6 +103,7 @@ class ProgramWriter {
 
  private:
   std::span<const op::Array> inputs_, results_;
+  DeviceLimits limits_;
   StepProgram program_;
 };
 

@@ -116,8 +116,8 @@ class RegionWriter {
     const Given out = scratch(dtype, {});
     const auto whole = ir::function(
         {.name = function_.name, .dims = function_.dims, .params = function_.params, .results = {expr}});
-    StepProgram program =
-        TESSERA_TRY(function_program(*whole, input_arrays_, {&out.array, 1}, sizes_, Products::by_kernels));
+    StepProgram program = TESSERA_TRY(
+        function_program(*whole, input_arrays_, {&out.array, 1}, sizes_, {.limits = options_.limits}));
     add_program(std::move(program), inputs_, {&out, 1}, 0, {}, before);
     return out;
   }

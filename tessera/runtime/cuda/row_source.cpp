@@ -23,8 +23,8 @@ struct RowShape {
 /// read faster by several blocks.
 constexpr unsigned long_row_threads = 512, long_row_registers = 80;
 constexpr std::int64_t least_long_rows = 64;
-/// What a block has on every device, less what it joins its parts in.
-constexpr std::size_t most_shared_row_bytes = 40 * 1024;
+/// Of the warps of a block, which are joined in its memory.
+constexpr std::size_t parts_of_total = 32;
 
 std::int64_t points_of_row(const BoundKernel& bound) { return bound.binding.reduced_points(); }
 
@@ -45,9 +45,30 @@ std::size_t words_of_element(const BoundKernel& bound) {
   return (bytes + 3) / 4;
 }
 
-/// Of a row that is too long for registers of as many threads as a block can have.
-std::optional<RowShape> long_row_shape(const BoundKernel& bound, unsigned width, std::int64_t vectors) {
-  if (bound.binding.outer_points() < least_long_rows) return std::nullopt;
+/// What a block joins its totals in.
+std::size_t bytes_of_parts(const BoundKernel& bound) {
+  std::size_t out = 0;
+  for (const Instruction& instruction : bound.kernel.body)
+    if (instruction.kind == InstructionKind::reduction)
+      out += parts_of_total * ir::size_of(wide_dtype(instruction.dtype));
+  return out;
+}
+
+/// Whether elements are needed behind the pass that reads them first.
+bool reads_again(const BoundKernel& bound) {
+  const auto has_stores = [](const Pass& pass) { return !pass.stores.empty(); };
+  const auto has_reductions = [](const Pass& pass) { return !pass.reductions.empty(); };
+  const std::vector<Pass>& passes = bound.passes.passes;
+  const bool stores_at_the_end =
+      std::any_of(passes.begin(), passes.end(), has_stores) && !has_reductions(passes.back());
+  return std::count_if(passes.begin(), passes.end(), has_reductions) + (stores_at_the_end ? 1 : 0) > 1;
+}
+
+/// Of a row that is too long for registers of as many threads as a block can have. What one pass reads is not
+/// held: a few loads under way in each of many threads are faster than all of them in few.
+std::optional<RowShape> long_row_shape(const BoundKernel& bound, unsigned width, std::int64_t vectors,
+                                       const DeviceLimits& limits) {
+  if (bound.binding.outer_points() < least_long_rows || !reads_again(bound)) return std::nullopt;
   RowShape out{.width = width, .team = long_row_threads, .is_block = true, .keeps_values = false};
   const std::int64_t all = divided_up(vectors, long_row_threads);
   const std::size_t words = (width * bytes_of_element(bound) + 3) / 4;
@@ -56,10 +77,10 @@ std::optional<RowShape> long_row_shape(const BoundKernel& bound, unsigned width,
   out.vectors = static_cast<unsigned>(std::min(all, in_registers));
   out.shared = static_cast<unsigned>(all - out.vectors);
   const std::size_t bytes = std::size_t{out.shared} * out.team * width * bytes_of_element(bound);
-  return bytes <= most_shared_row_bytes ? std::optional(out) : std::nullopt;
+  return bytes <= dynamic_shared_bytes(limits, bytes_of_parts(bound)) ? std::optional(out) : std::nullopt;
 }
 
-std::optional<RowShape> row_shape(const BoundKernel& bound) {
+std::optional<RowShape> row_shape(const BoundKernel& bound, const DeviceLimits& limits) {
   RowShape out;
   const std::size_t axes = bound.binding.axis_count();
   if (!bound.binding.reduced.empty()) out.width = bound.vector_width(axes - 1, false);
@@ -72,12 +93,12 @@ std::optional<RowShape> row_shape(const BoundKernel& bound) {
     out.is_block = true;
     out.vectors = out.width >= 4 ? 4 : 8;
     if (vectors > most_threads * out.vectors) out.vectors *= 2;
-    if (vectors > most_threads * out.vectors) return long_row_shape(bound, out.width, vectors);
+    if (vectors > most_threads * out.vectors) return long_row_shape(bound, out.width, vectors, limits);
     out.team = static_cast<unsigned>(divided_up(divided_up(vectors, out.vectors), most_lanes) * most_lanes);
   }
   const std::size_t registers = out.vectors * out.width * words_of_element(bound);
   if (registers <= (out.is_block && out.team > usual_threads ? 40 : 80)) return out;
-  return out.is_block ? long_row_shape(bound, out.width, vectors) : std::nullopt;
+  return out.is_block ? long_row_shape(bound, out.width, vectors, limits) : std::nullopt;
 }
 
 /// A row is read once and stays in the registers of its team through all passes, the end of a long one in the
@@ -98,7 +119,11 @@ class RowText : KernelText {
     TESSERA_TRY(write_all(passes_.uniforms));
     add_index("count", points_of_row(bound_) / shape_.width);
     begin_row(rows);
-    if (shape_.shared > 0) line("extern __shared__ __align__(16) unsigned char shared_memory[];");
+    if (shape_.shared > 0) {
+      // A number of the launch: one source serves all lengths that end in the block's memory.
+      add_int("shared_vectors", shape_.shared);
+      line("extern __shared__ __align__(16) unsigned char shared_memory[];");
+    }
     for (std::size_t p = 0; p < passes_.passes.size(); ++p) TESSERA_TRY(write_pass(p));
     TESSERA_TRY(write_all(passes_.last_rows));
     if (!passes_.row_stores.empty())
@@ -114,7 +139,7 @@ class RowText : KernelText {
                                                     : usual_threads;
     StepProgram out;
     out.launches.push_back(launch("rows", {blocks, 1, 1}, {threads, 1, 1}, most));
-    out.launches.back().shared_bytes = static_cast<std::uint32_t>(shared_bytes_);
+    out.launches.back().shared_bytes = static_cast<std::uint32_t>(shape_.shared * bytes_of_vectors_);
     return out;
   }
 
@@ -148,8 +173,8 @@ class RowText : KernelText {
     if (where == Where::registers)
       line("#pragma unroll\nfor (int u = 0; u < ", shape_.vectors, "; ++u) {");
     else
-      line("#pragma unroll 4\nfor (int u = ", shape_.vectors, "; u < ", shape_.vectors + shape_.shared,
-           "; ++u) {");
+      line("#pragma unroll 4\nfor (int u = ", shape_.vectors, "; u < ", shape_.vectors,
+           " + shared_vectors; ++u) {");
     line("const index i = (index)rank + u * (index)team;");
     line(shape_.is_block ? "if (i < count) {" : "if (is_row && i < count) {");
     split_index("i", first_, axes_, shape_.width);
@@ -238,10 +263,9 @@ class RowText : KernelText {
   void load_shared(std::span<const std::uint32_t> loads) {
     for (const std::uint32_t i : loads) {
       const std::string type = cat("Vector<", element_type(i), ", ", lanes_of(i), ">");
-      line(type, "* const h", i, " = (", type, "*)(shared_memory + ", shared_bytes_, ") + rank;");
-      shared_bytes_ +=
-          std::size_t{shape_.shared} * shape_.team * lanes_of(i) * ir::size_of(kernel_.operands[i].dtype);
-      shared_bytes_ = (shared_bytes_ + 15) / 16 * 16;
+      line(type, "* const h", i, " = (", type, "*)(shared_memory + shared_vectors * ", bytes_of_vectors_,
+           ") + rank;");
+      bytes_of_vectors_ += std::size_t{shape_.team} * lanes_of(i) * ir::size_of(kernel_.operands[i].dtype);
     }
     open_vectors(Where::shared);
     for (const std::uint32_t i : loads)
@@ -276,7 +300,7 @@ class RowText : KernelText {
       TESSERA_TRY(join_lanes(value, name, shape_.is_block ? "16" : "team >> 1"));
       values_[value] = name;
       if (!shape_.is_block) continue;
-      line("__shared__ ", wide_type(wide(value)), " parts", value, "[32];");
+      line("__shared__ ", wide_type(wide(value)), " parts", value, "[", parts_of_total, "];");
       line("if ((rank & 31) == 0) parts", value, "[rank >> 5] = ", name, ";");
     }
     if (!shape_.is_block || pass.reductions.empty()) return {};
@@ -292,20 +316,21 @@ class RowText : KernelText {
 
   const RowShape shape_;
   const std::size_t first_, axes_, last_;
-  std::vector<bool> known_;      ///< by value: kept in registers
-  std::vector<bool> is_loaded_;  ///< by operand
-  std::size_t shared_bytes_ = 0;
+  std::vector<bool> known_;           ///< by value: kept in registers
+  std::vector<bool> is_loaded_;       ///< by operand
+  std::size_t bytes_of_vectors_ = 0;  ///< in the block's memory, for one of each thread
 };
 
 }  // namespace
 
-bool tessera::runtime::cuda::fits_registers(const BoundKernel& bound) {
+bool tessera::runtime::cuda::fits_block(const BoundKernel& bound, const DeviceLimits& limits) {
   const auto reductions =
       std::count_if(bound.kernel.body.begin(), bound.kernel.body.end(),
                     [](const Instruction& i) { return i.kind == InstructionKind::reduction; });
-  return reductions <= 64 && bound.kernel.body.size() <= 400 && row_shape(bound).has_value();
+  return reductions <= 64 && bound.kernel.body.size() <= 400 && row_shape(bound, limits).has_value();
 }
 
-Result<StepProgram> tessera::runtime::cuda::row_program(const BoundKernel& bound) {
-  return RowText(bound, *row_shape(bound)).generate();
+Result<StepProgram> tessera::runtime::cuda::row_program(const BoundKernel& bound,
+                                                        const DeviceLimits& limits) {
+  return RowText(bound, *row_shape(bound, limits)).generate();
 }

@@ -88,7 +88,8 @@ inline bool has_coroutines = true, is_reversed = false;
 inline const char* failure = nullptr;
 inline void (*kernel)(void**) = nullptr;
 inline void** arguments = nullptr;
-alignas(128) inline unsigned char shared[256 * 1024];
+inline unsigned char* shared = nullptr;  // dynamic memory of the block
+inline size_t shared_bytes = 0;
 
 inline void wait(State state, unsigned mask) {
   if (!has_coroutines) {
@@ -160,6 +161,15 @@ inline unsigned char* stacks() {
   return memory;
 }
 
+/// So many bytes, behind which nothing can be touched; null if there are not so many.
+inline unsigned char* dynamic_memory(size_t bytes) {
+  constexpr size_t most = 256 * 1024, guard = 64 * 1024;  // of any size of pages
+  static unsigned char* const memory = static_cast<unsigned char*>(
+      mmap(nullptr, most + guard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  static const bool is_guarded = mprotect(memory + most, guard, PROT_NONE) == 0;
+  return is_guarded && bytes <= most ? memory + most - (bytes + 15) / 16 * 16 : nullptr;
+}
+
 inline void start_threads() {
   for (unsigned i = 0; i < thread_count; ++i) {
     Thread& thread = threads[i];
@@ -191,21 +201,24 @@ inline void run_block() {
 }
 
 /// All blocks of a launch, one after another. Returns what was wrong, or null.
-inline const char* launch(void (*call)(void**), void** values, const unsigned* extents, bool uses_barriers,
-                          bool reversed) {
+inline const char* launch(void (*call)(void**), void** values, const unsigned* extents,
+                          unsigned dynamic_bytes, bool uses_barriers, bool reversed) {
   kernel = call;
   arguments = values;
   grid = {extents[0], extents[1], extents[2]};
   block = {extents[3], extents[4], extents[5]};
   thread_count = block.x * block.y * block.z;
   if (thread_count > most_threads) return "more than 1024 threads in a block";
+  shared_bytes = dynamic_bytes;
+  shared = dynamic_memory(shared_bytes);
+  if (shared == nullptr) return "more dynamic shared memory than there is";
   has_coroutines = uses_barriers;
   is_reversed = reversed;
   failure = nullptr;
   for (block_index.z = 0; block_index.z < grid.z; ++block_index.z)
     for (block_index.y = 0; block_index.y < grid.y; ++block_index.y)
       for (block_index.x = 0; block_index.x < grid.x; ++block_index.x) {
-        memset(shared, 0xa5, sizeof shared / 16);
+        memset(shared, 0xa5, shared_bytes);
         run_block();
         if (failure != nullptr) return failure;
       }

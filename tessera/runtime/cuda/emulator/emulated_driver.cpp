@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tessera/base/text.h"
+#include "tessera/runtime/cuda/device_limits.h"
 #include "tessera/runtime/cuda/emulator/emulator.h"
 
 using namespace tessera;
@@ -22,7 +23,8 @@ namespace {
 
 struct EmulatedFunction {
   SourceRef source;
-  std::vector<std::size_t> parameters;  ///< their bytes
+  std::vector<std::size_t> parameters;            ///< their bytes
+  std::size_t shared_bytes = usual_shared_bytes;  ///< that a launch may have
 };
 
 struct EmulatedGraph;
@@ -31,7 +33,7 @@ struct EmulatedNode {
   enum class Kind : std::uint8_t { kernel, clear, copy, join, work, child, conditional, event };
   Kind kind = Kind::join;
   const EmulatedFunction* function = nullptr;
-  Extent3 grid = {}, block = {};
+  Emulator::Shape shape = {};
   std::vector<std::uint64_t> values = {};
   std::size_t bytes = 0;
   std::function<std::string()> work = {};  ///< of a library
@@ -190,8 +192,7 @@ CUresult run(const EmulatedNode& node, const EmulatedExecutable* of) {
     case EmulatedNode::Kind::kernel: {
       for (std::uint64_t& value : values) pointers.push_back(&value);
       const auto order = all().random() % 2 == 0 ? ThreadOrder::forward : ThreadOrder::backward;
-      const auto done =
-          all().emulator.run_kernel(*node.function->source, node.grid, node.block, pointers.data(), order);
+      const auto done = all().emulator.run_kernel(*node.function->source, node.shape, pointers.data(), order);
       if (!done) return fail(done.error().message());
       break;
     }
@@ -271,8 +272,9 @@ CUresult queue(CUstream stream, EmulatedNode node) {
 
 EmulatedNode kernel_node(const CUDA_KERNEL_NODE_PARAMS& params) {
   EmulatedNode out{.kind = EmulatedNode::Kind::kernel, .function = as<EmulatedFunction>(params.func)};
-  out.grid = {params.gridDimX, params.gridDimY, params.gridDimZ};
-  out.block = {params.blockDimX, params.blockDimY, params.blockDimZ};
+  out.shape.grid = {params.gridDimX, params.gridDimY, params.gridDimZ};
+  out.shape.block = {params.blockDimX, params.blockDimY, params.blockDimZ};
+  out.shape.shared_bytes = params.sharedMemBytes;
   for (std::size_t i = 0; i < out.function->parameters.size(); ++i) {
     out.values.push_back(0);
     std::memcpy(&out.values.back(), params.kernelParams[i], out.function->parameters[i]);
@@ -297,6 +299,15 @@ EmulatedNode child_node(CUgraph child) {
   return {.kind = EmulatedNode::Kind::child, .child = as<EmulatedGraph>(child)->nodes};
 }
 
+/// As the driver: nothing is empty, and no kernel has more shared memory than its function asked for.
+bool can_run(const EmulatedNode& node) {
+  const auto& [grid, block, shared_bytes] = node.shape;
+  if (node.kind == EmulatedNode::Kind::kernel)
+    return grid.x != 0 && grid.y != 0 && grid.z != 0 && block.x != 0 &&
+           shared_bytes <= node.function->shared_bytes;
+  return (node.kind != EmulatedNode::Kind::clear && node.kind != EmulatedNode::Kind::copy) || node.bytes != 0;
+}
+
 /// As the driver: predecessors are of the same graph and named once.
 CUresult add(CUgraphNode* out, CUgraph graph, const CUgraphNode* after, std::size_t count,
              EmulatedNode node) {
@@ -308,12 +319,7 @@ CUresult add(CUgraphNode* out, CUgraph graph, const CUgraphNode* after, std::siz
       return CUDA_ERROR_INVALID_VALUE;
     node.after.push_back(before);
   }
-  const bool is_empty =
-      node.kind == EmulatedNode::Kind::kernel
-          ? node.grid.x == 0 || node.grid.y == 0 || node.grid.z == 0 || node.block.x == 0
-          : (node.kind == EmulatedNode::Kind::clear || node.kind == EmulatedNode::Kind::copy) &&
-                node.bytes == 0;
-  if (is_empty) return CUDA_ERROR_INVALID_VALUE;
+  if (!can_run(node)) return CUDA_ERROR_INVALID_VALUE;
   to.handles.push_back(std::make_unique<EmulatedHandle>(EmulatedHandle{&to, to.nodes.size()}));
   to.nodes.push_back(std::move(node));
   *out = reinterpret_cast<CUgraphNode>(to.handles.back().get());
@@ -323,7 +329,7 @@ CUresult add(CUgraphNode* out, CUgraph graph, const CUgraphNode* after, std::siz
 CUresult set(CUgraphExec executable, CUgraphNode node, EmulatedNode by) {
   auto& of = *as<EmulatedExecutable>(executable);
   const auto found = of.nodes.find(as<EmulatedHandle>(node)->graph);
-  if (found == of.nodes.end()) return CUDA_ERROR_INVALID_VALUE;
+  if (found == of.nodes.end() || !can_run(by)) return CUDA_ERROR_INVALID_VALUE;
   EmulatedNode& held = found->second[as<EmulatedHandle>(node)->number];
   const bool is_other = held.kind != by.kind || held.child.size() != by.child.size();
   if (all().state.refuses_updates || is_other) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
@@ -358,7 +364,7 @@ void add_device_functions(Driver& d) {
   d.cuDeviceGetAttribute = [](int* value, CUdevice_attribute attribute, CUdevice) {
     if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) return *value = 9, CUDA_SUCCESS;
     if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) return *value = 0, CUDA_SUCCESS;
-    return *value = 227 * 1024, CUDA_SUCCESS;
+    return *value = all().state.shared_bytes, CUDA_SUCCESS;
   };
   d.cuDeviceTotalMem = [](std::size_t* bytes, CUdevice) {
     return *bytes = all().state.memory_bytes, CUDA_SUCCESS;
@@ -507,7 +513,14 @@ void add_module_functions(Driver& d) {
       return CUDA_ERROR_NOT_FOUND;
     return *out = reinterpret_cast<CUfunction>(module), CUDA_SUCCESS;
   };
-  d.cuFuncSetAttribute = [](CUfunction, CUfunction_attribute, int) { return CUDA_SUCCESS; };
+  // What sources declare is not counted.
+  d.cuFuncGetAttribute = [](int* out, CUfunction_attribute, CUfunction) { return *out = 0, CUDA_SUCCESS; };
+  d.cuFuncSetAttribute = [](CUfunction f, CUfunction_attribute attribute, int value) {
+    if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value > all().state.shared_bytes)
+      return CUDA_ERROR_INVALID_VALUE;
+    ++all().state.asked_shared;
+    return as<EmulatedFunction>(f)->shared_bytes = static_cast<std::size_t>(value), CUDA_SUCCESS;
+  };
   d.cuLaunchKernel = [](CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                         unsigned bz, unsigned shared, CUstream stream, void** values, void**) {
     CUDA_KERNEL_NODE_PARAMS params = {};
@@ -516,7 +529,8 @@ void add_module_functions(Driver& d) {
     params.blockDimX = bx, params.blockDimY = by, params.blockDimZ = bz;
     params.sharedMemBytes = shared;
     params.kernelParams = values;
-    return queue(stream, kernel_node(params));
+    EmulatedNode node = kernel_node(params);
+    return can_run(node) ? queue(stream, std::move(node)) : CUDA_ERROR_INVALID_VALUE;
   };
 }
 

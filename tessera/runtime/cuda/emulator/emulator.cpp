@@ -77,9 +77,8 @@ std::string program_of(const std::vector<SourceRef>& sources) {
   for (std::size_t i = 0; i < sources.size(); ++i) out += translated(*sources[i], i);
   return out +
          "extern \"C\" const char* launch_all(void (*call)(void**), void** values, const unsigned* extents,"
-         " bool barriers, bool backward) {\n"
-         "  return emulated::launch(call, values, extents, barriers, backward);\n}\n"
-         "extern \"C\" unsigned char* shared_memory_of_blocks() { return emulated::shared; }\n";
+         " unsigned shared_bytes, bool barriers, bool backward) {\n"
+         "  return emulated::launch(call, values, extents, shared_bytes, barriers, backward);\n}\n";
 }
 
 constexpr std::string_view compiler =
@@ -195,10 +194,9 @@ Result<void> Emulator::compile(std::span<const StepProgram> programs) {
   if (sources.empty()) return {};
   const std::shared_ptr<void> library = TESSERA_TRY(compiled(sources));
   const auto launch = reinterpret_cast<LaunchAll>(dlsym(library.get(), "launch_all"));
-  const auto shared = reinterpret_cast<std::byte* (*)()>(dlsym(library.get(), "shared_memory_of_blocks"));
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const auto call = reinterpret_cast<Call>(dlsym(library.get(), cat("call_", i).c_str()));
-    codes_[key_of(*sources[i])] = {library, call, launch, shared(), uses_barriers(*sources[i])};
+    codes_[key_of(*sources[i])] = {library, call, launch, uses_barriers(*sources[i])};
   }
   return {};
 }
@@ -226,15 +224,16 @@ struct Emulator::Run {
   }
 };
 
-Result<void> Emulator::run_kernel(const Source& source, Extent3 grid, Extent3 block, void** values,
+Result<void> Emulator::run_kernel(const Source& source, const Shape& shape, void** values,
                                   ThreadOrder order) {
   const auto found = codes_.find(key_of(source));
   if (found == codes_.end())
     return Error(ErrorCode::invalid_argument, cat("'", source.entry, "' was not compiled"));
-  const unsigned extents[] = {grid.x, grid.y, grid.z, block.x, block.y, block.z};
+  const unsigned extents[] = {shape.grid.x,  shape.grid.y,  shape.grid.z,
+                              shape.block.x, shape.block.y, shape.block.z};
   const Code& code = found->second;
-  const char* failure =
-      code.launch(code.call, values, extents, code.uses_barriers, order == ThreadOrder::backward);
+  const char* failure = code.launch(code.call, values, extents, shape.shared_bytes, code.uses_barriers,
+                                    order == ThreadOrder::backward);
   if (failure != nullptr) return Error(ErrorCode::invalid_argument, cat("'", source.entry, "': ", failure));
   return {};
 }
@@ -252,7 +251,7 @@ Result<void> Emulator::launch(const Launch& step, Run& run) {
     values.push_back(bits);
     pointers.push_back(&values.back());
   }
-  return run_kernel(*step.source, step.grid, step.block, pointers.data(), run.order);
+  return run_kernel(*step.source, {step.grid, step.block, step.shared_bytes}, pointers.data(), run.order);
 }
 
 Result<void> Emulator::run(const StepProgram& program, std::span<const op::Array> inputs,

@@ -42,18 +42,22 @@ class Emulator {
   [[nodiscard]] Result<void> run(const StepProgram& program, std::span<const op::Array> inputs,
                                  std::span<const op::Array> results, std::span<const double> numbers = {},
                                  ThreadOrder order = ThreadOrder::forward);
+  /// How a kernel is launched.
+  struct Shape {
+    Extent3 grid = {}, block = {};
+    std::uint32_t shared_bytes = 0;  ///< dynamic; who touches what lies behind them ends the test
+  };
   /// Runs one kernel that was compiled; each of `values` points to an argument.
-  [[nodiscard]] Result<void> run_kernel(const Source& source, Extent3 grid, Extent3 block, void** values,
+  [[nodiscard]] Result<void> run_kernel(const Source& source, const Shape& shape, void** values,
                                         ThreadOrder order = ThreadOrder::forward);
 
  private:
   using Call = void (*)(void**);
-  using LaunchAll = const char* (*)(Call, void**, const unsigned*, bool, bool);
+  using LaunchAll = const char* (*)(Call, void**, const unsigned*, unsigned, bool, bool);
   struct Code {
     std::shared_ptr<void> library;
     Call call = nullptr;
     LaunchAll launch = nullptr;
-    std::byte* shared = nullptr;
     bool uses_barriers = true;
   };
   struct Run;
