@@ -13,7 +13,7 @@ using namespace tessera::runtime::cpu;
 
 namespace {
 
-constexpr std::size_t line_bytes = 64;
+constexpr std::size_t stored_line_bytes = 64;
 
 /// Whether some value jumps where another moves by a rounding: then a quotient is rounded as it should be.
 bool has_jumps(const Kernel& kernel) {
@@ -305,7 +305,7 @@ void KernelCode::store(const Store& store, const Point& point) {
   const std::string base = base_of(store.operand, point);
   const std::string value = code_.narrowed(use(store.value), dtype);
   if (shape_.streams && point.mask.empty()) {
-    const std::size_t alignment = std::min(line_bytes, code_.width() * ir::size_of(dtype));
+    const std::size_t alignment = std::min(stored_line_bytes, code_.width() * ir::size_of(dtype));
     code_.line(cat("store ", code_.vector_of(type), " ", value, ", ptr ", pointer_at(base, type, point),
                    ", align ", alignment, ", !nontemporal !0"));
     return;
