@@ -330,15 +330,18 @@ TEST(Matmul, ItemsOfLargeWeightsAreLargeOnFewThreads) {
   EXPECT_EQ(large_row_block(dense(512, 2048, 2048, 8), 2), 0) << "each has its own weights";
   spec = dense(600, 1500, 1400);
   spec.weights = WeightForm::packed;
-  std::vector<float> usual;
-  for (const unsigned threads : {1U, 16U}) {
-    spec.row_block = large_row_block(spec, threads);
-    const auto matmul = value_or_throw(Matmul::create(spec));
-    EXPECT_EQ(matmul->row_block(), threads == 1 ? 128 : 64);
+  for (const ProductLibrary library : libraries()) {
     MatmulCase arrays(spec, 5);
-    ASSERT_TRUE(arrays.run(*matmul));
-    if (usual.empty()) usual = arrays.c();
-    EXPECT_EQ(arrays.c(), usual);
+    spec.row_block = large_row_block(spec, 16);
+    const auto usual = value_or_throw(Matmul::create(spec, library));
+    ASSERT_TRUE(arrays.run(*usual));
+    const auto results = arrays.c();
+    spec.row_block = large_row_block(spec, 1);
+    const auto large = value_or_throw(Matmul::create(spec, library));
+    EXPECT_EQ(large->row_block(), 128);
+    EXPECT_NE(usual->row_block(), 128);
+    ASSERT_TRUE(arrays.run(*large));
+    EXPECT_EQ(arrays.c(), results);
   }
 }
 
