@@ -115,21 +115,47 @@ constexpr bool can_stream = true;
 #else
 constexpr bool can_stream = false;
 #endif
-/// Results that the last cache does not hold, so that nobody finds them there.
-constexpr std::int64_t least_streamed_bytes = std::int64_t{1} << 25;
+/// What the last cache holds. Jobs that read and write more find none of it there when they run again.
+constexpr std::int64_t cached_bytes = std::int64_t{1} << 25;
+/// Smaller results are kept for those who read them next.
+constexpr std::int64_t least_streamed_bytes = cached_bytes / 4;
+
+/// Bytes of the operand's elements that a run reads or writes.
+std::int64_t touched_bytes(const kernel::Kernel& kernel, const Binding& binding, std::size_t operand) {
+  auto bytes = static_cast<std::int64_t>(ir::size_of(kernel.operands[operand].dtype));
+  for (std::size_t axis = 0; axis < binding.axis_count(); ++axis) {
+    const bool is_outer = axis < binding.outer.size();
+    const std::int64_t size =
+        is_outer ? binding.outer[axis].size : binding.reduced[axis - binding.outer.size()].size;
+    if (binding.stride(operand, axis) != 0) bytes *= size;
+  }
+  return bytes;
+}
+
+/// Whether every row of the results is one piece that begins with a line of the cache.
+bool has_whole_lines(const kernel::Kernel& kernel, const Job& job) {
+  const Binding& binding = job.binding;
+  const std::size_t axes = binding.axis_count();
+  return std::ranges::all_of(kernel.stores, [&](const kernel::Store& store) {
+    auto misplaced = reinterpret_cast<std::uintptr_t>(binding.data[store.operand]);
+    if (axes == 2)
+      misplaced |= static_cast<std::uintptr_t>(binding.stride(store.operand, 0)) *
+                   ir::size_of(kernel.operands[store.operand].dtype);
+    return binding.stride(store.operand, axes - 1) == 1 && misplaced % line_bytes == 0;
+  });
+}
 
 /// Whether results are better written past the caches, which would read what they replace from memory first.
 bool is_streamed(const kernel::Kernel& kernel, const Job& job) {
   const Binding& binding = job.binding;
-  if (!can_stream || binding.is_empty || kernel.reduces() || binding.outer.size() != 1) return false;
-  std::int64_t bytes = 0;
-  for (const kernel::Store& store : kernel.stores) {
-    const auto address = reinterpret_cast<std::uintptr_t>(binding.data[store.operand]);
-    if (binding.stride(store.operand, 0) != 1 || address % line_bytes != 0) return false;
-    bytes +=
-        binding.outer[0].size * static_cast<std::int64_t>(ir::size_of(kernel.operands[store.operand].dtype));
-  }
-  return bytes >= least_streamed_bytes;
+  const std::size_t lanes = job.lanes == Lanes::outer ? binding.outer.size() : binding.reduced.size();
+  if (!can_stream || binding.is_empty || lanes != 1 || binding.axis_count() > 2) return false;
+  if (job.lanes == Lanes::outer && binding.axis_count() != 1) return false;
+  if (!has_whole_lines(kernel, job)) return false;
+  std::int64_t written = 0, touched = 0;
+  for (const kernel::Store& store : kernel.stores) written += touched_bytes(kernel, binding, store.operand);
+  for (std::size_t i = 0; i < kernel.operands.size(); ++i) touched += touched_bytes(kernel, binding, i);
+  return written >= least_streamed_bytes && touched >= cached_bytes;
 }
 
 std::int64_t size_of(const kernel::Operand& operand) {
@@ -275,11 +301,11 @@ CompiledKernel::CompiledKernel(kernel::Kernel kernel, KernelOptions options)
       is_plain_(interpreter_.passes().kept.empty() && !has_scalars(interpreter_)) {}
 
 Result<void> CompiledKernel::prepare(std::span<const op::Array> inputs, std::span<const op::Array> outputs,
-                                     CompiledJob& job) {
+                                     CompiledJob& job, Readers readers) {
   TESSERA_TRY(interpreter_.prepare(inputs, outputs, job.job));
   const bool in_place = is_in_place(inputs, outputs);
   // What is written over an input lies in the cache already.
-  job.streams = !in_place && is_streamed(kernel(), job.job);
+  job.streams = !in_place && readers == Readers::later && is_streamed(kernel(), job.job);
   job.code = job.job.items > 0 ? code_for(job, !in_place) : nullptr;
   job.points = job.job.binding.outer_points() * job.job.binding.reduced_points();
   if (job.code != nullptr) lay_out(job);

@@ -31,6 +31,12 @@ struct KernelOptions {
   const CodeStore* store = nullptr;
 };
 
+/// Who reads results.
+enum class Readers : std::uint8_t {
+  later,    ///< when all of them are written
+  at_once,  ///< row by row, while they lie in the cache of the thread that wrote them
+};
+
 /// One run of a compiled kernel.
 struct CompiledJob {
   kernel::Job job;
@@ -54,7 +60,7 @@ class CompiledKernel {
   /// Checks the arrays, lays out the run, and finds or makes code for it. What cannot be compiled is run by
   /// the interpreter; why_interpreted() tells the reason.
   [[nodiscard]] Result<void> prepare(std::span<const op::Array> inputs, std::span<const op::Array> outputs,
-                                     CompiledJob& job);
+                                     CompiledJob& job, Readers readers = Readers::later);
   /// Computes some of the items; any number of threads at once, each with its own scratch.
   void run(const CompiledJob& job, std::span<const std::uint64_t> parameters, kernel::ItemRange range,
            kernel::Scratch& scratch) const;

@@ -379,6 +379,28 @@ TEST_F(CompiledKernelTest, LargeResultsAreStreamed) {
     }
     EXPECT_EQ(seen[0], seen[1]) << dtype;
   }
+}
+
+/// Rows, too, if each begins where a line does; not what is read while it lies in a cache, or is small.
+TEST_F(CompiledKernelTest, LargeRowsAreStreamed) {
+  for (const std::int64_t columns : {1040, 1041}) {
+    const std::string type = cat("f32[4100,", columns, "]");
+    const auto function =
+        parsed(cat("func f(x: ", type, ") {\n  y: ", type, " = softmax(x)\n", "  return y\n}"));
+    CompiledKernel code(value_or_throw(build(*function)));
+    const auto x = random_inputs(*function, 3);
+    std::vector<op::HostTensor> results;
+    for (const Readers readers : {Readers::later, Readers::at_once}) {
+      results.push_back(empty_like(x)[0]);
+      const op::Array result = results.back().array();
+      CompiledJob job;
+      ASSERT_TRUE(code.prepare(arrays_of(x), {&result, 1}, job, readers));
+      EXPECT_EQ(job.streams, columns == 1040 && readers == Readers::later);
+      Scratch scratch;
+      code.run(job, {}, {0, job.job.items}, scratch);
+    }
+    EXPECT_EQ(bytes_of(results[0]), bytes_of(results[1])) << columns;
+  }
   const auto small = parsed("func f(x: f32[1000]) {\n  y: f32[1000] = tanh(x)\n  return y\n}");
   CompiledKernel code(value_or_throw(build(*small)));
   const auto x = random_inputs(*small, 3);

@@ -500,8 +500,9 @@ Result<void> CpuExecutable::prepare_kernel(CompiledKernel& kernel, std::size_t i
   const HostWork& work = works()[index];
   StepRun& run = runs_[index];
   StepJob& job = now_.jobs[index];
+  const Readers readers = run.row_block == 0 ? Readers::later : Readers::at_once;
   if (run.copies.empty()) {
-    auto done = kernel.prepare(work.inputs, work.results, job.job);
+    auto done = kernel.prepare(work.inputs, work.results, job.job, readers);
     const bool is_contiguous = std::all_of(work.inputs.begin(), work.inputs.end(),
                                            [](const op::Array& a) { return a.layout.is_contiguous(); });
     if (done || is_contiguous) return done;
@@ -510,7 +511,7 @@ Result<void> CpuExecutable::prepare_kernel(CompiledKernel& kernel, std::size_t i
   job.inputs = work.inputs;
   for (std::size_t i = 0; i < job.inputs.size(); ++i)
     if (!job.inputs[i].layout.is_contiguous()) job.inputs[i] = run.copies[i].array();
-  return kernel.prepare(job.inputs, work.results, job.job);
+  return kernel.prepare(job.inputs, work.results, job.job, readers);
 }
 
 Result<void> CpuExecutable::make_ready(CompiledKernel& kernel, std::size_t index) {

@@ -53,7 +53,7 @@ class CpuExecutable final : public HostExecutable {
   struct StepRun {
     std::vector<std::uint64_t> parameters;
     LibraryCallRef library;
-    std::int64_t row_block = 0;        ///< of a product in a chain over rows
+    std::int64_t row_block = 0;        ///< in a chain over rows
     std::unique_ptr<BodyRuns> bodies;  ///< of a region
     /// A kernel that sees an input in an order that its strides do not allow reads a copy.
     std::vector<op::HostTensor> copies;
