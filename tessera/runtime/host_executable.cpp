@@ -110,11 +110,14 @@ bool HostExecutable::Placed::are_of(const Launch& launch) const {
                     addresses.begin() + static_cast<std::ptrdiff_t>(inputs));
 }
 
-/// A steady loop sees the same addresses again and again: then nothing is to be done.
+/// A steady loop sees the same addresses again and again: then nothing is to be done. Without the memory that
+/// it takes to follow others, the works have no addresses until they do.
 void HostExecutable::follow_addresses(const Launch& launch) {
   const bool is_first = now_.addresses.empty();
   if (!is_first && (now_.are_of(launch) || exchange_known(launch))) return;
   if (!is_first) make_room();
+  now_.addresses.clear();
+  now_.addresses.reserve(launch.inputs.size() + launch.outputs.size());
   for (HostWork& work : now_.works) set_addresses(work, launch);
   now_.have_moved = true;
   addresses_changed();
@@ -135,8 +138,11 @@ void HostExecutable::make_room() {
   if (now_.works.size() > most_works_aside) return;
   if (aside_.size() == most_aside)
     return exchange_works(std::exchange(next_aside_, (next_aside_ + 1) % most_aside));
-  aside_.push_back(now_);
+  // Both sides change, or none: what can fail is done first.
+  Placed copy = now_;
+  aside_.reserve(most_aside);
   put_aside();
+  aside_.push_back(std::move(copy));
 }
 
 void HostExecutable::exchange_works(std::size_t aside) {

@@ -49,7 +49,7 @@ class HostExecutable : public Executable {
   /// Some works have `moved`.
   virtual void addresses_changed() {}
   /// What a device has prepared for the addresses that works have now is put aside, behind what was put aside
-  /// before; a copy of it follows the works to other addresses.
+  /// before; a copy of it follows the works to other addresses. Changes nothing if memory for it is refused.
   virtual void put_aside() {}
   /// What is prepared changes places with what was put aside as number `aside`. The works have done so.
   virtual void exchange(std::size_t /*aside*/) {}

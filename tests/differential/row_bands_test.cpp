@@ -172,11 +172,11 @@ std::vector<std::int64_t> rows_at_once(const Bands& bands) {
 }
 
 /// The gradient of a matrix, and the matrix that it changes.
-std::string update_of(std::int64_t rows, std::int64_t columns) {
+std::string update_of(std::int64_t rows, std::int64_t columns, std::int64_t depth = 24) {
   const std::string shape = cat("f32[", rows, ", ", columns, "]");
-  return cat("func f(x: f32[24, ", rows, "], g: f32[24, ", columns, "], w: ", shape, ") { t: f32[", rows,
-             ", 24] = transpose(x) {permutation = [1, 0]} d: ", shape, " = matmul(t, g) s: ", shape,
-             " = mul(d, 0.125) n: ", shape, " = sub(w, s) return n, d }");
+  return cat("func f(x: f32[", depth, ", ", rows, "], g: f32[", depth, ", ", columns, "], w: ", shape,
+             ") { t: f32[", rows, ", ", depth, "] = transpose(x) {permutation = [1, 0]} d: ", shape,
+             " = matmul(t, g) s: ", shape, " = mul(d, 0.125) n: ", shape, " = sub(w, s) return n, d }");
 }
 
 /// A product whose weights change has blocks of rows of its own, if it has many; what follows goes by those.
@@ -186,6 +186,16 @@ TEST(RowBands, updates_follow_the_rows_of_gradients) {
     update.fill(launch);
     update.expect_right(cat("launch ", launch));
     ASSERT_EQ(rows_at_once(update.bands()), std::vector<std::int64_t>{160}) << update.steps();
+  }
+}
+
+/// A product that one thread computes leaves its update to all of them.
+TEST(RowBands, updates_of_gradients_in_fewer_blocks_than_threads_are_run_behind) {
+  Launched update(update_of(64, 2048, 4), 2);
+  for (std::uint32_t launch = 0; launch < 4; ++launch) {
+    update.fill(launch);
+    update.expect_right(cat("launch ", launch));
+    for (const std::int64_t rows : rows_at_once(update.bands())) EXPECT_LE(rows, 32) << update.steps();
   }
 }
 

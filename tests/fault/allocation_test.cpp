@@ -2,14 +2,17 @@
 // says so, nothing crashes or stays half done, and the next run with the same engine gives the right answer.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <new>
 
+#include "tessera/compile/plan_function.h"
 #include "tessera/compile/tiling.h"
 #include "tessera/engine/devices.h"
 #include "tessera/engine/engine.h"
+#include "tessera/ir/parse.h"
 #include "tessera/runtime/cpu/cpu_device.h"
 #include "tessera/tensor/create.h"
 #include "tessera/tensor/gradient.h"
@@ -180,6 +183,81 @@ TEST(AllocationFailure, OfAllAllocationsLosesNothing) {
 }
 TEST(AllocationFailure, OnTheCpuLosesNothing) { refuse_each("cpu", is_sanitized ? 13 : 2, false); }
 TEST(AllocationFailure, OfAllOnTheCpuLosesNothing) { refuse_each("cpu", is_sanitized ? 37 : 3, true); }
+
+// ---- a plan whose arrays lie elsewhere
+
+namespace {
+
+/// Runs of one executable on arrays of the caller, with nobody behind who would make another.
+class Moves {
+ public:
+  using Numbers = std::array<float, 6>;
+
+  Moves() {
+    using namespace ts::runtime::cpu;
+    const auto function = ts::value_or_throw(ts::ir::parse_function(
+        "func f(s: f32[6]) { e: f32[6] = exp(s) f: f32[6] = cumsum(e) {axis = 0} k: f32[6] = sqrt(f) "
+        "return k }"));
+    const auto device = std::make_shared<CpuDevice>(
+        CpuOptions{.threads = 2, .target = {.name = "cpu", .sources = {ts::compiler::fused_regions()}}});
+    const auto plan = ts::value_or_throw(ts::compiler::plan_function(function, device->target())).plan;
+    executable_ = ts::value_or_throw(device->load(plan, ts::runtime::MemoryPool::create()));
+    const std::array layouts{ts::op::contiguous({6})};
+    ts::value_or_throw(executable_->prepare({}, layouts));
+  }
+
+  /// False if memory was refused.
+  bool run(std::size_t place) {
+    const std::array inputs{reinterpret_cast<std::byte*>(inputs_[place].data())};
+    const std::array outputs{reinterpret_cast<std::byte*>(outputs_[place].data())};
+    outputs_[place].fill(-1);
+    try {
+      ts::value_or_throw(executable_->run({.inputs = inputs, .parameters = {}, .outputs = outputs}));
+    } catch (const std::bad_alloc&) {
+      return false;
+    } catch (const ts::Exception& exception) {
+      EXPECT_EQ(exception.error().code(), ts::ErrorCode::memory) << exception.error().to_text();
+      return false;
+    }
+    return true;
+  }
+  void expect_right(std::size_t place) {
+    ASSERT_TRUE(run(place));
+    double sum = 0;
+    for (std::size_t i = 0; i < 6; ++i) {
+      sum += std::exp(inputs_[place][i]);
+      ASSERT_NEAR(outputs_[place][i], std::sqrt(sum), 1e-5) << "array " << place << ", element " << i;
+    }
+  }
+
+ private:
+  std::unique_ptr<ts::runtime::Executable> executable_;
+  std::array<Numbers, 6> inputs_{Numbers{0, 1, 2, 3, 4, 5}, {1, 0, 1, 0, 1, 0}, {2, 2, 1, 1, 0, 0},
+                                 {5, 4, 3, 2, 1, 0},        {0, 0, 0, 0, 0, 1}, {3, 1, 4, 1, 5, 0}};
+  std::array<Numbers, 6> outputs_{};
+};
+
+}  // namespace
+
+TEST(AllocationFailure, WhileAPlanFollowsItsArraysLosesNothing) {
+  counted = Counted::all;
+  stays_refused = false;
+  std::int64_t refused = 0;
+  // Of the second arrays, and of those for which older ones are forgotten.
+  for (const std::size_t next : {1U, 4U, 5U})
+    for (std::int64_t i = 0;; ++i) {
+      SCOPED_TRACE(ts::cat("arrays ", next, ", allocation ", i, " is refused"));
+      Moves moves;
+      for (std::size_t place = 0; place < next; ++place) moves.expect_right(place);
+      until_failure = i;
+      const bool is_right = moves.run(next);
+      const bool is_over = until_failure.exchange(never) != never;
+      refused += is_right ? 0 : 1;
+      for (const std::size_t place : {next - 1, next, std::size_t{0}, next}) moves.expect_right(place);
+      if (HasFatalFailure() || is_over) break;
+    }
+  EXPECT_GE(refused, 6);
+}
 
 // ---- what threads share
 

@@ -119,9 +119,11 @@ void CpuExecutable::addresses_changed() {
 
 /// What is prepared stays where it is, since plain runs point into it; the copy has none yet.
 void CpuExecutable::put_aside() {
+  Placed copy = now_;
+  copy.plain.clear();
+  aside_.reserve(aside_.size() + 1);
   aside_.push_back(std::move(now_));
-  now_ = aside_.back();
-  now_.plain.clear();
+  now_ = std::move(copy);
 }
 
 // ---- which steps run side by side
@@ -379,6 +381,7 @@ Result<std::int64_t> CpuExecutable::begin_stretch(const RowBand& band, const Row
     of_products = rows;
   }
   const RowBand begun{band.steps, band.rows, of_products.value_or(band.block)};
+  agree = agree && begun.blocks() >= std::min<std::int64_t>(band.blocks(), device_->threads().size());
   for (std::size_t i = stretch.begin; agree && begun.block != band.block && i < stretch.end; ++i)
     agree = runs_[i].library != nullptr || begun.has_whole_items(now_.jobs[i].job.job);
   return agree ? begun.block : 0;

@@ -25,6 +25,8 @@ constexpr std::int64_t least_panel_depth = 128;
 constexpr std::int64_t most_rows_in_cache = 512;
 /// Results that stay in the second cache until they are copied.
 constexpr std::int64_t most_tile_size = 65536;
+/// Elements that a thread holds of our own product: blocks of whole rows that have more are cut into panels.
+constexpr std::int64_t most_held_size = std::int64_t{1} << 20;
 /// Weights that caches do not hold, of sums that are long enough to be worth waiting for them less often.
 constexpr std::int64_t least_large_weights = std::int64_t{1} << 21, least_large_depth = 512;
 constexpr std::int64_t large_items_per_thread = 4;
@@ -182,7 +184,7 @@ MatmulSplit tessera::runtime::cpu::split_for_tiles(const MatmulSpec& spec) {
 }
 
 MatmulSplit tessera::runtime::cpu::split_for_own(const MatmulSpec& spec) {
-  if (spec.row_block > 0) return split(spec);
+  if (spec.row_block > 0 && spec.row_block * spec.columns <= most_held_size) return split(spec);
   if (spec.weights == WeightForm::packed || spec.batch != 1 || spec.rows == 0 || spec.columns == 0)
     return split_for_tiles(spec);
   const double whole = seconds(static_cast<double>(spec.rows), static_cast<double>(spec.columns),

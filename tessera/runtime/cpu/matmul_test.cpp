@@ -345,6 +345,16 @@ TEST(Matmul, ItemsOfLargeWeightsAreLargeOnFewThreads) {
   }
 }
 
+/// Our own product holds the tile of an item.
+TEST(Matmul, BlocksOfVeryLongRowsHavePanels) {
+  MatmulSpec spec = dense(512, 50257, 256);
+  spec.weights = WeightForm::packed;
+  spec.row_block = 16;
+  EXPECT_EQ(value_or_throw(Matmul::create(spec, ProductLibrary::blocked))->row_block(), 16);
+  spec.row_block = 256;
+  EXPECT_EQ(value_or_throw(Matmul::create(spec, ProductLibrary::blocked))->row_block(), 0);
+}
+
 TEST(Matmul, BlocksOfRowsAreItemsIfAskedFor) {
   for (const WeightForm weights : {WeightForm::plain, WeightForm::packed})
     for (const std::int64_t block : {1, 5, 16, 64}) {
