@@ -637,6 +637,20 @@ TEST_F(CudaOps, GathersNameTheFirstIndexThatIsOutsideOfAHeldRow) {
   cases.run(ThreadOrder::backward);
 }
 
+/// The launch of a gather of f32, whose arrays are nowhere.
+runtime::cuda::Launch gather_launch(const char* op, const Extents& x, const Extents& indices,
+                                    std::int64_t axis, const runtime::cuda::DeviceLimits& limits) {
+  const Card& card = *find_card(op);
+  const std::vector<Array> in{{Dtype::f32, contiguous(x), reinterpret_cast<std::byte*>(1L << 20)},
+                              {Dtype::i64, contiguous(indices), reinterpret_cast<std::byte*>(1L << 40)}};
+  const ValueTypes types{type_of(in[0]), type_of(in[1])};
+  const Attributes attributes = value_or_throw(complete_attributes(card, {{"axis", axis}}));
+  const ValueType type = value_or_throw(infer(card, types, attributes))[0];
+  const Array y{type.dtype, contiguous(extents_of(type.shape)), reinterpret_cast<std::byte*>(1L << 42)};
+  const CallInfo call(card, types, attributes);
+  return value_or_throw(runtime::cuda::op_program(call, in, {&y, 1}, limits)).launches.at(0);
+}
+
 /// Which form is right is said in gather_rows_source.cpp.
 TEST(CudaGathers, HoldRowsWhereThatPays) {
   struct Shapes {
@@ -646,15 +660,7 @@ TEST(CudaGathers, HoldRowsWhereThatPays) {
     bool is_held, is_held_in_large_blocks;
   };
   const auto entry = [](const Shapes& of, const runtime::cuda::DeviceLimits& limits) {
-    const Card& card = *find_card(of.op);
-    const std::vector<Array> in{{Dtype::f32, contiguous(of.x), reinterpret_cast<std::byte*>(1L << 20)},
-                                {Dtype::i64, contiguous(of.indices), reinterpret_cast<std::byte*>(1L << 40)}};
-    const ValueTypes types{type_of(in[0]), type_of(in[1])};
-    const Attributes attributes = value_or_throw(complete_attributes(card, {{"axis", of.axis}}));
-    const ValueType type = value_or_throw(infer(card, types, attributes))[0];
-    const Array y{type.dtype, contiguous(extents_of(type.shape)), reinterpret_cast<std::byte*>(1L << 42)};
-    const CallInfo call(card, types, attributes);
-    return value_or_throw(runtime::cuda::op_program(call, in, {&y, 1}, limits)).launches.at(0).source->entry;
+    return gather_launch(of.op, of.x, of.indices, of.axis, limits).source->entry;
   };
   const char* const elements = "gather_elements";
   for (const Shapes& of :
@@ -676,6 +682,36 @@ TEST(CudaGathers, HoldRowsWhereThatPays) {
     const std::string held = cat("tessera_", of.op, "_of_rows"), direct = cat("tessera_", of.op);
     EXPECT_EQ(entry(of, {}), of.is_held ? held : direct);
     EXPECT_EQ(entry(of, large_blocks), of.is_held_in_large_blocks ? held : direct);
+  }
+}
+
+/// Where a multiprocessor has room for one block, there are as many blocks as multiprocessors; rows that give
+/// few results are not cut to have them.
+TEST(CudaGathers, HoldRowsWhereThereAreBlocksForTheWholeDevice) {
+  constexpr runtime::cuda::DeviceLimits device{.shared_bytes = 227 * 1024, .multiprocessors = 132};
+  const auto is_held = [&](std::int64_t rows, std::int64_t length, std::int64_t results) {
+    const auto launch = gather_launch("gather_elements", {rows, length}, {rows, results}, 1, device);
+    return launch.source->entry == "tessera_gather_elements_of_rows";
+  };
+  EXPECT_FALSE(is_held(131, 57'852, 57'852 / 4));
+  EXPECT_TRUE(is_held(132, 57'852, 57'852 / 4));
+  EXPECT_TRUE(is_held(66, 57'852, 57'852 / 2)) << "two parts of each";
+  EXPECT_FALSE(is_held(65, 57'852, 57'852 / 2));
+  EXPECT_TRUE(is_held(64, 28'000, 7'000)) << "two blocks have room";
+  EXPECT_FALSE(is_held(131, 29'000, 7'250));
+}
+
+/// So that registers for three blocks of the most threads are left to the compiler.
+TEST(CudaGathers, OfLongRowsHaveBlocksOf256To512Threads) {
+  struct Row {
+    std::int64_t length;
+    std::uint32_t threads;
+  };
+  for (const auto& [length, threads] :
+       {Row{4'096, 256}, Row{9'000, 256}, Row{10'000, 512}, Row{57'852, 512}}) {
+    const auto launch = gather_launch("gather_elements", {1024, length}, {1024, length}, 1, large_blocks);
+    EXPECT_EQ(launch.block.x, threads) << length;
+    EXPECT_NE(launch.source->text.find("__launch_bounds__(512)"), std::string::npos) << launch.source->text;
   }
 }
 

@@ -86,7 +86,7 @@ class BlockKernel : KernelText {
     name_states(loop);
     TESSERA_TRY(write_all(passes_.uniforms));
     write_reciprocals(pass.elements);
-    for (const std::uint32_t i : loaded_operands(pass.elements))
+    for (const std::uint32_t i : bound_.loaded_operands(pass.elements))
       if (!is_counter(i)) elements_[i] = cat("p", i, "[", offset(i, 0, first_, 1), "]");
     name_states(loop);
     TESSERA_TRY(write_all(pass.elements));
@@ -105,7 +105,7 @@ class BlockKernel : KernelText {
   static std::string ahead_text(ValueId value) { return cat("ahead", value); }
   /// What a thread has of each turn's reductions, and the turns themselves.
   Result<void> write_parts_ahead(const Pass& pass, const TurnsAhead& ahead) {
-    const std::vector<ValueId> elements = elements_for(pass.reductions, {}, none_known());
+    const std::vector<ValueId> elements = bound_.elements_for(pass.reductions, {}, none_known());
     const unsigned each = points_of_thread(binding_.reduced_points(), elements.size());
     line("#pragma unroll\nfor (int turn = 0; turn < ", ahead.count, "; ++turn) {");
     for (const ValueId value : pass.reductions) declare_parts(value, each);
@@ -194,7 +194,7 @@ class BlockKernel : KernelText {
   /// Names the elements that are loaded, of operands that begin at `base`; `each` points are written out.
   Result<void> name_elements(std::span<const ValueId> elements, std::string_view base, std::size_t first,
                              std::size_t count, unsigned each) {
-    for (const std::uint32_t i : loaded_operands(elements)) {
+    for (const std::uint32_t i : bound_.loaded_operands(elements)) {
       if (is_counter(i)) continue;
       const std::string* const name = held(i);
       if (name != nullptr && each == 0) return not_by_point();
@@ -204,7 +204,7 @@ class BlockKernel : KernelText {
   }
   /// Values that are the same for several points, which no thread may hold for itself.
   Result<void> write_shared(std::span<const ValueId> values) {
-    for (const std::uint32_t i : loaded_operands(values))
+    for (const std::uint32_t i : bound_.loaded_operands(values))
       if (held(i) != nullptr) return not_by_point();
     return write_all(values);
   }
@@ -285,7 +285,7 @@ class BlockKernel : KernelText {
     const Pass& pass = passes_.passes[p];
     TESSERA_TRY(write_shared(pass.rows));
     if (pass.reductions.empty() && pass.stores.empty()) return {};
-    const std::vector<ValueId> elements = elements_for(pass.reductions, pass.stores, none_known());
+    const std::vector<ValueId> elements = bound_.elements_for(pass.reductions, pass.stores, none_known());
     const unsigned each =
         has_thread_per_point(bound_) ? 0 : points_of_thread(binding_.reduced_points(), elements.size());
     for (const ValueId value : pass.reductions) declare_total(value, each);

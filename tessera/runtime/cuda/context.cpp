@@ -34,15 +34,18 @@ Result<void> Context::read_properties() {
   char name[256] = {};
   TESSERA_CUDA(driver_, cuDeviceGetName, name, sizeof name - 1, device_);
   name_ = name;
-  int major = 0, minor = 0, shared = 0;
+  int major = 0, minor = 0, shared = 0, multiprocessors = 0;
   TESSERA_CUDA(driver_, cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device_);
   TESSERA_CUDA(driver_, cuDeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device_);
   TESSERA_CUDA(driver_, cuDeviceGetAttribute, &shared, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+               device_);
+  TESSERA_CUDA(driver_, cuDeviceGetAttribute, &multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
                device_);
   std::size_t bytes = 0;
   TESSERA_CUDA(driver_, cuDeviceTotalMem, &bytes, device_);
   sm_ = major * 10 + minor;
   limits_.shared_bytes = std::max(usual_shared_bytes, static_cast<std::uint32_t>(std::max(shared, 0)));
+  limits_.multiprocessors = static_cast<std::uint32_t>(std::max(multiprocessors, 1));
   memory_bytes_ = bytes;
   return {};
 }

@@ -21,7 +21,7 @@ class ElementText : KernelText {
   Result<StepProgram> generate() {
     TESSERA_TRY(write_all(passes_.uniforms));
     const Pass& pass = passes_.passes[0];
-    const std::vector<std::uint32_t> loads = loaded_operands(pass.elements);
+    const std::vector<std::uint32_t> loads = bound_.loaded_operands(pass.elements);
     write_reciprocals(pass.elements);
     const std::int64_t points = binding_.outer_points(), vectors = points / width_;
     add_index("count", vectors);

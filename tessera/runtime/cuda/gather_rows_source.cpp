@@ -19,16 +19,17 @@ namespace {
 constexpr std::int64_t elements_of_result = 4;
 /// Shorter rows are few lines of the cache, from which a warp reads as fast as from shared memory.
 constexpr std::int64_t least_row_bytes = 1024;
-/// With fewer blocks much of a large device has no work, which a thread per element would give it. Rows are
-/// cut until there are enough.
-constexpr std::int64_t least_blocks = 64, enough_blocks = 512;
+/// Rows are cut until there are so many blocks.
+constexpr std::int64_t enough_blocks = 512;
 
 constexpr std::int64_t vector_bytes = 16, lanes_of_warp = 32;
 /// Rows of up to so many bytes have a warp each, longer ones a block.
 constexpr std::int64_t most_bytes_of_warp = 2048;
-constexpr std::int64_t most_threads_of_row = 1024;
-/// A multiprocessor that is full of threads has about so much memory for each.
-constexpr std::int64_t bytes_of_thread = 96;
+/// Most sources take 40 registers a thread within these bounds, and a multiprocessor runs three blocks;
+/// within 1,024 threads they take 58, and it runs one.
+constexpr std::int64_t most_threads_of_row = 512;
+/// A multiprocessor that runs three such blocks has about so much memory for each of their threads.
+constexpr std::int64_t bytes_of_thread = 144;
 
 /// Rows of x, of which each team of threads holds one, and their results.
 struct HeldRows {
@@ -95,9 +96,10 @@ std::optional<HeldRows> rows_worth_holding(const Gather& gather, const DeviceLim
   if (!rows || rows->length * bytes < least_row_bytes || rows->results * elements_of_result < rows->length)
     return std::nullopt;
   share_out(*rows, bytes);
-  const bool fits =
-      rows->teams() * rows->pitch * bytes <= static_cast<std::int64_t>(dynamic_shared_bytes(limits, 0));
-  return fits && rows->blocks() >= least_blocks ? rows : std::nullopt;
+  const auto of_block = static_cast<std::size_t>(rows->teams() * rows->pitch * bytes);
+  const bool fits = of_block <= dynamic_shared_bytes(limits, 0);
+  // With few blocks, a thread per element gives more of the device work.
+  return fits && rows->blocks() >= least_blocks(limits, of_block) ? rows : std::nullopt;
 }
 
 constexpr std::string_view hold_text = R"(

@@ -196,9 +196,10 @@ TEST_F(KernelSourceTest, LongRowsAreReadOnce) {
 
 constexpr DeviceLimits large_blocks{227 * 1024}, usual_blocks{48 * 1024};
 
-/// `ops` on 64 rows of so many elements; "$" is their type.
-ir::FunctionRef on_long_rows(std::string_view dtype, std::int64_t length, std::string_view ops) {
-  const std::string type = cat(dtype, "[64, ", length, "]");
+/// `ops` on so many rows of so many elements; "$" is their type.
+ir::FunctionRef on_long_rows(std::string_view dtype, std::int64_t length, std::string_view ops,
+                             std::int64_t rows = 64) {
+  const std::string type = cat(dtype, "[", rows, ", ", length, "]");
   std::string body(ops);
   for (std::size_t at = body.find('$'); at != std::string::npos; at = body.find('$'))
     body.replace(at, 1, type);
@@ -221,11 +222,13 @@ struct RowLimit {
   std::int64_t longest;  ///< row that is read once
   std::int64_t width;    ///< elements of a vector, if rows are as long as a multiple of it
 };
-/// 80 registers of each of 512 threads, and what is left of the block's memory.
+/// 80 registers of each of 512 threads, and what is left of the block's memory: of 40 KB if vectors are
+/// shorter than 16 bytes.
 constexpr RowLimit row_limits[] = {
     {usual_blocks, "f32", 51'200, 4}, {usual_blocks, "f16", 102'400, 8}, {usual_blocks, "f64", 25'600, 2},
     {large_blocks, "f32", 98'304, 4}, {large_blocks, "f16", 196'608, 8}, {large_blocks, "f64", 49'152, 2},
-    {large_blocks, "f32", 98'304, 1}, {large_blocks, "f16", 156'160, 1}, {large_blocks, "f64", 49'152, 1},
+    {large_blocks, "f32", 51'200, 1}, {large_blocks, "f16", 61'440, 1},  {large_blocks, "f64", 25'600, 1},
+    {large_blocks, "f32", 51'200, 2}, {usual_blocks, "f32", 51'200, 1},  {large_blocks, "f16", 102'400, 4},
 };
 
 TEST(LongRows, AreReadOnceUpToWhatABlockOfTheDeviceHas) {
@@ -278,19 +281,73 @@ TEST(LongRows, ThatOnePassReadsAreNotHeld) {
   EXPECT_EQ(program.launches.at(0).source->entry, "long_rows");
 }
 
+/// Of x and of z. What all rows have, such as b, is in the caches when it is read again.
+TEST(LongRows, OfWhichNoneIsReadTwiceAreNotHeld) {
+  const auto entry = [](std::string_view subtracted_from) {
+    const auto function =
+        parsed(cat("func f(x: f32[64, 24000], z: f32[64, 24000], b: f32[24000]) {\n"
+                   "  a: f32[64, 24000] = add(x, b)\n  m: f32[64, 1] = max(a) {axes = [1], keepdims = true}\n"
+                   "  c: f32[64, 24000] = add(z, b)\n  y: f32[64, 24000] = sub(",
+                   subtracted_from, ", m)\n  return y\n}"));
+    const std::vector<op::Array> inputs{imagined(Dtype::f32, {64, 24000}, 1 << 20),
+                                        imagined(Dtype::f32, {64, 24000}, 1 << 25),
+                                        imagined(Dtype::f32, {24000}, 1 << 26)};
+    const std::vector<op::Array> y{imagined(Dtype::f32, {64, 24000}, 1 << 30)};
+    const Kernel kernel = value_or_throw(build(*function));
+    return value_or_throw(kernel_program(kernel, inputs, y, large_blocks)).launches.at(0).source->entry;
+  };
+  EXPECT_EQ(entry("c"), "long_rows");
+  EXPECT_EQ(entry("a"), "rows");
+}
+
+/// Where a multiprocessor has room for one block, fewer rows than there are of those are cut into parts.
+TEST(LongRows, AreHeldWhereThereAreBlocksForTheWholeDevice) {
+  constexpr DeviceLimits device{.shared_bytes = 227 * 1024, .multiprocessors = 132};
+  const auto entry = [&](std::int64_t rows, std::int64_t length) {
+    return long_row_launch(*on_long_rows("f32", length, softmax_of_rows, rows), device).source->entry;
+  };
+  EXPECT_EQ(entry(131, 98'304), "long_rows");
+  EXPECT_EQ(entry(132, 98'304), "rows");
+  const std::int64_t in_half_of_the_memory = (20 + 14) * 512 * 4;
+  EXPECT_EQ(entry(131, in_half_of_the_memory + 4), "long_rows");
+  EXPECT_EQ(entry(64, in_half_of_the_memory), "rows");
+  EXPECT_EQ(entry(63, in_half_of_the_memory), "long_rows");
+}
+
+/// One that is stored before the next is loaded would be waited for.
+TEST(LongRows, ComeToTheBlocksMemoryInBatches) {
+  const std::string text =
+      long_row_launch(*on_long_rows("f32", 96'000, softmax_of_rows), large_blocks).source->text;
+  const std::size_t loop = text.find("Vector<float, 4> fetched0[4];"),
+                    load = text.find("load(fetched0[u]", loop);
+  ASSERT_NE(load, std::string::npos) << text;
+  const std::size_t next_loop = text.find("for (int u = 0; u < 4; ++u) {", load);
+  EXPECT_LT(next_loop, text.find("h0[", loop)) << text;
+  EXPECT_EQ(text.find("load(h0"), std::string::npos) << text;
+}
+
 /// Longer ones are cut into parts, as those of other tests.
 TEST_F(KernelSourceTest, RowsUpToTheLimitsOfDevices) {
   limits_ = usual_blocks;
   add("f32 rows of 51,200", *on_long_rows("f32", 51'200, softmax_of_rows), 3e-6);
   limits_ = large_blocks;
-  add("f32 rows of 98,303", *on_long_rows("f32", 98'303, softmax_of_rows), 3e-6);
+  add("f32 rows of 98,300", *on_long_rows("f32", 98'300, softmax_of_rows), 3e-6);
+  add("f32 rows of 51,199", *on_long_rows("f32", 51'199, softmax_of_rows), 3e-6);
   add("f64 rows", *on_long_rows("f64", 49'152, softmax_of_rows), 1e-12);
-  add("f16 rows", *on_long_rows("f16", 156'159, norm_of_rows), 2e-3);
+  add("f16 rows", *on_long_rows("f16", 156'152, norm_of_rows), 2e-3);
+  add("f16 rows of single elements", *on_long_rows("f16", 61'439, norm_of_rows), 2e-3);
+  add("rows of two axes",
+      *parsed("func f(x: f32[64, 60, 400], b: f32[60, 1], z: f32[64, 60, 400]) {\n"
+              "  a: f32[64, 60, 400] = add(x, b)\n  c: f32[64, 60, 400] = mul(a, z)\n"
+              "  m: f32[64, 1, 1] = max(c) {axes = [1, 2], keepdims = true}\n"
+              "  y: f32[64, 60, 400] = sub(c, m)\n  return y\n}"),
+      3e-6);
   add("two arrays",
       *parsed("func f(x: f32[64, 40000], m: f32[64, 40000]) {\n  a: f32[64, 40000] = add(x, m)\n"
               "  y: f32[64, 40000] = softmax(a)\n  return y\n}"),
       3e-6);
   EXPECT_GT(cases_.back().program.launches.at(0).shared_bytes, usual_shared_bytes);
+  for (const Case& one : cases_) EXPECT_EQ(one.program.launches.at(0).source->entry, "rows") << one.name;
   run_all();
 }
 

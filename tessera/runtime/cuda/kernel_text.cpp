@@ -126,6 +126,42 @@ std::size_t BoundKernel::load_count() const {
                     [](const Instruction& i) { return i.kind == InstructionKind::load; }));
 }
 
+std::vector<ValueId> BoundKernel::elements_for(std::span<const ValueId> reductions,
+                                               std::span<const std::uint32_t> stores,
+                                               const std::vector<bool>& known) const {
+  std::vector<ValueId> wanted, out;
+  for (const ValueId reduction : reductions) wanted.push_back(kernel.body[reduction].operands[0]);
+  for (const std::uint32_t store : stores) wanted.push_back(kernel.stores[store].value);
+  std::vector<bool> seen = known;
+  while (!wanted.empty()) {
+    const ValueId value = wanted.back();
+    wanted.pop_back();
+    if (seen[value] || passes.levels[value] != Level::element) continue;
+    seen[value] = true;
+    out.push_back(value);
+    for (std::size_t k = 0; k < operand_count(kernel.body[value]); ++k)
+      wanted.push_back(kernel.body[value].operands[k]);
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::vector<std::uint32_t> BoundKernel::loaded_operands(std::span<const ValueId> values) const {
+  std::vector<std::uint32_t> out;
+  for (const ValueId value : values)
+    if (kernel.body[value].kind == InstructionKind::load) out.push_back(kernel.body[value].index);
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+std::vector<std::uint32_t> BoundKernel::stores_of(std::size_t pass) const {
+  std::vector<std::uint32_t> out;
+  if (pass + 1 == passes.passes.size())
+    for (const Pass& each : passes.passes) out.insert(out.end(), each.stores.begin(), each.stores.end());
+  return out;
+}
+
 // ---- arguments
 
 KernelText::KernelText(const BoundKernel& bound) : KernelText(bound, own_, {}, {}) {}
@@ -434,34 +470,6 @@ Result<std::string> KernelText::operation(const Instruction& instruction) {
 
 std::string KernelText::narrowed(const Store& store) {
   return scalar_.narrowed(kernel_.operands[store.operand].dtype, values_[store.value]);
-}
-
-std::vector<ValueId> KernelText::elements_for(std::span<const ValueId> reductions,
-                                              std::span<const std::uint32_t> stores,
-                                              const std::vector<bool>& known) const {
-  std::vector<ValueId> wanted, out;
-  for (const ValueId reduction : reductions) wanted.push_back(body_[reduction].operands[0]);
-  for (const std::uint32_t store : stores) wanted.push_back(kernel_.stores[store].value);
-  std::vector<bool> seen = known;
-  while (!wanted.empty()) {
-    const ValueId value = wanted.back();
-    wanted.pop_back();
-    if (seen[value] || passes_.levels[value] != Level::element) continue;
-    seen[value] = true;
-    out.push_back(value);
-    for (std::size_t k = 0; k < operand_count(body_[value]); ++k) wanted.push_back(body_[value].operands[k]);
-  }
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
-std::vector<std::uint32_t> KernelText::loaded_operands(std::span<const ValueId> values) const {
-  std::vector<std::uint32_t> out;
-  for (const ValueId value : values)
-    if (body_[value].kind == InstructionKind::load) out.push_back(body_[value].index);
-  std::sort(out.begin(), out.end());
-  out.erase(std::unique(out.begin(), out.end()), out.end());
-  return out;
 }
 
 Result<std::string> KernelText::joined(ScalarOpcode opcode, Dtype dtype, const std::string& a,

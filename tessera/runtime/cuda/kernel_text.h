@@ -51,6 +51,15 @@ struct BoundKernel {
   /// Whether indices and offsets fit into 32 bits.
   [[nodiscard]] bool has_small_indices() const;
   [[nodiscard]] std::size_t load_count() const;
+  /// Everything that must be computed at every point for these reductions and stores, without `known` values.
+  [[nodiscard]] std::vector<ValueId> elements_for(std::span<const ValueId> reductions,
+                                                  std::span<const std::uint32_t> stores,
+                                                  const std::vector<bool>& known) const;
+  /// The operands that the values load.
+  [[nodiscard]] std::vector<std::uint32_t> loaded_operands(std::span<const ValueId> values) const;
+  /// The stores of a pass over a row. All are in the last: results may stand in place of inputs, which every
+  /// pass may read.
+  [[nodiscard]] std::vector<std::uint32_t> stores_of(std::size_t pass) const;
 
   std::vector<bool> at_points;  ///< by operand
 };
@@ -125,12 +134,6 @@ class KernelText {
   /// of the loop over them.
   void write_reciprocals(std::span<const ValueId> elements);
   [[nodiscard]] std::string narrowed(const kernel::Store& store);
-  /// Everything that must be computed at every point for these reductions and stores, without `known` values.
-  [[nodiscard]] std::vector<ValueId> elements_for(std::span<const ValueId> reductions,
-                                                  std::span<const std::uint32_t> stores,
-                                                  const std::vector<bool>& known) const;
-  /// The operands that the values load.
-  [[nodiscard]] std::vector<std::uint32_t> loaded_operands(std::span<const ValueId> values) const;
   /// `a` and `b` joined as a reduction does, in `dtype`.
   [[nodiscard]] Result<std::string> joined(ScalarOpcode opcode, Dtype dtype, const std::string& a,
                                            const std::string& b);

@@ -195,14 +195,6 @@ class LoopedText : KernelText {
     return axes_ == 0 ? 1 : width_of(operand, last_, shape_.width);
   }
 
-  /// Results may stand in place of inputs, which every pass reads: all are stored in the last.
-  [[nodiscard]] std::vector<std::uint32_t> stores_of(std::size_t p) const {
-    std::vector<std::uint32_t> out;
-    if (p + 1 == passes_.passes.size())
-      for (const Pass& pass : passes_.passes) out.insert(out.end(), pass.stores.begin(), pass.stores.end());
-    return out;
-  }
-
   void open_vectors() {
     line("#pragma unroll\nfor (int u = 0; u < ", unroll_, "; ++u) {");
     line("const index i = base + u * (index)step;\nif (i < end && is_point) {");
@@ -212,14 +204,14 @@ class LoopedText : KernelText {
   Result<void> write_pass(std::size_t p) {
     const Pass& pass = passes_.passes[p];
     TESSERA_TRY(write_all(pass.rows));
-    const std::vector<std::uint32_t> stores = stores_of(p);
+    const std::vector<std::uint32_t> stores = bound_.stores_of(p);
     if (pass.reductions.empty() && stores.empty()) return {};
     for (const ValueId value : pass.reductions) declare_total(value);
     const std::vector<ValueId> elements =
-        elements_for(pass.reductions, stores, std::vector<bool>(body_.size(), false));
+        bound_.elements_for(pass.reductions, stores, std::vector<bool>(body_.size(), false));
     write_reciprocals(elements);
     line("for (index base = begin + (index)rank; base < end; base += (index)step * ", unroll_, ") {");
-    load_vectors(loaded_operands(elements));
+    load_vectors(bound_.loaded_operands(elements));
     for (const ValueId value : pass.reductions) declare_part(value);
     TESSERA_TRY(write_points(pass, elements, stores));
     for (const ValueId value : pass.reductions) {

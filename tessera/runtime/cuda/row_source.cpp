@@ -19,10 +19,14 @@ struct RowShape {
   bool keeps_values = true;  ///< in registers; else costly ones are computed again
 };
 
-/// Long rows have fewer threads, each with more registers for elements; many rows, since one that is alone is
-/// read faster by several blocks.
+/// Long rows have fewer threads, each with more registers for elements.
 constexpr unsigned long_row_threads = 512, long_row_registers = 80;
-constexpr std::int64_t least_long_rows = 64;
+/// Of each operand: a thread loads so many before it stores the first of them to the block's memory. One by
+/// one, each would wait for the one before.
+constexpr unsigned vectors_at_once = 4;
+/// What rows whose vectors are shorter than 16 bytes may have of the block's memory: so few threads have too
+/// little under way with them.
+constexpr std::size_t whole_vector_bytes = 16, most_narrow_bytes = 40 * 1024;
 /// Of the warps of a block, which are joined in its memory.
 constexpr std::size_t parts_of_total = 32;
 
@@ -54,21 +58,52 @@ std::size_t bytes_of_parts(const BoundKernel& bound) {
   return out;
 }
 
-/// Whether elements are needed behind the pass that reads them first.
-bool reads_again(const BoundKernel& bound) {
-  const auto has_stores = [](const Pass& pass) { return !pass.stores.empty(); };
-  const auto has_reductions = [](const Pass& pass) { return !pass.reductions.empty(); };
-  const std::vector<Pass>& passes = bound.passes.passes;
-  const bool stores_at_the_end =
-      std::any_of(passes.begin(), passes.end(), has_stores) && !has_reductions(passes.back());
-  return std::count_if(passes.begin(), passes.end(), has_reductions) + (stores_at_the_end ? 1 : 0) > 1;
+/// Whether each row has elements of its own there; what all have is read from the caches.
+bool varies_by_row(const BoundKernel& bound, std::size_t operand) {
+  for (std::size_t axis = 0; axis < bound.outer_count(); ++axis)
+    if (bound.varies(operand, axis)) return true;
+  return false;
 }
 
-/// Of a row that is too long for registers of as many threads as a block can have. What one pass reads is not
+/// Whether more than one pass reads an array.
+bool reads_again(const BoundKernel& bound) {
+  const std::vector<bool> none_known(bound.kernel.body.size(), false);
+  std::vector<bool> is_read(bound.kernel.operands.size(), false);
+  for (std::size_t p = 0; p < bound.passes.passes.size(); ++p) {
+    const std::vector<ValueId>& reductions = bound.passes.passes[p].reductions;
+    for (const std::uint32_t i :
+         bound.loaded_operands(bound.elements_for(reductions, bound.stores_of(p), none_known))) {
+      if (is_read[i] && varies_by_row(bound, i)) return true;
+      is_read[i] = true;
+    }
+  }
+  return false;
+}
+
+/// Of an element of the operand that has the longest ones.
+std::size_t widest_load(const BoundKernel& bound) {
+  std::size_t out = 0;
+  for (const Instruction& instruction : bound.kernel.body)
+    if (instruction.kind == InstructionKind::load && bound.at_points[instruction.index])
+      out = std::max(out, ir::size_of(bound.kernel.operands[instruction.index].dtype));
+  return out;
+}
+
+/// Whether a block has so much memory for a row, and there are rows for enough of such blocks: fewer are read
+/// faster by several blocks each.
+bool has_room(const BoundKernel& bound, unsigned width, std::size_t bytes, const DeviceLimits& limits) {
+  const std::size_t declared = bytes_of_parts(bound);
+  const bool is_narrow = width * widest_load(bound) < whole_vector_bytes;
+  const std::size_t most = dynamic_shared_bytes(limits, declared);
+  return bytes <= (is_narrow ? std::min(most, most_narrow_bytes) : most) &&
+         bound.binding.outer_points() >= least_blocks(limits, bytes + declared);
+}
+
+/// Of a row that is too long for registers of as many threads as a block can have. What is read once is not
 /// held: a few loads under way in each of many threads are faster than all of them in few.
 std::optional<RowShape> long_row_shape(const BoundKernel& bound, unsigned width, std::int64_t vectors,
                                        const DeviceLimits& limits) {
-  if (bound.binding.outer_points() < least_long_rows || !reads_again(bound)) return std::nullopt;
+  if (!reads_again(bound)) return std::nullopt;
   RowShape out{.width = width, .team = long_row_threads, .is_block = true, .keeps_values = false};
   const std::int64_t all = divided_up(vectors, long_row_threads);
   const std::size_t words = (width * bytes_of_element(bound) + 3) / 4;
@@ -77,7 +112,7 @@ std::optional<RowShape> long_row_shape(const BoundKernel& bound, unsigned width,
   out.vectors = static_cast<unsigned>(std::min(all, in_registers));
   out.shared = static_cast<unsigned>(all - out.vectors);
   const std::size_t bytes = std::size_t{out.shared} * out.team * width * bytes_of_element(bound);
-  return bytes <= dynamic_shared_bytes(limits, bytes_of_parts(bound)) ? std::optional(out) : std::nullopt;
+  return has_room(bound, width, bytes, limits) ? std::optional(out) : std::nullopt;
 }
 
 std::optional<RowShape> row_shape(const BoundKernel& bound, const DeviceLimits& limits) {
@@ -184,20 +219,12 @@ class RowText : KernelText {
     if (axes_ > 0 && shape_.width > 1) set_place(last_, cat(coordinate(last_), " * ", shape_.width, " + j"));
   }
 
-  /// Results may stand in place of inputs, so that all are stored at the end.
-  [[nodiscard]] std::vector<std::uint32_t> stores_of(std::size_t p) const {
-    std::vector<std::uint32_t> out;
-    if (p + 1 == passes_.passes.size())
-      for (const Pass& pass : passes_.passes) out.insert(out.end(), pass.stores.begin(), pass.stores.end());
-    return out;
-  }
-
   Result<void> write_pass(std::size_t p) {
     const Pass& pass = passes_.passes[p];
     TESSERA_TRY(write_all(pass.rows));
-    const std::vector<std::uint32_t> stores = stores_of(p);
+    const std::vector<std::uint32_t> stores = bound_.stores_of(p);
     if (pass.reductions.empty() && stores.empty()) return {};
-    const std::vector<ValueId> elements = elements_for(pass.reductions, stores, known_);
+    const std::vector<ValueId> elements = bound_.elements_for(pass.reductions, stores, known_);
     load_vectors(elements);
     write_reciprocals(elements);
     for (const ValueId value : elements)
@@ -221,7 +248,7 @@ class RowText : KernelText {
     open_vectors(where);
     for (const std::uint32_t number : stores) {
       const std::size_t operand = kernel_.stores[number].operand;
-      line("Vector<", element_type(operand), ", ", lanes_of(operand), "> b", operand, ";");
+      line(vector_type(operand), " b", operand, ";");
     }
     open_lanes();
     TESSERA_TRY(write_elements(elements));
@@ -246,32 +273,45 @@ class RowText : KernelText {
 
   void load_vectors(std::span<const ValueId> elements) {
     std::vector<std::uint32_t> loads;
-    for (const std::uint32_t i : loaded_operands(elements))
+    for (const std::uint32_t i : bound_.loaded_operands(elements))
       if (!is_loaded_[i]) loads.push_back(i);
     if (loads.empty()) return;
-    for (const std::uint32_t i : loads)
-      line("Vector<", element_type(i), ", ", lanes_of(i), "> a", i, "[", shape_.vectors, "];");
+    for (const std::uint32_t i : loads) line(vector_type(i), " a", i, "[", shape_.vectors, "];");
+    if (shape_.shared > 0) load_shared(loads);
     open_vectors(Where::registers);
     for (const std::uint32_t i : loads) {
-      line("load(a", i, "[u], r", i, " + (", offset(i, first_, axes_, shape_.width), "));");
+      load_vector("a", i);
       is_loaded_[i] = true;
     }
     line("}\n}");
-    if (shape_.shared > 0) load_shared(loads);
+  }
+  [[nodiscard]] std::string vector_type(std::size_t operand) const {
+    return cat("Vector<", element_type(operand), ", ", lanes_of(operand), ">");
+  }
+  void load_vector(std::string_view to, std::uint32_t i) {
+    line("load(", to, i, "[u], r", i, " + (", offset(i, first_, axes_, shape_.width), "));");
   }
 
   void load_shared(std::span<const std::uint32_t> loads) {
     for (const std::uint32_t i : loads) {
-      const std::string type = cat("Vector<", element_type(i), ", ", lanes_of(i), ">");
-      line(type, "* const h", i, " = (", type, "*)(shared_memory + shared_vectors * ", bytes_of_vectors_,
-           ") + rank;");
+      line(vector_type(i), "* const h", i, " = (", vector_type(i), "*)(shared_memory + shared_vectors * ",
+           bytes_of_vectors_, ") + rank;");
       bytes_of_vectors_ += std::size_t{shape_.team} * lanes_of(i) * ir::size_of(kernel_.operands[i].dtype);
     }
-    open_vectors(Where::shared);
+    const unsigned batch = std::min(shape_.vectors, vectors_at_once);
+    line("for (int first = ", shape_.vectors, "; first < ", shape_.vectors,
+         " + shared_vectors; first += ", batch, ") {");
+    for (const std::uint32_t i : loads) line(vector_type(i), " fetched", i, "[", batch, "];");
+    const std::string each = cat("#pragma unroll\nfor (int u = 0; u < ", batch,
+                                 "; ++u) {\nconst index place = (index)rank + (first + u) * (index)team;");
+    // Behind the end the last one again: loads under conditions are not moved ahead of other stores.
+    line(each, "\nconst index i = place < count ? place : count - 1;");
+    split_index("i", first_, axes_, shape_.width);
+    for (const std::uint32_t i : loads) load_vector("fetched", i);
+    line("}\n", each, "\nif (place < count) {");
     for (const std::uint32_t i : loads)
-      line("load(", place_of(i, Where::shared), ", r", i, " + (", offset(i, first_, axes_, shape_.width),
-           "));");
-    line("}\n}");
+      line("h", i, "[(first + u - ", shape_.vectors, ") * ", shape_.team, "] = fetched", i, "[u];");
+    line("}\n}\n}");
   }
 
   /// The vector of an operand at `u`.

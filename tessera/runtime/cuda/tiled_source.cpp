@@ -59,7 +59,7 @@ class TiledText : KernelText {
   void load_tiles(const Pass& pass) {
     // So many fit into shared memory; the others are read as they lie.
     std::size_t bytes = 0;
-    for (const std::uint32_t i : loaded_operands(pass.elements)) {
+    for (const std::uint32_t i : bound_.loaded_operands(pass.elements)) {
       const std::size_t more = tile_side * (tile_side + 1) * ir::size_of(kernel_.operands[i].dtype);
       if (!is_across(i) || bytes + more > 40 * 1024) continue;
       bytes += more;
@@ -75,7 +75,7 @@ class TiledText : KernelText {
   Result<void> write_points(const Pass& pass) {
     write_reciprocals(pass.elements);
     open_points("x", "y + k");
-    for (const std::uint32_t i : loaded_operands(pass.elements)) {
+    for (const std::uint32_t i : bound_.loaded_operands(pass.elements)) {
       const bool is_tiled = std::find(tiled_.begin(), tiled_.end(), i) != tiled_.end();
       elements_[i] =
           is_tiled ? cat("tile", i, "[x][y + k]") : cat("p", i, "[", offset(i, 0, outer_ + 2, 1), "]");

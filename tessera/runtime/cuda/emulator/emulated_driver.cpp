@@ -364,6 +364,8 @@ void add_device_functions(Driver& d) {
   d.cuDeviceGetAttribute = [](int* value, CUdevice_attribute attribute, CUdevice) {
     if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) return *value = 9, CUDA_SUCCESS;
     if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) return *value = 0, CUDA_SUCCESS;
+    if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+      return *value = all().state.multiprocessors, CUDA_SUCCESS;
     return *value = all().state.shared_bytes, CUDA_SUCCESS;
   };
   d.cuDeviceTotalMem = [](std::size_t* bytes, CUdevice) {

@@ -24,6 +24,7 @@ namespace tessera::runtime::cuda {
 struct EmulatedState {
   std::uint64_t memory_bytes = std::uint64_t{1} << 30;  ///< of the device
   int shared_bytes = 227 * 1024;                        ///< of a block whose function asks for them
+  int multiprocessors = 132;                            ///< as an H200 has them
   std::uint64_t asked_shared = 0;                       ///< times that a function did
   std::uint64_t used_bytes = 0;
   std::uint64_t allocations = 0;
