@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // ONNX Runtime's side of the comparison (worker.h), on as many threads as OMP_NUM_THREADS says. The time of its JavaScript call, measured
-// with an identity of 16 numbers beside every run, is subtracted. `ort_worker.js first FILE INPUT…` times the first result of a model.
+// with an identity of 16 numbers before and behind every run, is subtracted: the shorter one, since others may have disturbed the longer. `ort_worker.js first FILE INPUT…` times the first result of a model.
 'use strict';
 const fs = require('fs');
 const readline = require('readline');
@@ -189,9 +189,10 @@ async function serve() {
         console.log(`ok ${sum} ${size}`);
       } else {
         const times = Number(kind);
-        const call = (await timed(idle, empty.feeds, 200)).map((time) => time / 200);
+        const before = await timed(idle, empty.feeds, 200);
         const took = await timed(session, feeds, times);
-        console.log(took.map((time, i) => Math.max(time - call[i] * times, 1e-9)).join(' '));
+        const behind = await timed(idle, empty.feeds, 200);
+        console.log(took.map((time, i) => Math.max(time - Math.min(before[i], behind[i]) / 200 * times, 1e-9)).join(' '));
       }
     } catch (error) {
       console.log(`missing ${String(error.message).replace(/\s+/g, ' ')}`);
