@@ -1,4 +1,5 @@
 """The checks of CI find what they are there to find."""
+import json
 import pathlib
 import subprocess
 import sys
@@ -74,6 +75,30 @@ class NameCheck(unittest.TestCase):
                            ("void f() { constexpr int most = 1; }", "void g() { constexpr int most = 2; }"),
                            ("constexpr int most = limits::max();", "constexpr int least = limits::max();")]:
             self.assertEqual(self.check(one, other).stdout, "names ok\n", one)
+
+
+class BuildLimits(unittest.TestCase):
+    def check(self, log, unit="unit.o"):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "log").write_text(log)
+            # What it is compiled with takes no time.
+            command = {"directory": name, "command": f"sh -c true -c x.cpp -o {unit}", "file": "x.cpp"}
+            (folder / "commands.json").write_text(json.dumps([command]))
+            return subprocess.run([sys.executable, ROOT / "tools/check_build_limits.py", folder / "log", folder / "commands.json"],
+                                  capture_output=True, text=True)
+
+    def test_small_units_pass(self):
+        self.assertEqual(self.check("14.90 1200 unit.o\n3.00 100 other.o\n").returncode, 0)
+
+    def test_a_unit_that_took_too_long_is_compiled_again(self):
+        result = self.check("15.80 700 unit.o\n")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertIn("unit.o: 15.8 s, compiled again 0.0 s", result.stdout)
+
+    def test_what_stays_too_long_or_large_is_refused(self):
+        self.assertEqual(self.check("15.80 700 unit.o\n", unit="another.o").returncode, 1)
+        self.assertEqual(self.check("3.00 1300 unit.o\n").returncode, 1)
 
 
 class Readme(unittest.TestCase):
