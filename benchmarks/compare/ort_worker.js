@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // ONNX Runtime's side of the comparison (worker.h), on as many threads as OMP_NUM_THREADS says. The time of its JavaScript call, measured
-// with an identity of 16 numbers before and behind every run, is subtracted: the shorter one, since others may have disturbed the longer. `ort_worker.js first FILE INPUT…` times the first result of a model.
+// with an identity of 16 numbers before and behind every run, is subtracted: the shorter one, since others may have disturbed the longer.
+// `ort_worker.js first FILE INPUT…` times the first result of a model.
 'use strict';
 const fs = require('fs');
 const readline = require('readline');
