@@ -83,6 +83,12 @@ double median(std::vector<double> times) {
   return times[times.size() / 2];
 }
 
+/// Between which most of them are.
+std::string tenths(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  return cat("eight tenths are ", times[times.size() / 10], " to ", times[times.size() * 9 / 10]);
+}
+
 class Suite {
  public:
   explicit Suite(Options options) : options_(std::move(options)) {}
@@ -586,22 +592,25 @@ void Suite::descriptions() {
       static_cast<void>(value_or_throw(graph->launch()));
       return microseconds_since(begin);
     };
-    const OnQuietCore here([&] { return time([] {}); });
-    const auto host_time = [&](const std::function<void()>& change) {
-      std::vector<double> times;
-      for (int i = 0; i < (options_.small ? few_runs : 300); ++i) times.push_back(time(change));
-      return median(std::move(times));
-    };
-    const double same = host_time([] {});
-    const double one = host_time([&] {
+    const auto nothing = [] {};
+    const auto change = [&] {
       value_or_throw(graph->set_number("n0", "by", number += 1));
       if (graph->update().tier != description::Tier::hot) throw std::runtime_error("the number is not hot");
-    });
+    };
+    // In turns, and on a core that is looked for again: a disturbed one does not make the median.
+    std::vector<double> unchanged, above;
+    for (int round = 0; round < 5; ++round) {
+      const OnQuietCore here([&] { return time(nothing); });
+      for (int turn = 0, turns = options_.small ? few_runs : 100; turn < turns; ++turn) {
+        unchanged.push_back(time(nothing));
+        above.push_back(time(change) - unchanged.back());
+      }
+    }
     float result = 0;
     std::memcpy(&result, value_or_throw(graph->content("y")).data(), sizeof result);
-    say(name, same, "us", "<= 6");
-    say("one number of a description of 1,000 kernels changed, above unchanged, host time", one - same, "us",
-        "<= 3.5");
+    say(name, median(unchanged), "us", "<= 6", tenths(unchanged));
+    say("one number of a description of 1,000 kernels changed, above unchanged, host time", median(above),
+        "us", "<= 3.5", tenths(above));
     check(name, std::abs(result - (number + count - 1)), 0);
   });
 }
