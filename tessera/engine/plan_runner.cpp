@@ -266,8 +266,7 @@ Result<PlanRunner::Tensors> PlanRunner::run_part(const Given& given, std::size_t
   const plan::Plan& of = plan(given.variant, p);
   Tensors buffers;
   for (const plan::OutputBuffer& buffer : parts_[given.variant][p].executable->binding().buffers)
-    buffers.push_back(
-        TESSERA_TRY(HostTensor::allocate(op::Dtype::u8, {std::max<std::int64_t>(buffer.bytes, 1)})));
+    buffers.push_back(TESSERA_TRY(HostTensor::allocate(op::Dtype::u8, {buffer.bytes})));
   DeviceMemory memory = TESSERA_TRY(DeviceMemory::of(*pool_, inputs, buffers));
   const auto bits = parameter_bits(of, given.parameters);
   TESSERA_TRY(launch(given.variant, p,

@@ -62,10 +62,11 @@ struct Panel {
 
 class BlockedProduct {
  public:
-  BlockedProduct(const GemmBlock& block, GemmResult out, float* workspace)
+  BlockedProduct(const GemmBlock& block, GemmResult out, float* workspace, const GemmUpdate* update)
       : block_(block),
         kernel_(gemm_kernel()),
         out_(out),
+        update_(update),
         panel_(workspace),
         rows_(is_read_badly(block, kernel_) ? workspace + depth_block * kernel_.columns : nullptr) {}
 
@@ -78,12 +79,16 @@ class BlockedProduct {
       tile.c_stride = out_.stride;
       tile.is_first = k == 0;
       fetch_ahead(k, j, tile);
-      const auto& functions = block_.columns - j <= kernel_.vector ? kernel_.narrow : kernel_.function;
+      const bool updates = update_ != nullptr && k + depth == block_.depth;
+      const auto& functions = updates                                ? kernel_.updating
+                              : block_.columns - j <= kernel_.vector ? kernel_.narrow
+                                                                     : kernel_.function;
       std::int64_t i = 0;
       if (is_copied_meanwhile(j)) {
         tile.c = out_.data + j;
         tile.copy = panel_;
-        kernel_.copying(tile);
+        if (updates) set_update(0, j, tile);
+        (updates ? kernel_.copying_update : kernel_.copying)(tile);
         tile.b = panel_;
         tile.b_stride = kernel_.columns;
         i = kernel_.rows;
@@ -91,6 +96,7 @@ class BlockedProduct {
       for (; i < block_.rows; i += kernel_.rows) {
         tile.a = part(a, i, 0);
         tile.c = out_.data + i * out_.stride + j;
+        if (updates) set_update(i, j, tile);
         functions[std::min(kernel_.rows, block_.rows - i)](tile);
         tile.ahead_stride = 0;
       }
@@ -126,6 +132,14 @@ class BlockedProduct {
            block_.columns - j >= kernel_.columns;
   }
 
+  void set_update(std::int64_t i, std::int64_t j, GemmKernel::Tile& tile) const {
+    tile.addend = update_->addend + i * update_->addend_stride + j;
+    tile.addend_stride = update_->addend_stride;
+    tile.updated = update_->out.data + i * update_->out.stride + j;
+    tile.updated_stride = update_->out.stride;
+    tile.factor = update_->factor;
+  }
+
   /// The panel behind the one at row `k` and column `j`.
   void fetch_ahead(std::int64_t k, std::int64_t j, GemmKernel::Tile& tile) const {
     tile.ahead = tile.b;
@@ -140,6 +154,7 @@ class BlockedProduct {
   const GemmBlock& block_;
   const GemmKernel& kernel_;
   GemmResult out_;
+  const GemmUpdate* update_;
   float* panel_;  ///< room for one panel
   float* rows_;   ///< room for all rows; null: they are read where they are
 };
@@ -172,10 +187,11 @@ std::size_t tessera::runtime::cpu::gemm_workspace(std::int64_t rows) {
   return static_cast<std::size_t>(depth_block * (gemm_kernel().columns + rows));
 }
 
-void tessera::runtime::cpu::multiply_blocked(const GemmBlock& block, GemmResult out, float* workspace) {
+void tessera::runtime::cpu::multiply_blocked(const GemmBlock& block, GemmResult out, float* workspace,
+                                             const GemmUpdate* update) {
   if (block.depth == 0)
     for (std::int64_t i = 0; i < block.rows; ++i) std::fill_n(out.data + i * out.stride, block.columns, 0.0f);
-  BlockedProduct product(block, out, workspace);
+  BlockedProduct product(block, out, workspace, update);
   const bool is_along_rows = block.columns >= long_row && block.rows <= few_rows && block.panels == nullptr &&
                              block.b.column_stride == 1;
   const std::int64_t step = is_along_rows ? rows_at_once : depth_block;

@@ -33,6 +33,12 @@ struct GemmKernel {
     /// What is needed next, fetched meanwhile: two lines a row, for each row of b.
     const float* ahead = nullptr;
     std::int64_t ahead_stride = 0;
+    /// Of an updating call: `updated` = `addend` + `factor` * `c`.
+    const float* addend = nullptr;
+    std::int64_t addend_stride = 0;
+    float* updated = nullptr;
+    std::int64_t updated_stride = 0;
+    float factor = 0;
   };
   using Function = void (*)(const Tile& tile);
 
@@ -62,6 +68,8 @@ struct GemmKernel {
   Function function[most_rows + 1] = {};  ///< by the number of rows
   Function narrow[most_rows + 1] = {};    ///< the same for the first columns of a panel
   Function copying = nullptr;             ///< of the most rows; copies b meanwhile
+  Function updating[most_rows + 1] = {};  ///< by the number of rows; also write what is updated
+  Function copying_update = nullptr;      ///< both
   Pack pack = nullptr;
   Filter filter = nullptr;
 };
@@ -107,8 +115,18 @@ struct GemmResult {
   std::int64_t stride = 0;  ///< between rows
 };
 
+/// What follows from a product and is written beside it: `addend` + `factor` * the product. Nothing overlaps.
+struct GemmUpdate {
+  const float* addend = nullptr;
+  std::int64_t addend_stride = 0;  ///< between rows
+  GemmResult out;                  ///< of whole panels, as the product is
+  float factor = 0;
+};
+
 /// The product of a block. Rows of the result are written in whole vectors of the kernel; what is left behind
-/// the last column is not defined. A depth of 0 gives zeros.
-void multiply_blocked(const GemmBlock& block, GemmResult out, float* workspace);
+/// the last column is not defined. A depth of 0 gives zeros. REQUIRES whole panels of columns and a depth
+/// above 0 for an update.
+void multiply_blocked(const GemmBlock& block, GemmResult out, float* workspace,
+                      const GemmUpdate* update = nullptr);
 
 }  // namespace tessera::runtime::cpu

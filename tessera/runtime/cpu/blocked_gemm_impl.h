@@ -52,7 +52,30 @@ struct RowGroups {
   }
 };
 
-template <int rows, int vectors, bool copies = false>
+/// Fetches the rows that an update reads and writes when the sums are there, spread over the rows of b: many
+/// at once would be waited for.
+template <int rows, int vectors>
+struct UpdateAhead {
+  explicit UpdateAhead(const GemmKernel::Tile& of) : tile(of), interval(of.depth / rows), left(interval) {}
+
+  void step() {
+    if (--left > 0 || row == rows) return;
+    left = interval;
+#pragma GCC unroll 16
+    for (int v = 0; v < vectors; ++v) {
+      __builtin_prefetch(tile.addend + row * tile.addend_stride + v * lanes);
+      __builtin_prefetch(tile.updated + row * tile.updated_stride + v * lanes, 1);
+      __builtin_prefetch(tile.c + row * tile.c_stride + v * lanes, 1);
+    }
+    ++row;
+  }
+
+  const GemmKernel::Tile& tile;
+  const std::int64_t interval;
+  std::int64_t left, row = 0;
+};
+
+template <int rows, int vectors, bool copies = false, bool updates = false>
 void multiply(const GemmKernel::Tile& tile) {
   RowGroups<rows> factors{{}, tile.a.row_stride};
 #pragma GCC unroll 16
@@ -60,7 +83,9 @@ void multiply(const GemmKernel::Tile& tile) {
     factors.begin[g] = tile.a.data + g * factors.size * tile.a.row_stride;
   const float *b = tile.b, *ahead = tile.ahead;
   Vector sum[rows][vectors] = {};
+  [[maybe_unused]] UpdateAhead<rows, vectors> update(tile);
   for (std::int64_t k = 0; k < tile.depth; ++k) {
+    if constexpr (updates) update.step();
     Vector row[vectors];
 #pragma GCC unroll 16
     for (int v = 0; v < vectors; ++v) {
@@ -83,10 +108,18 @@ void multiply(const GemmKernel::Tile& tile) {
   }
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) {
+    // Before anything is written: a processor takes addresses that are some pages apart for the same.
+    [[maybe_unused]] Vector addend[vectors];
+#pragma GCC unroll 16
+    for (int v = 0; updates && v < vectors; ++v)
+      addend[v] = load(tile.addend + i * tile.addend_stride + v * lanes);
 #pragma GCC unroll 16
     for (int v = 0; v < vectors; ++v) {
       float* const at = tile.c + i * tile.c_stride + v * lanes;
-      store(tile.is_first ? sum[i][v] : load(at) + sum[i][v], at);
+      const Vector result = tile.is_first ? sum[i][v] : load(at) + sum[i][v];
+      store(result, at);
+      if constexpr (updates)
+        store(addend[v] + tile.factor * result, tile.updated + i * tile.updated_stride + v * lanes);
     }
   }
 }
@@ -245,11 +278,13 @@ void filter(const GemmKernel::Image& image) {
 GemmKernel kernel() {
   GemmKernel out{.rows = tile_rows, .columns = tile_vectors * lanes, .vector = lanes};
   out.copying = multiply<tile_rows, tile_vectors, true>;
+  out.copying_update = multiply<tile_rows, tile_vectors, true, true>;
   out.pack = pack;
   out.filter = filter;
   [&]<int... i>(std::integer_sequence<int, i...>) {
     ((out.function[i + 1] = multiply<i + 1, tile_vectors>), ...);
     ((out.narrow[i + 1] = multiply<i + 1, 1>), ...);
+    ((out.updating[i + 1] = multiply<i + 1, tile_vectors, false, true>), ...);
   }
   (std::make_integer_sequence<int, tile_rows>());
   return out;

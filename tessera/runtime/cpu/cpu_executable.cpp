@@ -361,7 +361,7 @@ Result<bool> CpuExecutable::goes_by_rows(std::size_t index, RowMemory& memory) {
   const auto& form = libraries_[work.step];
   if (!form || (form->op != LibraryOp::matmul && form->op != LibraryOp::attention)) return false;
   TESSERA_TRY(make_ready(*form, run, work));
-  return memory.take(*form, work.inputs, work.results[0]);
+  return memory.take(*form, work.inputs, work.results);
 }
 
 /// The rows that all works go by in this launch, or 0: products whose weights are not packed have blocks of

@@ -40,10 +40,12 @@ enum class Residual : std::uint8_t { none, separate, in_destination };
 enum class ResidualPlace : std::uint8_t { before_activation, after_activation };
 
 /// destination = activation(scale * product + bias [+ residual]) [+ residual]
+/// Where the product is kept, it is a result, too, and only a scale and a separate residual follow it.
 struct Epilogue {
   bool has_scale = false;
   bool has_bias = false;
   bool bias_of_rows = false;  ///< of a product: one number per row, not per column
+  bool keeps_product = false;
   Activation activation = Activation::none;
   float alpha = 0, beta = 0;  ///< of leaky_relu: the slope below 0; of clip: the least and the most
   Residual residual = Residual::none;
@@ -56,7 +58,8 @@ struct Epilogue {
                                   std::uint64_t{std::bit_cast<std::uint32_t>(beta)} << 32;
     return numbers | std::uint64_t{has_scale} | std::uint64_t{has_bias} << 1 |
            static_cast<std::uint64_t>(activation) << 2 | static_cast<std::uint64_t>(residual) << 6 |
-           static_cast<std::uint64_t>(place) << 8 | std::uint64_t{bias_of_rows} << 9;
+           static_cast<std::uint64_t>(place) << 8 | std::uint64_t{bias_of_rows} << 9 |
+           std::uint64_t{keeps_product} << 10;
   }
 };
 

@@ -109,9 +109,12 @@ class ChainGrower {
 
   /// Takes the next node, if it is one that finishes the result.
   bool extend() {
-    if (graph_.is_output(last()) || graph_.consumers(last()).size() != 1) return false;
+    if (graph_.is_output(last()) || graph_.consumers(last()).size() != 1) {
+      add_update();
+      return false;
+    }
     const NodeId next = graph_.consumers(last())[0];
-    if (graph_.is_opaque(next) || graph_.result_count(next) != 1 || !graph_.reads(next).empty()) return false;
+    if (!is_plain(next)) return false;
     if (graph_.type(graph_.result(next)) != graph_.type(last())) return false;
     if (add_attention(next)) return false;
     if (!add_activation(next) && !add_binary(next)) return false;
@@ -119,13 +122,47 @@ class ChainGrower {
     return true;
   }
 
+  /// Of a product that others read, too: what is updated by it, or by a multiple of it.
+  void add_update() {
+    if (chain_.op != LibraryOp::matmul || chain_.nodes.size() != 1) return;
+    const ValueId product = last();
+    for (const NodeId next : graph_.consumers(product)) {
+      if (!is_plain(next) || graph_.type(graph_.result(next)) != graph_.type(product)) continue;
+      if (add_update_by(product, next)) return;
+      const auto scale = scale_in(next, product);
+      const NodeId update = scale == pattern::none ? pattern::none : only_consumer(graph_.result(next));
+      if (update == pattern::none || !add_update_by(graph_.result(next), update)) continue;
+      chain_.scale = scale;
+      chain_.nodes.insert(chain_.nodes.end() - 1, next);
+      return;
+    }
+  }
+
+  /// The number that a node multiplies a value by; `none` if it does something else.
+  [[nodiscard]] ValueId scale_in(NodeId node, ValueId value) const {
+    const auto inputs = graph_.inputs(node);
+    if (name(node) != "mul" || inputs.size() != 2 || inputs[0] == inputs[1]) return pattern::none;
+    const ValueId other = inputs[inputs[0] == value ? 1 : 0];
+    return has_type(other, ir::Dtype::f32) && is_number(other) ? other : pattern::none;
+  }
+
+  bool add_update_by(ValueId by, NodeId next) {
+    const auto inputs = graph_.inputs(next);
+    if (name(next) != "sub" || inputs[1] != by || inputs[0] == by || !take_from(inputs[0])) return false;
+    chain_.epilogue.keeps_product = true;
+    chain_.nodes.push_back(next);
+    return true;
+  }
+
+  [[nodiscard]] bool is_plain(NodeId node) const {
+    return !graph_.is_opaque(node) && graph_.result_count(node) == 1 && graph_.reads(node).empty();
+  }
+
   /// The one node that reads a value, if it has one result; `none` else.
   [[nodiscard]] NodeId only_consumer(ValueId value) const {
     if (graph_.is_output(value) || graph_.consumers(value).size() != 1) return pattern::none;
     const NodeId node = graph_.consumers(value)[0];
-    const bool is_plain =
-        !graph_.is_opaque(node) && graph_.result_count(node) == 1 && graph_.reads(node).empty();
-    return is_plain ? node : pattern::none;
+    return is_plain(node) ? node : pattern::none;
   }
 
   /// A softmax along the rows and the product with values, which nobody but each other reads.
@@ -289,9 +326,7 @@ class ChainGrower {
     const NodeId node = graph_.producer(value);
     if (node == pattern::none || graph_.is_output(value) || graph_.consumers(value).size() != 1)
       return pattern::none;
-    if (graph_.is_opaque(node) || graph_.result_count(node) != 1 || !graph_.reads(node).empty())
-      return pattern::none;
-    return node;
+    return is_plain(node) ? node : pattern::none;
   }
 
   [[nodiscard]] std::optional<std::int32_t> integer_of(ValueId value) const {

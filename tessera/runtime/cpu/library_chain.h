@@ -1,7 +1,8 @@
 // What a library computes at once: a matrix product, a convolution or a pooling, with the element-wise ops
 // behind it that it can finish while the result is at hand, and a scale of an operand before it. A product of
 // integers takes the bytes that its right operand is made of. A product, the softmax of its rows and a
-// product of that are an attention.
+// product of that are an attention. Where others read a product, too, what is updated by it follows all the
+// same, as weights less their gradient, and both are results.
 #pragma once
 
 #include <optional>
@@ -55,8 +56,9 @@ struct LibraryChain {
 };
 
 /// The longest chain that begins at a node; nothing if no library computes the node itself. Its first nodes
-/// are a chain too, however many, but for those that end with the softmax of an attention.
-/// A precise one ends before activations that a library computes less exactly.
+/// are a chain too, however many, but for those that end with the softmax of an attention or with the scale
+/// of a product that is kept. A chain that keeps its product may not be convex. A precise one ends before
+/// activations that a library computes less exactly.
 [[nodiscard]] std::optional<LibraryChain> chain_from(const pattern::Graph& graph, pattern::NodeId node,
                                                      kernel::Accuracy accuracy = kernel::Accuracy::usual);
 

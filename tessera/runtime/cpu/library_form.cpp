@@ -37,6 +37,10 @@ class FormReader {
     if (chain_.values != pattern::none) out_.values = input(chain_.values);
     out_.joins_heads = chain_.joins_heads;
     if (out_.epilogue.has_scale) set_scale();
+    if (out_.epilogue.keeps_product) {
+      out_.product = result(chain_.nodes[0]);
+      out_.result = result(chain_.nodes.back());
+    }
     return is_complete_ ? std::optional(std::move(out_)) : std::nullopt;
   }
 
@@ -52,6 +56,14 @@ class FormReader {
       if (ops_.params[i].get() == expr.get()) return i;
     is_complete_ = false;
     return no_input;
+  }
+
+  std::uint32_t result(pattern::NodeId node) {
+    const ir::Var* const target = ops_.body[node]->targets[0].get();
+    for (std::uint32_t i = 0; i < ops_.results.size(); ++i)
+      if (ops_.results[i].get() == target) return i;
+    is_complete_ = false;
+    return no_result;
   }
 
   void set_scale() {
@@ -75,8 +87,9 @@ class FormReader {
   bool is_complete_ = true;
 };
 
-/// A chain computes one value: a step may say that it gives others too, or its own inputs.
-bool gives_one_value(const ir::Function& ops) {
+/// A chain computes one value, or two: a step may say that it gives others too, or its own inputs.
+bool gives_values_of(const LibraryChain& chain, const ir::Function& ops) {
+  if (chain.epilogue.keeps_product) return ops.results.size() == 2;
   if (ops.results.size() != 1) return false;
   return std::any_of(ops.body.begin(), ops.body.end(), [&](const auto& statement) {
     return !statement->targets.empty() && statement->targets[0].get() == ops.results[0].get();
@@ -84,12 +97,12 @@ bool gives_one_value(const ir::Function& ops) {
 }
 
 std::optional<LibraryForm> form_of_ops(const ir::Function& ops) {
-  if (!gives_one_value(ops)) return std::nullopt;
   const auto graph = pattern::graph_of(ops);
   if (!graph) return std::nullopt;
   for (const pattern::NodeId node : graph->order()) {
     const auto chain = chain_from(*graph, node);
-    if (chain && chain->nodes.size() == graph->node_count()) return FormReader(ops, *graph, *chain).run();
+    if (!chain || chain->nodes.size() != graph->node_count()) continue;
+    return gives_values_of(*chain, ops) ? FormReader(ops, *graph, *chain).run() : std::nullopt;
   }
   return std::nullopt;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/base/text.h"
+#include "tessera/pattern/convexity.h"
 #include "tessera/runtime/cpu/library_chain.h"
 
 using namespace tessera;
@@ -32,6 +33,7 @@ Result<void> LibraryTiles::list(const Graph& graph, CandidateList& out) const {
   costs.step_ns *= library_part;
   costs.byte_ns *= library_part;
   pattern::StepPrices prices(costs, graph);
+  std::optional<pattern::Convexity> convexity;
   for (NodeId node = 0; node < graph.node_count(); ++node) {
     const auto chain = chain_from(graph, node, accuracy_);
     if (!chain) continue;
@@ -39,6 +41,11 @@ Result<void> LibraryTiles::list(const Graph& graph, CandidateList& out) const {
     for (const NodeId next : chain->nodes) {
       nodes.insert(std::upper_bound(nodes.begin(), nodes.end(), next), next);
       if (chain->softmax != pattern::none && nodes.size() == chain->softmax + 1) continue;
+      // What is updated may follow from the product in another way, too.
+      const bool keeps = chain->epilogue.keeps_product && nodes.size() > 1;
+      if (keeps && nodes.size() < chain->nodes.size()) continue;
+      if (keeps && !convexity) convexity.emplace(graph);
+      if (keeps && !convexity->is_convex(nodes)) continue;
       const bool is_product = chain->softmax != pattern::none && nodes.size() <= chain->softmax;
       const auto kind = static_cast<std::uint32_t>(is_product ? LibraryOp::matmul : chain->op);
       if (out.add(nodes, prices.of(nodes), kind, std::span(chain->nodes.data(), nodes.size()))) continue;

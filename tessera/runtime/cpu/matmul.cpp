@@ -47,6 +47,14 @@ bool is_dense(const MatrixForm& form, const MatmulSplit& item) {
          (item.batch == 1 || form.batch_stride == item.rows * item.columns);
 }
 
+/// Whether an array plus a multiple of the product, which is kept, is all there is.
+bool is_update(const Epilogue& epilogue) {
+  return epilogue == Epilogue{.has_scale = true,
+                              .keeps_product = true,
+                              .residual = Residual::separate,
+                              .place = epilogue.place};
+}
+
 Error cannot(const MatmulSpec& spec, std::string_view why) {
   return Error(ErrorCode::unsupported, cat("matrix product of sizes ", spec.batch, " x ", spec.rows, " x ",
                                            spec.columns, " x ", spec.depth, ": ", why));
@@ -76,6 +84,8 @@ Result<std::shared_ptr<const Matmul>> Matmul::create(const MatmulSpec& spec, Pro
     return cannot(plain, "the rows of the result have gaps");
   if (plain.weights == WeightForm::packed && plain.batch > 1 && plain.b.batch_stride != 0)
     return cannot(plain, "packed weights are not shared by the batch");
+  if (plain.epilogue.keeps_product && !is_update(plain.epilogue))
+    return cannot(plain, "only what is updated by it follows a product that is kept");
   std::shared_ptr<Matmul> out(new Matmul(plain));
   out->split_ = split(plain);
   // The library computes nothing where there is no depth.
@@ -219,6 +229,7 @@ Result<void> Matmul::use_onednn() {
 
 Epilogue Matmul::library_epilogue() const {
   Epilogue out = spec_.epilogue;
+  if (out.keeps_product) return {};
   if (!finishes_own_) return out;
   out.activation = Activation::none;
   if (out.place == ResidualPlace::after_activation) out.residual = Residual::none;
@@ -303,7 +314,7 @@ Result<void> Matmul::run_onednn(const MatmulOperands& operands, const Item& item
     given.packed = &weights_of(*operands.packed, item);
   else
     given.weights = operands.b + offset(spec_.b, item.batch, 0, item.column);
-  float* const destination = operands.c + offset(spec_.c, item.batch, item.row, item.column);
+  float* const destination = product_of(operands) + offset(spec_.c, item.batch, item.row, item.column);
   float* const tile = reinterpret_cast<float*>(scratch);
   given.destination = uses_tile_ ? tile : destination;
   if (spec_.epilogue.has_bias)
@@ -315,6 +326,7 @@ Result<void> Matmul::run_onednn(const MatmulOperands& operands, const Item& item
   TESSERA_TRY(primitives_[variant(item)]->run(given, scratch + tile_bytes_));
   if (finishes_own_) finish_own(operands, item, given.destination);
   if (uses_tile_) copy_out(operands, item, tile);
+  if (spec_.epilogue.keeps_product) finish_kept(operands, item);
   return {};
 }
 
@@ -331,11 +343,34 @@ void Matmul::copy_in(const MatmulOperands& operands, const Item& item, float* to
 void Matmul::copy_out(const MatmulOperands& operands, const Item& item, const float* tile) const {
   for (std::int64_t batch = item.batch; batch < item.batch + item.batch_count; ++batch)
     for (std::int64_t row = item.row; row < item.row + item.rows; ++row, tile += item.columns)
-      std::memcpy(operands.c + offset(spec_.c, batch, row, item.column), tile,
+      std::memcpy(product_of(operands) + offset(spec_.c, batch, row, item.column), tile,
                   static_cast<std::size_t>(item.columns) * sizeof(float));
 }
 
+void Matmul::finish_kept(const MatmulOperands& operands, const Item& item) const {
+  for (std::int64_t batch = item.batch; batch < item.batch + item.batch_count; ++batch)
+    for (std::int64_t row = item.row; row < item.row + item.rows; ++row) {
+      const std::int64_t at = offset(spec_.c, batch, row, item.column);
+      const EpilogueRow values{
+          .scale = operands.scale,
+          .residual = operands.residual + offset(spec_.residual, batch, row, item.column)};
+      finish_row(spec_.epilogue, values, operands.product + at, operands.c + at, nullptr,
+                 static_cast<std::size_t>(item.columns));
+    }
+}
+
 // ---- our own product
+
+GemmBlock Matmul::block_of(const MatmulOperands& operands, const Item& item, std::int64_t batch) const {
+  GemmBlock out{item.rows, item.columns, spec_.depth, {}, {}, nullptr};
+  if (spec_.depth > 0)
+    out.a = {operands.a + offset(spec_.a, batch, item.row, 0), spec_.a.row_stride, spec_.a.column_stride};
+  if (spec_.weights == WeightForm::packed)
+    out.panels = reinterpret_cast<const float*>(operands.packed->block_.get()) + item.column * spec_.depth;
+  else if (spec_.depth > 0)
+    out.b = {operands.b + offset(spec_.b, batch, 0, item.column), spec_.b.row_stride, spec_.b.column_stride};
+  return out;
+}
 
 void Matmul::run_blocked(const MatmulOperands& operands, const Item& item, float* scratch) const {
   const auto tile = static_cast<std::size_t>(item.rows * padded_columns(item.columns));
@@ -343,23 +378,23 @@ void Matmul::run_blocked(const MatmulOperands& operands, const Item& item, float
   float* const row = product + whole_lines_of_floats(tile);
   float* const workspace = row + whole_lines_of_floats(static_cast<std::size_t>(item.columns));
   const bool is_direct = spec_.epilogue == Epilogue{} && item.columns % gemm_kernel().vector == 0;
+  const bool updates = spec_.epilogue.keeps_product && item.columns % gemm_kernel().columns == 0;
   for (std::int64_t batch = item.batch; batch < item.batch + item.batch_count; ++batch) {
-    GemmBlock block{item.rows, item.columns, spec_.depth, {}, {}, nullptr};
-    if (spec_.depth > 0)
-      block.a = {operands.a + offset(spec_.a, batch, item.row, 0), spec_.a.row_stride, spec_.a.column_stride};
-    if (spec_.weights == WeightForm::packed)
-      block.panels =
-          reinterpret_cast<const float*>(operands.packed->block_.get()) + item.column * spec_.depth;
-    else if (spec_.depth > 0)
-      block.b = {operands.b + offset(spec_.b, batch, 0, item.column), spec_.b.row_stride,
-                 spec_.b.column_stride};
-    if (is_direct) {
-      multiply_blocked(
-          block, {operands.c + offset(spec_.c, batch, item.row, item.column), spec_.c.row_stride}, workspace);
-      continue;
+    const GemmBlock block = block_of(operands, item, batch);
+    const std::int64_t at = offset(spec_.c, batch, item.row, item.column);
+    const GemmResult direct{product_of(operands) + at, spec_.c.row_stride};
+    if (updates && spec_.depth > 0) {
+      const GemmUpdate update{operands.residual + offset(spec_.residual, batch, item.row, item.column),
+                              spec_.residual.row_stride,
+                              {operands.c + at, spec_.c.row_stride},
+                              operands.scale};
+      multiply_blocked(block, direct, workspace, &update);
+    } else if (is_direct) {
+      multiply_blocked(block, direct, workspace);
+    } else {
+      multiply_blocked(block, {product, padded_columns(item.columns)}, workspace);
+      finish(operands, item, batch, product, row);
     }
-    multiply_blocked(block, {product, padded_columns(item.columns)}, workspace);
-    finish(operands, item, batch, product, row);
   }
 }
 
@@ -374,6 +409,9 @@ void Matmul::finish(const MatmulOperands& operands, const Item& item, std::int64
     if (spec_.epilogue.residual == Residual::in_destination) row.residual = to;
     if (spec_.epilogue.residual == Residual::separate)
       row.residual = operands.residual + offset(spec_.residual, batch, item.row + r, item.column);
+    if (spec_.epilogue.keeps_product)
+      std::memcpy(operands.product + (to - operands.c), product + r * stride,
+                  static_cast<std::size_t>(item.columns) * sizeof(float));
     finish_row(spec_.epilogue, row, product + r * stride, to, workspace,
                static_cast<std::size_t>(item.columns));
   }

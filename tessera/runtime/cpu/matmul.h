@@ -71,6 +71,7 @@ struct MatmulOperands {
   const float* b = nullptr;              ///< if weights are plain
   const PackedMatrix* packed = nullptr;  ///< if weights are packed
   float* c = nullptr;                    ///< does not overlap a, b or the bias
+  float* product = nullptr;              ///< if it is kept; lies as c does, and overlaps nothing
   const float* bias = nullptr;
   float scale = 1.0f;
   const float* residual = nullptr;  ///< if separate; does not overlap c
@@ -131,8 +132,16 @@ class Matmul {
   /// What oneDNN does behind a product; the rest is done by finish_own.
   [[nodiscard]] Epilogue library_epilogue() const;
   void finish_own(const MatmulOperands& operands, const Item& item, float* product) const;
+  /// From the product that was kept to the result.
+  void finish_kept(const MatmulOperands& operands, const Item& item) const;
+  /// Where what is multiplied goes.
+  [[nodiscard]] float* product_of(const MatmulOperands& operands) const {
+    return spec_.epilogue.keeps_product ? operands.product : operands.c;
+  }
   void copy_in(const MatmulOperands& operands, const Item& item, float* to) const;
   void copy_out(const MatmulOperands& operands, const Item& item, const float* tile) const;
+  [[nodiscard]] GemmBlock block_of(const MatmulOperands& operands, const Item& item,
+                                   std::int64_t batch) const;
   void run_blocked(const MatmulOperands& operands, const Item& item, float* scratch) const;
   void finish(const MatmulOperands& operands, const Item& item, std::int64_t batch, float* product,
               float* workspace) const;

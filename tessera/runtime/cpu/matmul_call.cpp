@@ -46,6 +46,10 @@ op::Layout with_batch(const op::Layout& layout, const op::Extents& result) {
   return op::broadcast_layout(layout, shape);
 }
 
+float* elements_of(const op::Array& result) {
+  return reinterpret_cast<float*>(result.at(result.layout.offset));
+}
+
 /// A matrix operand: read as it lies if its matrices lie at equal distances, else copied.
 class MatrixOperand {
  public:
@@ -107,8 +111,9 @@ class MatmulCall final : public LibraryCall {
   Result<void> begin(const LibraryLaunch& launch) override {
     set_if_other(operands_.a, a_.get(launch.inputs[form_.left]));
     set_if_other(operands_.b, b_.get(launch.inputs[form_.right]));
-    set_if_other(operands_.c,
-                 reinterpret_cast<float*>(launch.results[0].at(launch.results[0].layout.offset)));
+    set_if_other(operands_.c, elements_of(launch.results[form_.result]));
+    if (form_.product != no_result)
+      set_if_other(operands_.product, elements_of(launch.results[form_.product]));
     if (form_.bias != no_input) set_if_other(operands_.bias, bias_.get(launch.inputs[form_.bias]));
     if (form_.residual != no_input)
       set_if_other(operands_.residual, residual_.get(launch.inputs[form_.residual]));

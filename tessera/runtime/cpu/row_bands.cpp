@@ -196,6 +196,10 @@ bool RowMemory::add(const op::Array& result) {
   return true;
 }
 
+bool RowMemory::add_all(std::span<const op::Array> results) {
+  return std::all_of(results.begin(), results.end(), [&](const op::Array& r) { return add(r); });
+}
+
 /// Whether going along the first axis passes over the whole block, and what is inside of it stays between two
 /// steps.
 bool RowMemory::lies_by_rows(const kernel::Kernel& kernel, const kernel::Binding& binding,
@@ -222,7 +226,7 @@ bool RowMemory::take(const kernel::Kernel& kernel, const kernel::Job& job,
   if (binding.is_empty || binding.outer.empty() || binding.outer[0].size % band_.rows != 0) return false;
   if (!band_.has_whole_items(job)) return false;
   const std::size_t before = blocks_.size();
-  bool is_taken = std::all_of(results.begin(), results.end(), [&](const op::Array& r) { return add(r); });
+  bool is_taken = add_all(results);
   for (std::size_t i = 0; is_taken && i < kernel.operands.size(); ++i)
     is_taken = lies_by_rows(kernel, binding, i);
   if (!is_taken) blocks_.resize(before);
@@ -236,11 +240,12 @@ bool RowMemory::is_elsewhere_or_dense(const op::Array& array) const {
          array.size() * static_cast<std::int64_t>(ir::size_of(array.dtype)) == block->bytes;
 }
 
-bool RowMemory::take(const LibraryForm& form, std::span<const op::Array> inputs, const op::Array& result) {
+bool RowMemory::take(const LibraryForm& form, std::span<const op::Array> inputs,
+                     std::span<const op::Array> results) {
   const auto is_elsewhere = [&](std::uint32_t input) {
     return input == no_input || find(inputs[input].at(inputs[input].layout.offset)) == nullptr;
   };
   const auto whole = inputs_needed_whole(form);
   return std::all_of(whole.begin(), whole.end(), is_elsewhere) && is_elsewhere_or_dense(inputs[form.left]) &&
-         (form.residual == no_input || is_elsewhere_or_dense(inputs[form.residual])) && add(result);
+         (form.residual == no_input || is_elsewhere_or_dense(inputs[form.residual])) && add_all(results);
 }

@@ -51,7 +51,7 @@ class RowMemory {
                           std::span<const op::Array> results);
   /// The same of a product, which goes by the rows of its result.
   [[nodiscard]] bool take(const LibraryForm& form, std::span<const op::Array> inputs,
-                          const op::Array& result);
+                          std::span<const op::Array> results);
 
  private:
   struct Block {
@@ -61,6 +61,7 @@ class RowMemory {
 
   [[nodiscard]] const Block* find(const std::byte* data) const;
   [[nodiscard]] bool add(const op::Array& result);
+  [[nodiscard]] bool add_all(std::span<const op::Array> results);
   [[nodiscard]] bool lies_by_rows(const kernel::Kernel& kernel, const kernel::Binding& binding,
                                   std::size_t operand) const;
   [[nodiscard]] bool is_elsewhere_or_dense(const op::Array& array) const;
