@@ -171,6 +171,35 @@ const LibraryCase cases[] = {
      "w) "
      "return c }",
      "matmul kernel"},
+    {"weights_and_their_gradient",
+     "func f(x: f32[24, 70], g: f32[24, 64], w: f32[70, 64]) { t: f32[70, 24] = transpose(x) {permutation = "
+     "[1, 0]} a: f32[70, 64] = matmul(t, g) b: f32[70, 64] = mul($0:f32, a) c: f32[70, 64] = sub(w, b) "
+     "return c, a }",
+     "matmul+mul+sub"},
+    {"a_gradient_and_weights_less_it",
+     "func f[N](x: f32[N, 5], g: f32[N, 37], w: f32[5, 37]) { t: f32[5, N] = transpose(x) {permutation = [1, "
+     "0]} a: f32[5, 37] = matmul(t, g) c: f32[5, 37] = sub(w, a) return a, c }",
+     "matmul+sub",
+     {300}},
+    {"a_gradient_of_nothing",
+     "func f[N](x: f32[N, 5], g: f32[N, 32], w: f32[5, 32]) { t: f32[5, N] = transpose(x) {permutation = [1, "
+     "0]} a: f32[5, 32] = matmul(t, g) b: f32[5, 32] = mul(a, 0.5) c: f32[5, 32] = sub(w, b) return a, c }",
+     "matmul+mul+sub",
+     {0}},
+    {"gradients_of_a_batch",
+     "func f(x: f32[3, 6, 9], g: f32[3, 9, 33], w: f32[3, 6, 33]) { a: f32[3, 6, 33] = matmul(x, g) "
+     "b: f32[3, 6, 33] = mul(a, 0.5) c: f32[3, 6, 33] = sub(w, b) d: f32[3, 6, 33] = exp(a) return c, d }",
+     "matmul+mul+sub kernel"},
+    {"one_of_two_arrays_that_a_product_updates",
+     "func f(x: f32[5, 6], g: f32[6, 32], w: f32[5, 32], v: f32[5, 32]) { a: f32[5, 32] = matmul(x, g) "
+     "b: f32[5, 32] = mul(a, 0.5) c: f32[5, 32] = sub(w, b) d: f32[5, 32] = mul(a, 0.25) "
+     "e: f32[5, 32] = sub(v, d) return c, e }",
+     "matmul+mul+sub kernel"},
+    {"what_follows_from_a_product_is_not_updated_with_it",
+     "func f(x: f32[5, 6], g: f32[6, 32], w: f32[5, 6]) { a: f32[5, 32] = matmul(x, g) "
+     "r: f32[32, 6] = transpose(g) {permutation = [1, 0]} s: f32[5, 6] = matmul(a, r) "
+     "v: f32[5, 32] = matmul(s, g) b: f32[5, 32] = mul(a, 0.5) c: f32[5, 32] = sub(v, b) return c }",
+     "matmul matmul matmul kernel"},
     {"slope_below_zero",
      "func f(x: f32[5, 7], w: f32[7, 9], b: f32[9]) { a: f32[5, 9] = matmul(x, w) c: f32[5, 9] = add(a, b) "
      "d: f32[5, 9] = leaky_relu(c, 0.125) return d }",

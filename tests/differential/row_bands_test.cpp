@@ -171,12 +171,12 @@ std::vector<std::int64_t> rows_at_once(const Bands& bands) {
   return out;
 }
 
-/// The gradient of a matrix, and the matrix that it changes.
+/// The gradient of a matrix, and the matrix that it changes, in a way that no library computes with it.
 std::string update_of(std::int64_t rows, std::int64_t columns, std::int64_t depth = 24) {
   const std::string shape = cat("f32[", rows, ", ", columns, "]");
   return cat("func f(x: f32[", depth, ", ", rows, "], g: f32[", depth, ", ", columns, "], w: ", shape,
              ") { t: f32[", rows, ", ", depth, "] = transpose(x) {permutation = [1, 0]} d: ", shape,
-             " = matmul(t, g) s: ", shape, " = mul(d, 0.125) n: ", shape, " = sub(w, s) return n, d }");
+             " = matmul(t, g) s: ", shape, " = mul(d, w) n: ", shape, " = sub(w, s) return n, d }");
 }
 
 /// A product whose weights change has blocks of rows of its own, if it has many; what follows goes by those.

@@ -52,20 +52,22 @@ struct RowGroups {
   }
 };
 
-/// Fetches the rows that an update reads and writes when the sums are there, spread over the rows of b: many
-/// at once would be waited for.
-template <int rows, int vectors>
-struct UpdateAhead {
-  explicit UpdateAhead(const GemmKernel::Tile& of) : tile(of), interval(of.depth / rows), left(interval) {}
+/// Fetches the rows that are read and written when the sums are there, spread over the rows of b: many at
+/// once would be waited for.
+template <int rows, int vectors, bool updates>
+struct ResultsAhead {
+  explicit ResultsAhead(const GemmKernel::Tile& of) : tile(of), interval(of.depth / rows), left(interval) {}
 
   void step() {
     if (--left > 0 || row == rows) return;
     left = interval;
 #pragma GCC unroll 16
     for (int v = 0; v < vectors; ++v) {
-      __builtin_prefetch(tile.addend + row * tile.addend_stride + v * lanes);
-      __builtin_prefetch(tile.updated + row * tile.updated_stride + v * lanes, 1);
       __builtin_prefetch(tile.c + row * tile.c_stride + v * lanes, 1);
+      if constexpr (updates) {
+        __builtin_prefetch(tile.addend + row * tile.addend_stride + v * lanes);
+        __builtin_prefetch(tile.updated + row * tile.updated_stride + v * lanes, 1);
+      }
     }
     ++row;
   }
@@ -83,9 +85,9 @@ void multiply(const GemmKernel::Tile& tile) {
     factors.begin[g] = tile.a.data + g * factors.size * tile.a.row_stride;
   const float *b = tile.b, *ahead = tile.ahead;
   Vector sum[rows][vectors] = {};
-  [[maybe_unused]] UpdateAhead<rows, vectors> update(tile);
+  ResultsAhead<rows, vectors, updates> results(tile);
   for (std::int64_t k = 0; k < tile.depth; ++k) {
-    if constexpr (updates) update.step();
+    results.step();
     Vector row[vectors];
 #pragma GCC unroll 16
     for (int v = 0; v < vectors; ++v) {

@@ -45,7 +45,8 @@ class MatmulCase {
         c_(random_floats(span_of(spec.c, spec.batch, spec.rows, spec.columns), seed + 2)),
         residual_(random_floats(span_of(spec.residual, spec.batch, spec.rows, spec.columns), seed + 3)),
         bias_(random_floats(spec.columns, seed + 4)),
-        before_(c_) {}
+        before_(c_),
+        product_(c_) {}
 
   /// In ranges of `step` items.
   Result<void> run(const Matmul& matmul, std::int64_t step = 1 << 30) {
@@ -66,21 +67,25 @@ class MatmulCase {
             .b = b_.data(),
             .packed = packed,
             .c = c_.data(),
+            .product = product_.data(),
             .bias = bias_.data(),
             .scale = scale,
             .residual = residual_.data()};
   }
 
-  op::HostTensor expected() {
+  op::HostTensor expected_product() {
     const op::Array a = array(a_, spec_.a, spec_.rows, spec_.depth),
                     b = array(b_, spec_.b, spec_.depth, spec_.columns);
-    const auto product =
-        value_or_throw(op::run_reference(*op::find_card("matmul"), std::vector{a, b}, {}))[0];
+    return value_or_throw(op::run_reference(*op::find_card("matmul"), std::vector{a, b}, {}))[0];
+  }
+  op::HostTensor expected() {
+    const op::HostTensor product = expected_product();
     const bool in_place = spec_.epilogue.residual == Residual::in_destination;
     const auto residual = copied(in_place ? before_ : residual_, in_place ? spec_.c : spec_.residual);
     return finished(spec_.epilogue, product, scale, f32_tensor({spec_.columns}, bias_), residual);
   }
   op::HostTensor result() { return copied(c_, spec_.c); }
+  op::HostTensor kept() { return copied(product_, spec_.c); }
   /// Between the rows nothing may be written.
   bool keeps_gaps() {
     std::vector<bool> is_written(c_.size());
@@ -115,6 +120,7 @@ class MatmulCase {
   MatmulSpec spec_;
   std::vector<float> a_, b_, c_, residual_, bias_;
   std::vector<float> before_;
+  std::vector<float> product_;  ///< where it is kept
 };
 
 std::string text(const MatmulSpec& spec, ProductLibrary library) {
@@ -134,6 +140,10 @@ void expect_right(const MatmulSpec& spec, ProductLibrary library, std::uint32_t 
   const double tolerance = 2e-6 * std::sqrt(static_cast<double>(spec.depth) + 1) + 1e-6;
   EXPECT_LE(largest_difference(arrays.result().values<float>(), arrays.expected().values<float>()),
             tolerance);
+  if (spec.epilogue.keeps_product) {
+    EXPECT_LE(largest_difference(arrays.kept().values<float>(), arrays.expected_product().values<float>()),
+              tolerance);
+  }
   EXPECT_TRUE(arrays.keeps_gaps());
 }
 
@@ -204,6 +214,21 @@ TEST(Matmul, AddsAResidualToEveryItem) {
       }
 }
 
+/// Whole panels of columns are updated while they are multiplied, others behind it.
+TEST(Matmul, KeepsAProductThatUpdatesAnArray) {
+  for (ProductLibrary library : libraries())
+    for (const auto& s : {std::array{256, 1024, 64}, {70, 200, 40}, {33, 96, 500}, {3, 37, 11}, {1, 512, 7}})
+      for (std::int64_t gap : {0, 3})
+        for (std::int64_t batch : {1, 3}) {
+          MatmulSpec spec = dense(s[0], s[1], s[2], batch);
+          if (gap == 0) spec.a = transposed(s[0], s[2]);
+          spec.residual = row_major(s[0], s[1], gap);
+          spec.weights = batch == 1 && gap > 0 ? WeightForm::packed : WeightForm::plain;
+          spec.epilogue = {.has_scale = true, .keeps_product = true, .residual = Residual::separate};
+          expect_right(spec, library);
+        }
+}
+
 TEST(Matmul, RunsBatches) {
   for (ProductLibrary library : libraries())
     for (std::int64_t batch : {2, 7, 300})
@@ -257,6 +282,11 @@ TEST(Matmul, SaysWhatItDoesNotTake) {
   spec.c = transposed(3, 4);
   EXPECT_EQ(Matmul::create(spec).error().message(),
             "matrix product of sizes 1 x 3 x 4 x 5: the rows of the result have gaps");
+  spec = dense(3, 4, 5);
+  spec.epilogue = {.has_bias = true, .keeps_product = true, .residual = Residual::separate};
+  EXPECT_EQ(
+      Matmul::create(spec).error().message(),
+      "matrix product of sizes 1 x 3 x 4 x 5: only what is updated by it follows a product that is kept");
   EXPECT_EQ(Matmul::create(dense(-1, 2, 3)).error().code(), ErrorCode::invalid_argument);
   MatmulSpec huge = dense(1, 1, 1);
   huge.rows = huge.columns = std::int64_t{1} << 40;
