@@ -124,6 +124,10 @@ class Suite {
   /// Launch to done, seen by the host.
   [[nodiscard]] double latency(const Engines& engine, const std::function<void()>& work,
                                int count = 200) const;
+  /// What turns add to a list, some hundreds of them in rounds, each on a core that is looked for again: one
+  /// that is disturbed does not make the median.
+  [[nodiscard]] std::vector<double> in_rounds(const TimedWork& work,
+                                              const std::function<void(std::vector<double>&)>& turn) const;
   /// Of one of many launches that follow each other.
   [[nodiscard]] double throughput(const Engines& engine, const std::function<void()>& work,
                                   int count = 30) const;
@@ -194,6 +198,17 @@ double Suite::latency(const Engines& engine, const std::function<void()>& work, 
   std::vector<double> times;
   for (int i = 0; i < count; ++i) times.push_back(time());
   return median(std::move(times));
+}
+
+std::vector<double> Suite::in_rounds(const TimedWork& work,
+                                     const std::function<void(std::vector<double>&)>& turn) const {
+  constexpr int rounds = 5, turns = 100;
+  std::vector<double> out;
+  for (int round = 0; round < rounds; ++round) {
+    const OnQuietCore here(work);
+    for (int i = 0; i < (options_.small ? few_runs : turns); ++i) turn(out);
+  }
+  return out;
 }
 
 double Suite::throughput(const Engines& engine, const std::function<void()>& work, int count) const {
@@ -269,11 +284,8 @@ void Suite::unfused() {
       chain(x, y).eval();
       return microseconds_since(begin);
     };
-    const OnQuietCore here(time);
-    for (int i = 0; i < 20; ++i) chain(x, y).eval();
-    std::vector<double> times;
-    for (int i = 0; i < 200; ++i) times.push_back(time());
-    say(name, median(std::move(times)), "us", "<= 6");
+    const std::vector<double> times = in_rounds(time, [&](std::vector<double>& to) { to.push_back(time()); });
+    say(name, median(times), "us", "<= 6", tenths(times));
   });
 }
 
@@ -597,15 +609,12 @@ void Suite::descriptions() {
       value_or_throw(graph->set_number("n0", "by", number += 1));
       if (graph->update().tier != description::Tier::hot) throw std::runtime_error("the number is not hot");
     };
-    // In turns, and on a core that is looked for again: a disturbed one does not make the median.
-    std::vector<double> unchanged, above;
-    for (int round = 0; round < 5; ++round) {
-      const OnQuietCore here([&] { return time(nothing); });
-      for (int turn = 0, turns = options_.small ? few_runs : 100; turn < turns; ++turn) {
-        unchanged.push_back(time(nothing));
-        above.push_back(time(change) - unchanged.back());
-      }
-    }
+    std::vector<double> unchanged;
+    const std::vector<double> above = in_rounds([&] { return time(nothing); },
+                                                [&](std::vector<double>& to) {
+                                                  unchanged.push_back(time(nothing));
+                                                  to.push_back(time(change) - unchanged.back());
+                                                });
     float result = 0;
     std::memcpy(&result, value_or_throw(graph->content("y")).data(), sizeof result);
     say(name, median(unchanged), "us", "<= 6", tenths(unchanged));

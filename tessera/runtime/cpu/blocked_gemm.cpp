@@ -11,7 +11,7 @@ using namespace tessera::runtime::cpu;
 namespace {
 
 /// Rows of b that are multiplied at once: a panel of them stays in the first cache.
-constexpr std::int64_t depth_block = 192;
+constexpr std::int64_t depth_block = 256;
 /// Products of few rows wait for b, which is read along its rows then, so many at once, if those are long.
 constexpr std::int64_t few_rows = 2, rows_at_once = 8, long_row = 256;
 
@@ -45,9 +45,6 @@ MatrixView part(const MatrixView& matrix, std::int64_t row, std::int64_t column)
   return {matrix.data + row * matrix.row_stride + column * matrix.column_stride, matrix.row_stride,
           matrix.column_stride};
 }
-
-/// Rows whose distance is a multiple of this fall on the same few places of the first cache.
-constexpr std::int64_t bad_distance = 1024;
 
 bool is_read_badly(const GemmBlock& block, const GemmKernel& kernel) {
   return block.a.column_stride == 1 && block.a.row_stride % bad_distance == 0 &&

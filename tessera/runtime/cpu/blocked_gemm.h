@@ -11,6 +11,9 @@
 
 namespace tessera::runtime::cpu {
 
+/// Rows whose distance is a multiple of so many elements fall on the same few places of the first cache.
+inline constexpr std::int64_t bad_distance = 1024;
+
 /// A matrix in memory; strides count elements and may be any number.
 struct MatrixView {
   const float* data = nullptr;

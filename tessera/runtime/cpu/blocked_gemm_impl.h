@@ -130,7 +130,7 @@ void multiply(const GemmKernel::Tile& tile) {
 
 /// Exchanges, in every pair of rows `step` apart, what is not on the diagonal of their squares of `step`.
 template <int step, int... e>
-void exchange(Vector* rows, std::integer_sequence<int, e...>) {
+[[gnu::always_inline]] inline void exchange(Vector* rows, std::integer_sequence<int, e...>) {
 #pragma GCC unroll 16
   for (int i = 0; i < lanes; ++i) {
     if ((i & step) != 0) continue;
@@ -140,20 +140,25 @@ void exchange(Vector* rows, std::integer_sequence<int, e...>) {
   }
 }
 
+/// In registers, if it is a part of its caller.
 template <int step = 1>
-void transpose(Vector* rows) {
+[[gnu::always_inline]] inline void transpose(Vector* rows) {
   exchange<step>(rows, std::make_integer_sequence<int, lanes>());
   if constexpr (2 * step < lanes) transpose<2 * step>(rows);
 }
 
-/// `lanes` columns, each of which lies in one piece, as rows.
+/// `lanes` columns, each of which lies in one piece, as rows. Those behind them are fetched meanwhile: they
+/// are needed next.
 void pack_columns(const float* from, std::int64_t stride, std::int64_t depth, float* out) {
   constexpr int width = tile_vectors * lanes;
   std::int64_t k = 0;
   for (; k + lanes <= depth; k += lanes) {
     Vector square[lanes];
 #pragma GCC unroll 16
-    for (int j = 0; j < lanes; ++j) square[j] = load(from + j * stride + k);
+    for (int j = 0; j < lanes; ++j) {
+      __builtin_prefetch(from + (lanes + j) * stride + k, 0, near_cache);
+      square[j] = load(from + j * stride + k);
+    }
     transpose(square);
 #pragma GCC unroll 16
     for (int r = 0; r < lanes; ++r) store(square[r], out + (k + r) * width);

@@ -57,7 +57,8 @@ std::string_view access_type(std::uint32_t width) {
 SourceRef source_of(std::string entry, std::string_view parameters, std::string_view body) {
   Source out;
   out.text = cat(declaration, begin_text(), "extern \"C\" __global__ void ", entry,
-                 "(unsigned long long condition, ", parameters, ") {\n  begin_kernel();\n", body, "}\n");
+                 "(unsigned long long condition, ", parameters, ") {\n  start_next();\n  begin_kernel();\n",
+                 body, "}\n");
   out.entry = std::move(entry);
   out.waits = true;
   return std::make_shared<const Source>(std::move(out));

@@ -80,6 +80,7 @@ class ElementText : KernelText {
     open_vectors();
     for (const std::uint32_t i : loads) write_load(i);
     close_vectors();
+    start_next();
   }
   void write_load(std::uint32_t operand) {
     line("load(", vector_of(operand), ", p", operand, " + (", operand_offset(operand), "));");
@@ -91,6 +92,7 @@ class ElementText : KernelText {
       if (unroll_ == 1) write_load(i);
       elements_[i] = cat(vector_of(i), ".at[", lanes_of(i) > 1 ? "j" : "0", "]");
     }
+    if (unroll_ == 1) start_next();
     for (const std::uint32_t number : pass.stores) {
       const std::size_t operand = kernel_.stores[number].operand;
       line("Vector<", element_type(operand), ", ", lanes_of(operand), "> b", operand, ";");

@@ -490,9 +490,10 @@ Launch KernelText::launch(std::string entry, Extent3 grid, Extent3 block, unsign
 Launch SourceDraft::launch(std::string entry, std::string_view text, bool has_small_indices,
                            unsigned most_threads) const {
   Source source;
-  source.text = cat("typedef ", has_small_indices ? "int" : "long long", " index;", kernel_prelude,
-                    begin_text(), scalar.functions(), "extern \"C\" __global__ void __launch_bounds__(",
-                    most_threads, ") ", entry, "(", parameters, ") {\nbegin_kernel();\n", text, "}\n");
+  source.text =
+      cat("typedef ", has_small_indices ? "int" : "long long", " index;", kernel_prelude, begin_text(),
+          scalar.functions(), "extern \"C\" __global__ void __launch_bounds__(", most_threads, ") ", entry,
+          "(", parameters, ") {\n", starts_next ? "" : "start_next();\n", "begin_kernel();\n", text, "}\n");
   source.entry = std::move(entry);
   source.waits = true;
   return {.source = std::make_shared<const Source>(std::move(source)), .arguments = arguments};

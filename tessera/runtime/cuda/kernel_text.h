@@ -79,6 +79,7 @@ struct SourceDraft {
   std::string parameters;  ///< of the function
   std::vector<Argument> arguments;
   std::vector<std::string> names;  ///< of the arguments
+  bool starts_next = false;        ///< the text says when what comes after may start
 };
 
 class KernelText {
@@ -96,6 +97,12 @@ class KernelText {
   template <class... Args>
   void line(const Args&... args) {
     text_ += cat(args..., "\n");
+  }
+
+  /// What comes after may start here.
+  void start_next() {
+    line("start_next();");
+    draft_.starts_next = true;
   }
 
   // ---- arguments

@@ -186,7 +186,7 @@ KernelWriter& KernelWriter::most_threads(std::int64_t threads) {
 Launch KernelWriter::launch(std::string_view body, std::int64_t blocks, std::int64_t threads,
                             std::int64_t shared_bytes) && {
   std::string text = cat(begin_text(), prelude_, "extern \"C\" __global__ void ", bounds_, entry_, "(",
-                         parameters_, ") {\n  begin_kernel();\n", variables_, body, "}\n");
+                         parameters_, ") {\n  start_next();\n  begin_kernel();\n", variables_, body, "}\n");
   Launch out;
   out.source = std::make_shared<const Source>(
       Source{.text = std::move(text), .entry = std::move(entry_), .waits = true});
