@@ -177,6 +177,7 @@ Value Builder::joined_parts(Value others, Value part) {
   }
   static const Card& card = known("update_slice");
   const Value inputs[] = {others, out.update};
+  // Parts are written over and over by attributes that are complete: nothing has to be looked at then.
   Value value = find_equal(card, inputs, out.part->attributes);
   if (!value) value = emit_known(card, inputs, out.part->attributes);
   if (!value) value = call(card, inputs, out.part->attributes);
