@@ -133,9 +133,16 @@ const std::vector<std::vector<std::uint32_t>>& Needed::components() {
   if (asked_.size() < 2) return components_;
   std::vector<std::uint32_t> parent(steps_.size());
   std::iota(parent.begin(), parent.end(), 0);
+  std::size_t count = steps_.size();
   for (std::uint32_t s = 0; s < steps_.size(); ++s)
-    for (const std::uint32_t operand : from(s))
-      if (operand != stored) parent[find(parent, operand)] = find(parent, s);
+    for (const std::uint32_t operand : from(s)) {
+      if (operand == stored) continue;
+      // Operands come before their users: nothing stands above this step yet.
+      const std::uint32_t root = find(parent, operand);
+      count -= root != s;
+      parent[root] = s;
+    }
+  if (count == 1) return components_;
   std::vector<std::uint32_t> number(steps_.size(), stored);
   for (std::uint32_t s = 0; s < steps_.size(); ++s) {
     const std::uint32_t root = find(parent, s);
@@ -145,6 +152,5 @@ const std::vector<std::vector<std::uint32_t>>& Needed::components() {
     }
     components_[number[root]].push_back(s);
   }
-  if (components_.size() == 1) components_.clear();
   return components_;
 }

@@ -148,7 +148,7 @@ bool PlanKey::write_uncommon(const Needed& needed, std::uint32_t step, std::span
   write_call(node, kind, what, needed.from(step), local);
   plan_at_once = plan_at_once || (is_function && node.extra->plan_at_once);
   if (node.extra != nullptr) {
-    write_attributes(node.attributes());
+    write_attributes(node);
     words.push(static_cast<std::uint32_t>(node.extra->results.size()));
     for (std::size_t i = 1; i < node.extra->results.size(); ++i) write_type(node.extra->results[i]);
   }
@@ -180,10 +180,14 @@ void PlanKey::write_words(const void* data, std::size_t bytes) {
   words.end_at(out + count);
 }
 
-void PlanKey::write_attributes(const op::Attributes& attributes) {
+/// Attributes of a call are those of its card, by name, less those that may be absent: if none is, the card
+/// says their names.
+void PlanKey::write_attributes(const Node& call) {
+  const op::Attributes& attributes = call.attributes();
+  const bool needs_names = call.card == nullptr || attributes.size() != call.card->attributes.size();
   words.push(static_cast<std::uint32_t>(attributes.size()));
   for (const auto& [name, value] : attributes.entries()) {
-    write_words(name.data(), name.size());
+    if (needs_names) write_words(name.data(), name.size());
     words.push(static_cast<std::uint32_t>(value.index()));
     write_value(value);
   }

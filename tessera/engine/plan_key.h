@@ -69,7 +69,7 @@ struct PlanKey {
                   std::span<const std::uint32_t> local);
   std::uint32_t* write_input(Node* input, std::uint32_t* out);
   void write_sizes(const Node& node);
-  void write_attributes(const op::Attributes& attributes);
+  void write_attributes(const Node& call);
   void write_value(const ir::AttributeValue& value);
   void write_words(const void* data, std::size_t bytes);
   void write_type(const op::ValueType& type);

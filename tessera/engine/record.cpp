@@ -149,14 +149,10 @@ void set_type(Node& node, const op::ValueType& type) {
   for (std::size_t i = 0; i < node.rank; ++i) node.dims[i] = type.shape[i].value();
 }
 
-/// A call of this form; null if the operands are of two engines, or none is a node. Inlined where their
-/// number is known.
+/// What a form and its operands say of a new node. A part of each way to record, as `new_node` is.
 template <std::size_t count>
-inline Node* recorded_as(const CallForm& form, std::span<const Operand, count> operands, Caller caller) {
-  const Joined found = joined(operands);
-  if (found.component == nullptr || found.is_of_two_engines) return nullptr;
-  NodeRef made = new_node(form.card, found.component, caller);
-  Node& node = *made;
+[[gnu::always_inline]] inline void set_call(Node& node, const CallForm& form,
+                                            std::span<const Operand, count> operands) {
   set_type(node, form.result);
   node.input_count = static_cast<std::uint32_t>(operands.size());
   std::size_t scalars = 0;
@@ -173,6 +169,24 @@ inline Node* recorded_as(const CallForm& form, std::span<const Operand, count> o
     }
   }
   if (form.attributes != nullptr) node.more().attributes = form.attributes;
+}
+
+/// A call of this form; null if the operands are of two engines, or none is a node. Inlined where their
+/// number is known.
+template <std::size_t count>
+inline Node* recorded_as(const CallForm& form, std::span<const Operand, count> operands, Caller caller) {
+  const Joined found = joined(operands);
+  if (found.component == nullptr || found.is_of_two_engines) return nullptr;
+  NodeRef made = new_node(form.card, found.component, caller);
+  set_call(*made, form, operands);
+  return made.detach();
+}
+
+/// The same of numbers alone. No input keeps the component: the node does.
+Node* recorded_of_numbers(const CallForm& form, std::span<const Operand> numbers, Component* component,
+                          Caller caller) {
+  NodeRef made = new_node(form.card, shared(component), caller);
+  set_call(*made, form, numbers);
   return made.detach();
 }
 
@@ -429,8 +443,12 @@ Node* tessera::engine::record_known(const op::Card& card, std::span<const Operan
   return known == nullptr ? nullptr : recorded_as(*known, operands, caller);
 }
 
-Node* tessera::engine::record_again(const CallForm& form, std::span<const Operand> operands, Caller caller) {
-  return recorded_as(form, operands, caller);
+Node* tessera::engine::record_again(const CallForm& form, std::span<const Operand> operands,
+                                    const Node& beside, Caller caller) {
+  if (Node* const node = recorded_as(form, operands, caller)) return node;
+  const auto is_node = [](const Operand& operand) { return operand.node != nullptr; };
+  if (std::any_of(operands.begin(), operands.end(), is_node)) return nullptr;
+  return recorded_of_numbers(form, operands, beside.component, caller);
 }
 
 std::optional<CallForm> tessera::engine::form_of(const Node& call) {
@@ -440,12 +458,8 @@ std::optional<CallForm> tessera::engine::form_of(const Node& call) {
   const Extra* const extra = call.extra;
   if (extra != nullptr && (extra->function != nullptr || extra->custom != nullptr || !extra->results.empty()))
     return std::nullopt;
-  bool any_node = false;
-  for (std::size_t i = 0; i < call.input_count; ++i) {
-    any_node = any_node || call.input(i) != nullptr;
+  for (std::size_t i = 0; i < call.input_count; ++i)
     if (call.input(i) == nullptr && !ir::is_float(scalar_dtype_of(call, i))) return std::nullopt;
-  }
-  if (!any_node) return std::nullopt;
   return CallForm(*call.card, call.dtype, call.shape(), extra == nullptr ? nullptr : extra->attributes);
 }
 

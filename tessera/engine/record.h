@@ -39,8 +39,9 @@ namespace tessera::engine {
 [[nodiscard]] Node* record_known(const op::Card& card, std::span<const Operand, 2> operands, Caller caller);
 
 /// Records a call of this form on operands of the types it was found for; null if they are of two engines.
-/// REQUIRES that one of them is a node.
-[[nodiscard]] Node* record_again(const CallForm& form, std::span<const Operand> operands, Caller caller);
+/// One of numbers alone is recorded into the graph of `beside`.
+[[nodiscard]] Node* record_again(const CallForm& form, std::span<const Operand> operands, const Node& beside,
+                                 Caller caller);
 /// The form of a call that was recorded; none if it is not that simple.
 [[nodiscard]] std::optional<CallForm> form_of(const Node& call);
 

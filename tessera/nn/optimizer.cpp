@@ -11,6 +11,7 @@
 
 using namespace tessera;
 using detail::fail;
+using detail::have_same_shape;
 using optim::OptimizerState;
 using optim::Parameters;
 
@@ -19,6 +20,8 @@ namespace {
 std::string type_of(const Tensor& tensor) {
   return cat(tensor.dtype(), "[", join(tensor.shape(), ", "), "]");
 }
+
+std::string shown(std::string_view name) { return cat("'", printable(name), "'"); }
 
 /// What is computed and remembered in: halves have neither the range for squares nor the digits for means.
 Dtype wide(Dtype dtype) { return dtype == Dtype::f16 || dtype == Dtype::bf16 ? Dtype::f32 : dtype; }
@@ -44,21 +47,21 @@ void check_step(const Parameters& parameters, const Parameters& gradients, const
                 std::initializer_list<std::string_view> slots, Here here) {
   for (const auto& [name, parameter] : parameters) {
     const Tensor& gradient = nn::get(gradients, name, here);
-    const std::string shown = cat("'", printable(name), "'");
     if (parameter.is_empty() || gradient.is_empty())
-      fail(here, cat("parameter ", shown, " or its gradient is empty"));
+      fail(here, cat("parameter ", shown(name), " or its gradient is empty"));
     if (!ir::is_float(parameter.dtype()))
-      fail(here, cat("parameter ", shown, " is ", type_of(parameter), ", it must be a float"));
-    if (gradient.shape() != parameter.shape() || gradient.dtype() != parameter.dtype())
-      fail(here, cat("the gradient of ", shown, " is ", type_of(gradient), ", the parameter is ",
+      fail(here, cat("parameter ", shown(name), " is ", type_of(parameter), ", it must be a float"));
+    if (!have_same_shape(gradient, parameter) || gradient.dtype() != parameter.dtype())
+      fail(here, cat("the gradient of ", shown(name), " is ", type_of(gradient), ", the parameter is ",
                      type_of(parameter)));
     if (gradient.engine() != parameter.engine())
-      fail(here, cat("parameter ", shown, " and its gradient are of two engines"));
+      fail(here, cat("parameter ", shown(name), " and its gradient are of two engines"));
+    if (state.slots.empty()) continue;
     for (std::string_view prefix : slots)
       if (const auto kept = state.slots.find(cat(prefix, name));
-          kept != state.slots.end() && !kept->second.is_empty() && kept->second.shape() != parameter.shape())
-        fail(here, cat("the state '", printable(kept->first), "' is ", type_of(kept->second),
-                       ", the parameter is ", type_of(parameter)));
+          kept != state.slots.end() && !kept->second.is_empty() && !have_same_shape(kept->second, parameter))
+        fail(here, cat("the state ", shown(kept->first), " is ", type_of(kept->second), ", the parameter is ",
+                       type_of(parameter)));
   }
 }
 

@@ -144,13 +144,19 @@ Values Builder::call_all(const Card& card, std::span<const Value> inputs, Attrib
   return *std::move(results);
 }
 
-Value Builder::part_gradient(const ValueType& type, Value update, Attributes attributes,
-                             std::vector<AxisRange> ranges) {
-  const Value out = call("update_slice", {full(*this, 0, type), update}, attributes);
-  if (out)
-    part_gradients_.insert_or_assign(out.id,
-                                     PartGradient{update, std::move(attributes), std::move(ranges), Value()});
+Value Builder::part_gradient(const ValueType& type, Value update, ValuePart part) {
+  const Value out = call("update_slice", {full(*this, 0, type), update}, part.attributes);
+  if (out) add_part_gradient(out, {update, std::make_shared<const ValuePart>(std::move(part))});
   return out;
+}
+
+const PartGradient* Builder::find_part_gradient(Value value) const {
+  const auto known = part_gradients_.find(value.id);
+  return known == part_gradients_.end() ? nullptr : &known->second;
+}
+
+void Builder::add_part_gradient(Value value, PartGradient gradient) {
+  part_gradients_.insert_or_assign(value.id, std::move(gradient));
 }
 
 Value Builder::add_gradients(Value a, Value b) {
@@ -161,17 +167,22 @@ Value Builder::add_gradients(Value a, Value b) {
 }
 
 Value Builder::joined_parts(Value others, Value part) {
-  const auto known = part_gradients_.find(part.id);
-  if (known == part_gradients_.end() || known->second.into || others.type() != part.type()) return {};
-  PartGradient out = known->second;
+  const PartGradient* const one = find_part_gradient(part);
+  if (one == nullptr || one->into || others.type() != part.type()) return {};
+  PartGradient out = *one;
   for (Value other = others; other;) {
-    const auto before = part_gradients_.find(other.id);
-    if (before == part_gradients_.end() || !are_apart(before->second.ranges, out.ranges)) return {};
-    other = before->second.into;
+    const PartGradient* const before = find_part_gradient(other);
+    if (before == nullptr || !are_apart(before->part->ranges, out.part->ranges)) return {};
+    other = before->into;
   }
-  const Value value = call("update_slice", {others, out.update}, out.attributes);
+  static const Card& card = known("update_slice");
+  const Value inputs[] = {others, out.update};
+  // Parts are written over and over by attributes that are complete: nothing has to be looked at then.
+  Value value = find_equal(card, inputs, out.part->attributes);
+  if (!value) value = emit_known(card, inputs, out.part->attributes);
+  if (!value) value = call(card, inputs, out.part->attributes);
   out.into = others;
-  if (value) part_gradients_.insert_or_assign(value.id, std::move(out));
+  if (value) add_part_gradient(value, std::move(out));
   return value;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -36,6 +37,20 @@ struct AxisRange {
   Dim begin, end;
 };
 
+/// Which elements of a value a part is: those update_slice writes by these attributes, within `ranges`.
+struct ValuePart {
+  Attributes attributes;
+  std::vector<AxisRange> ranges;
+};
+
+/// The gradient of a part: `update` where the part is, written over zeros or over what other parts were
+/// written into.
+struct PartGradient {
+  Value update;
+  std::shared_ptr<const ValuePart> part;
+  Value into = {};  ///< empty if these are zeros
+};
+
 class Builder {
  public:
   virtual ~Builder() = default;
@@ -58,12 +73,13 @@ class Builder {
   Value extent(const Dim& size);
   [[nodiscard]] const ValueType& type(Value value) const { return *types_[value.id]; }
 
-  /// The gradient of a part of a value of this type: zeros, with `update` where update_slice puts it by these
-  /// attributes, which is within `ranges`.
-  Value part_gradient(const ValueType& type, Value update, Attributes attributes,
-                      std::vector<AxisRange> ranges);
-  /// Whether the builder knows it as one of those: it may be written together with others.
-  [[nodiscard]] bool is_part_gradient(Value value) const { return part_gradients_.contains(value.id); }
+  /// The gradient of a part of a value of this type: zeros, with `update` where the part is.
+  Value part_gradient(const ValueType& type, Value update, ValuePart part);
+  /// What the builder knows of such a gradient, which may be written together with others; null of any other
+  /// value. Valid until more is built.
+  [[nodiscard]] const PartGradient* find_part_gradient(Value value) const;
+  /// Says of a value that was written elsewhere what part_gradient would have made it.
+  void add_part_gradient(Value value, PartGradient gradient);
   /// The sum of two gradients of one value. Those of parts that do not overlap are written into the same
   /// zeros: nothing is added then, and a zero keeps its sign.
   Value add_gradients(Value a, Value b);
@@ -95,14 +111,6 @@ class Builder {
   virtual Assumptions* assumptions() { return nullptr; }
 
  private:
-  /// An update of zeros, or of what other parts were written into.
-  struct PartGradient {
-    Value update;
-    Attributes attributes;
-    std::vector<AxisRange> ranges;
-    Value into;  ///< empty if these are zeros
-  };
-
   Values call_all(const Card& card, std::span<const Value> inputs, Attributes attributes);
   /// `part` written into `others`; empty if they are not known to be gradients of parts that do not overlap.
   Value joined_parts(Value others, Value part);

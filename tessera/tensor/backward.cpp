@@ -66,40 +66,45 @@ bool Backward::is_fixed(Node* node) const {
 
 /// Whether a gradient that arrives at this input is wanted.
 bool Backward::leads_back(Node* input) const {
-  const auto below = of_.find(call_of(input).first), itself = of_.find(input);
-  return (below != of_.end() && below->second.leads) || (itself != of_.end() && itself->second.is_target);
+  Node* const call = call_of(input).first;
+  const auto below = of_.find(call);
+  if (below != of_.end() && below->second.leads) return true;
+  const auto itself = call == input ? below : of_.find(input);
+  return itself != of_.end() && itself->second.is_target;
 }
 
 /// Depth first without recursion: inputs before what uses them.
 void Backward::visit(Node* root) {
-  std::vector<std::pair<Node*, bool>> stack{{call_of(root).first, false}};
+  std::vector<Visited> stack{{call_of(root).first, nullptr}};  // with what is known: all below it was visited
   while (!stack.empty()) {
-    auto [node, below_done] = stack.back();
+    const Visited at = stack.back();
     stack.pop_back();
-    if (below_done) {
-      leave(node);
+    if (at.known != nullptr) {
+      leave(at);
       continue;
     }
+    Node* const node = at.node;
     Known& known = of_[node];
     if (known.visited) continue;
     known.visited = true;
-    stack.emplace_back(node, true);
+    stack.push_back({node, &known});
     if (is_leaf(node)) continue;
     for (std::size_t i = node->input_count; i-- > 0;)
       if (Node* input = node->input(i);
           input != nullptr && input->is(Node::tracks_gradient) && !is_fixed(input))
-        stack.emplace_back(call_of(input).first, false);
+        stack.push_back({call_of(input).first, nullptr});
   }
 }
 
-void Backward::leave(Node* node) {
-  Known& known = of_[node];
+void Backward::leave(Visited at) {
+  Node* const node = at.node;
+  Known& known = *at.known;
   known.leads = known.is_target || is_leaf(node);
   if (is_leaf(node)) leaves_.push_back(node);
   for (std::size_t i = 0; !is_leaf(node) && i < node->input_count; ++i)
     if (Node* input = node->input(i)) known.passes_on = known.passes_on || leads_back(input);
   known.leads = known.leads || known.passes_on;
-  order_.push_back(node);
+  order_.push_back(at);
 }
 
 // ---- going back
@@ -122,10 +127,10 @@ Value Backward::seed_of(const Tensor& y, const Tensor& dy) {
 void Backward::run(Node* y, Value seed) {
   add(y, seed);
   for (std::size_t i = order_.size(); i-- > 0;) {
-    const Known& known = of_.find(order_[i])->second;
+    const Known& known = *order_[i].known;
     const bool has_gradient =
         std::any_of(known.gradients.begin(), known.gradients.end(), [](Value v) { return bool(v); });
-    if (has_gradient && known.passes_on) through(order_[i]);
+    if (has_gradient && known.passes_on) through(order_[i].node, known.gradients);
   }
 }
 
@@ -142,32 +147,31 @@ void Backward::add(Node* node, Value gradient) {
   if (is_fixed(node)) return accumulate(of_[node].at_target, gradient);
   if (!leads_back(node)) return;
   const auto [call, result] = call_of(node);
-  Values& all = of_[call].gradients;
+  ResultGradients& all = of_[call].gradients;
   if (all.size() <= result) all.resize(result + 1);
   accumulate(all[result], gradient);
 }
 
-void Backward::through(Node* node) {
-  Values gradients = of_[node].gradients;
-  if (node->extra != nullptr && node->extra->function) return through_function(node, std::move(gradients));
+void Backward::through(Node* node, const ResultGradients& gradients) {
+  if (node->extra != nullptr && node->extra->function) return through_function(node, gradients);
   if (node->extra != nullptr && node->extra->custom) return through_custom(node, gradients[0]);
-  through_call(node, std::move(gradients));
+  through_call(node, gradients);
 }
 
-void Backward::through_call(Node* node, Values gradients) {
+void Backward::through_call(Node* node, const ResultGradients& gradients) {
   const op::Card& card = *node->card;
   if (card.gradient == nullptr) {
     if (!card.no_gradient.empty()) return;
     fail(here_, ErrorCode::unsupported, cat("op '", card.name, "' has no gradient"));
   }
   const auto question = question_of(node, gradients);
-  if (question && record_again(node, *question)) return;
-  const Values of_inputs = apply_card(node, std::move(gradients), question ? &*question : nullptr);
+  if (question && record_again(node, *question, gradients[0])) return;
+  const Values of_inputs = apply_card(node, gradients, question ? &*question : nullptr);
   for (std::size_t i = 0; i < of_inputs.size() && i < node->input_count; ++i)
     if (node->input(i) != nullptr) add(node->input(i), of_inputs[i]);
 }
 
-std::optional<GradientQuestion> Backward::question_of(Node* node, const Values& gradients) {
+std::optional<GradientQuestion> Backward::question_of(Node* node, const ResultGradients& gradients) {
   if (!gradients[0]) return std::nullopt;
   std::uint32_t wanted = 0;
   for (std::size_t i = 0; i < std::min<std::size_t>(node->input_count, GradientQuestion::max_inputs); ++i)
@@ -177,17 +181,22 @@ std::optional<GradientQuestion> Backward::question_of(Node* node, const Values& 
 }
 
 /// As it was recorded the last time; false if it never was.
-bool Backward::record_again(Node* node, const GradientQuestion& question) {
+bool Backward::record_again(Node* node, const GradientQuestion& question, Value dy) {
   const GradientScript* const script = find_script(question);
   GradientScript::Gradients made;
-  if (script == nullptr || !script->record(question.given(), caller_of(here_), made)) return false;
-  for (std::size_t i = 0; i < node->input_count; ++i)
-    if (made[i]) add(node->input(i), builder_.import(std::move(made[i])));
+  if (script == nullptr || !script->record(question, caller_of(here_), made)) return false;
+  for (std::size_t i = 0; i < node->input_count; ++i) {
+    if (!made[i]) continue;
+    // What is passed on stays the value it is: the builder may know that it is the gradient of a part.
+    const Value gradient = made[i].get() == question.dy() ? dy : builder_.import(std::move(made[i]));
+    if (const auto& part = script->part(i)) builder_.add_part_gradient(gradient, {dy, part});
+    add(node->input(i), gradient);
+  }
   return true;
 }
 
 /// By the card's rule. What it records is remembered, if there is a question that it answers.
-Values Backward::apply_card(Node* node, Values gradients, const GradientQuestion* question) {
+Values Backward::apply_card(Node* node, ResultGradients gradients, const GradientQuestion* question) {
   Values given;
   op::ValueTypes types;
   std::size_t scalars = 0;
@@ -228,7 +237,7 @@ void Backward::through_custom(Node* node, Value gradient) {
 }
 
 /// The gradient of a traced function is a traced function.
-void Backward::through_function(Node* node, Values gradients) {
+void Backward::through_function(Node* node, ResultGradients gradients) {
   const ir::FunctionRef& function = node->extra->function;
   std::vector<std::size_t> wrt;
   for (std::size_t i : autodiff::float_parameters(*function))

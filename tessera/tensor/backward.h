@@ -60,28 +60,34 @@ class Backward {
   [[nodiscard]] const std::vector<engine::Node*>& leaves() const { return leaves_; }
 
  private:
+  using ResultGradients = SmallVector<op::Value, 1>;  ///< most calls have one result
   struct Known {
     bool is_target = false;
     bool visited = false;
-    bool leads = false;      ///< to a target or a leaf
-    bool passes_on = false;  ///< to its inputs
-    op::Values gradients;    ///< per result
-    op::Value at_target;     ///< of a target that is held fixed
+    bool leads = false;         ///< to a target or a leaf
+    bool passes_on = false;     ///< to its inputs
+    ResultGradients gradients;  ///< per result
+    op::Value at_target;        ///< of a target that is held fixed
+  };
+  struct Visited {
+    engine::Node* node;
+    Known* known;
   };
 
   [[nodiscard]] bool is_leaf(const engine::Node* node) const;
   [[nodiscard]] bool is_fixed(engine::Node* node) const;
   [[nodiscard]] bool leads_back(engine::Node* input) const;
   void visit(engine::Node* root);
-  void leave(engine::Node* node);
+  void leave(Visited at);
   void add(engine::Node* node, op::Value gradient);
-  void through(engine::Node* node);
-  void through_call(engine::Node* node, op::Values gradients);
-  bool record_again(engine::Node* node, const GradientQuestion& question);
-  op::Values apply_card(engine::Node* node, op::Values gradients, const GradientQuestion* question);
-  [[nodiscard]] std::optional<GradientQuestion> question_of(engine::Node* node, const op::Values& gradients);
+  void through(engine::Node* node, const ResultGradients& gradients);
+  void through_call(engine::Node* node, const ResultGradients& gradients);
+  bool record_again(engine::Node* node, const GradientQuestion& question, op::Value dy);
+  op::Values apply_card(engine::Node* node, ResultGradients gradients, const GradientQuestion* question);
+  [[nodiscard]] std::optional<GradientQuestion> question_of(engine::Node* node,
+                                                            const ResultGradients& gradients);
   void through_custom(engine::Node* node, op::Value gradient);
-  void through_function(engine::Node* node, op::Values gradients);
+  void through_function(engine::Node* node, ResultGradients gradients);
   op::Value value_of(engine::Node* node);
   op::Values results_of(engine::Node* call);
 
@@ -91,7 +97,7 @@ class Backward {
   bool any_leaf_ = false;
   std::unordered_map<engine::Node*, Known> of_;
   std::unordered_map<engine::Node*, op::Value> values_;
-  std::vector<engine::Node*> order_;
+  std::vector<Visited> order_;
   std::vector<engine::Node*> leaves_;
   std::vector<NodeBuilder::WrittenCall> written_;  ///< by the rule that runs
 };

@@ -1,5 +1,7 @@
 #include "tessera/tensor/call.h"
 
+#include <algorithm>
+
 #include "tessera/base/text.h"
 #include "tessera/op/catalogue.h"
 
@@ -13,6 +15,11 @@ void tessera::detail::fail(Here here, ErrorCode code, std::string message) {
 engine::Node& tessera::detail::node_of(const Tensor& tensor, std::string_view use, Here here) {
   if (tensor.is_empty()) fail(here, cat(use, ": the tensor is empty"));
   return *tensor.node();
+}
+
+bool tessera::detail::have_same_shape(const Tensor& a, const Tensor& b) {
+  const auto of_a = a.node()->shape(), of_b = b.node()->shape();
+  return std::equal(of_a.begin(), of_a.end(), of_b.begin(), of_b.end());
 }
 
 void tessera::detail::check_name(std::string_view function, const std::string& name, const Tensor& tensor,

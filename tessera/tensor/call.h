@@ -43,6 +43,8 @@ T value_at(Here here, Result<T> result) {
 }
 /// The node of a tensor that must not be empty. `use` begins the message: "shape".
 engine::Node& node_of(const Tensor& tensor, std::string_view use, Here here);
+/// Without a copy of either shape. REQUIRES that neither is empty.
+[[nodiscard]] bool have_same_shape(const Tensor& a, const Tensor& b);
 /// Fails unless a tensor can be saved under this name: it is not empty, and the name is UTF-8.
 void check_name(std::string_view function, const std::string& name, const Tensor& tensor, Here here);
 

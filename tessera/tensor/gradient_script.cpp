@@ -89,10 +89,12 @@ class GradientScript::Reader {
     return Place{Place::Kind::number, 0, number};
   }
 
-  /// None if the node is not what was written: operands were converted, or it is no simple call.
+  /// None if the node is not what was written: operands were converted, or it is no simple call. None also
+  /// if it was written because of what the given gradient is the gradient of, which no question says.
   [[nodiscard]] std::optional<Step> step(const NodeBuilder::WrittenCall& call) const {
     const Node* const node = builder_.operand(call.result).node;
-    if (node == nullptr || node->input_count != call.inputs.size()) return std::nullopt;
+    if (node == nullptr || node->input_count != call.inputs.size() || is_written_into_given(call.result))
+      return std::nullopt;
     auto form = engine::form_of(*node);
     if (!form) return std::nullopt;
     Step out{*std::move(form), {}, node->input_count};
@@ -104,7 +106,22 @@ class GradientScript::Reader {
     return out;
   }
 
+  /// What the builder knows of a value as the gradient of a part; null: it is none.
+  [[nodiscard]] const op::PartGradient* part_gradient(Value value) const {
+    return builder_.find_part_gradient(value);
+  }
+  [[nodiscard]] bool is_node(Value value) const { return builder_.operand(value.id).node != nullptr; }
+  [[nodiscard]] bool is_dy(Value value) const { return value.id == given_.back().id; }
+
  private:
+  /// Whether a part was written over one of the given, which is the gradient of parts that lie elsewhere.
+  [[nodiscard]] bool is_written_into_given(std::uint32_t value) const {
+    const op::PartGradient* at = builder_.find_part_gradient({nullptr, value});
+    for (; at != nullptr && at->into; at = builder_.find_part_gradient(at->into))
+      if (const auto from = place(at->into.id); !from || from->kind == Place::Kind::given) return true;
+    return false;
+  }
+
   const NodeBuilder& builder_;
   std::span<const Value> given_;
   std::span<const NodeBuilder::WrittenCall> calls_;
@@ -123,13 +140,22 @@ std::optional<GradientScript> GradientScript::of(const GradientQuestion& questio
   }
   for (std::size_t i = 0; i < std::min(gradients.size(), question.input_count()); ++i) {
     if (!gradients[i] || !question.wants(i)) continue;
-    const auto place = reader.place(gradients[i].id);
-    if (!place || builder.operand(gradients[i].id).node == nullptr || builder.is_part_gradient(gradients[i]))
-      return std::nullopt;
-    out.gradients_[i] = *place;
+    if (!out.read_gradient(i, gradients[i], reader)) return std::nullopt;
   }
   out.drop_unwanted();
   return out;
+}
+
+/// Of a gradient that is passed on as it came the builder knows what it is of; of another one the script
+/// must.
+bool GradientScript::read_gradient(std::size_t i, Value gradient, const Reader& reader) {
+  const auto place = reader.place(gradient.id);
+  if (!place || !reader.is_node(gradient)) return false;
+  gradients_[i] = *place;
+  const op::PartGradient* const known = reader.part_gradient(gradient);
+  if (known == nullptr || reader.is_dy(gradient)) return true;
+  parts_[i] = known->part;
+  return !known->into && reader.is_dy(known->update);
 }
 
 /// Steps that no wanted gradient needs.
@@ -156,8 +182,8 @@ void GradientScript::drop_unwanted() {
   steps_ = std::move(kept);
 }
 
-bool GradientScript::record(std::span<const engine::Operand> given, engine::Caller caller,
-                            Gradients& out) const {
+bool GradientScript::record(const GradientQuestion& question, engine::Caller caller, Gradients& out) const {
+  const auto given = question.given();
   SmallVector<NodeRef, 16> made;
   const auto operand = [&](const Place& place) {
     if (place.kind == Place::Kind::given) return given[place.index];
@@ -166,7 +192,7 @@ bool GradientScript::record(std::span<const engine::Operand> given, engine::Call
   for (const Step& step : steps_) {
     std::array<engine::Operand, engine::CallForm::max_operands> operands;
     for (std::size_t i = 0; i < step.count; ++i) operands[i] = operand(step.operands[i]);
-    Node* const node = engine::record_again(step.form, {operands.data(), step.count}, caller);
+    Node* const node = engine::record_again(step.form, {operands.data(), step.count}, *question.dy(), caller);
     if (node == nullptr) return false;
     made.push_back(NodeRef::adopt(node));
   }

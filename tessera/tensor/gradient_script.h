@@ -2,11 +2,13 @@
 // same few calls over and over, and their rules look at shapes, types and attributes anew each time.
 //
 // A script holds for every call of the same op, attributes and types. It leaves out what only gradients need
-// that nobody wants. Rules that do more than to record simple calls are not remembered, and are run.
+// that nobody wants. Rules that do more than to record simple calls are not remembered, and are run; nor are
+// those that look at what the gradient they are given is the gradient of.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -29,6 +31,7 @@ class GradientQuestion {
   [[nodiscard]] std::uint64_t hash() const;
   /// The inputs, the result, and its gradient.
   [[nodiscard]] std::span<const engine::Operand> given() const { return {given_.data(), count_ + 2}; }
+  [[nodiscard]] engine::Node* dy() const { return given_[count_ + 1].node; }
   [[nodiscard]] std::size_t input_count() const { return count_; }
   [[nodiscard]] bool wants(std::size_t input) const { return (wanted_ >> input & 1) != 0; }
   /// Keeps what it is compared by, and none of the values.
@@ -56,8 +59,10 @@ class GradientScript {
                                           std::span<const op::Value> gradients);
 
   /// Records it again: the wanted gradients, where one flows. False if that is not possible.
-  [[nodiscard]] bool record(std::span<const engine::Operand> given, engine::Caller caller,
-                            Gradients& out) const;
+  [[nodiscard]] bool record(const GradientQuestion& question, engine::Caller caller, Gradients& out) const;
+  /// The part of input i that the gradient of the result is the gradient of; null if its gradient is none of
+  /// a part (op::PartGradient).
+  [[nodiscard]] const std::shared_ptr<const op::ValuePart>& part(std::size_t i) const { return parts_[i]; }
 
  private:
   /// Where an operand comes from.
@@ -74,10 +79,12 @@ class GradientScript {
   };
   class Reader;
 
+  [[nodiscard]] bool read_gradient(std::size_t i, op::Value gradient, const Reader& reader);
   void drop_unwanted();
 
   std::vector<Step> steps_;
   std::array<Place, GradientQuestion::max_inputs> gradients_;
+  std::array<std::shared_ptr<const op::ValuePart>, GradientQuestion::max_inputs> parts_;
 };
 
 /// The scripts this thread knows. A question they have no answer for is asked again with `add`.

@@ -25,8 +25,17 @@ std::optional<ir::Dtype> dtype_of_numbers(const op::Card& card, std::span<const 
 
 }  // namespace
 
+Value NodeBuilder::add_value_of(engine::Node& node) {
+  const engine::TypeNumber type = engine::number_of_type(node);
+  if (type == engine::no_type_number) return add_value(node.type());
+  Typed& known = typed_[type % typed_.size()];
+  if (known.type == type) return add_value_like(known.value);
+  known = {type, add_value(node.type())};
+  return known.value;
+}
+
 Value NodeBuilder::import(NodeRef node) {
-  const Value value = add_value(node->type());
+  const Value value = add_value_of(*node);
   known_.push_back({std::move(node), {}});
   return value;
 }

@@ -1,6 +1,7 @@
 // Writes the calls of a builder as recorded nodes: gradients of tensors are tensors.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "tessera/engine/record.h"
@@ -56,10 +57,18 @@ class NodeBuilder : public op::Builder {
   using Operands = SmallVector<engine::Operand, 4>;
 
   [[nodiscard]] Operands operands_of(std::span<const op::Value> inputs) const;
+  op::Value add_value_of(engine::Node& node);
   void list(std::span<const op::Value> inputs, op::Value result);
 
   std::shared_ptr<engine::Engine> engine_;
   engine::Caller caller_;
+  /// A value of each of the last types, by the lowest bits of their numbers: gradients have few types, and
+  /// one is made once.
+  struct Typed {
+    engine::TypeNumber type = engine::no_type_number;
+    op::Value value;
+  };
+  std::array<Typed, 16> typed_;
   std::vector<Known> known_;
   std::vector<WrittenCall>* calls_ = nullptr;
 };

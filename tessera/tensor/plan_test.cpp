@@ -185,6 +185,24 @@ TEST(Plans, Trap_S13_ManyStructuresAreBounded) {
   EXPECT_GE(engine->statistics().evictions, 50U);
 }
 
+TEST(Plans, AttributesTellPlansApart) {
+  const auto engine = waiting({.threshold = 1});
+  const Tensor x = numbers(engine, {1, 1, 2, 2}), table = numbers(engine, {3, 3});
+  const auto seen = [&](std::optional<double> scale, bool causal) {
+    return attention(x, x, x, {}, {.causal = causal, .scale = scale}).to_vector<float>();
+  };
+  const auto first = seen({}, false), causal = seen({}, true), scaled = seen(0.01, false);
+  EXPECT_NE(first, causal);
+  EXPECT_NE(first, scaled);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(seen({}, false), first);
+    EXPECT_EQ(seen({}, true), causal);
+    EXPECT_EQ(seen(0.01, false), scaled);
+    EXPECT_EQ(sum(table, {.axes = {0}}).to_vector<float>(), (std::vector<float>{9, 12, 15}));
+    EXPECT_EQ(sum(table, {.axes = {1}}).to_vector<float>(), (std::vector<float>{3, 12, 21}));
+  }
+}
+
 TEST(Plans, ViewsShareStorageInAPlanToo) {
   const auto engine = waiting({.threshold = 1});
   const Tensor x = numbers(engine, {3, 4});

@@ -199,7 +199,7 @@ void Tensor::become(Tensor next, Here here) {
 
 void Tensor::assign(const Tensor& other, Here here) {
   const Node &mine = node_of(*this, "assign", here), &theirs = node_of(other, "assign", here);
-  if (mine.dtype != theirs.dtype || shape() != other.shape())
+  if (mine.dtype != theirs.dtype || !detail::have_same_shape(*this, other))
     fail(here, ErrorCode::shape, cat("assign: a ", mine.type(), " cannot be assigned a ", theirs.type()));
   become(other, here);
 }
@@ -231,26 +231,26 @@ Tensor Tensor::slice(std::vector<Slice> slices, Here here) const {
     steps.push_back(slices[i].step);
     axes.push_back(static_cast<std::int64_t>(i));
   }
-  engine::Operand operand[] = {engine::Operand::of(node_)};
-  const auto nodes = value_or_throw(engine::record(card, operand,
-                                                   {{"axes", std::move(axes)},
-                                                    {"starts", std::move(starts)},
-                                                    {"steps", std::move(steps)},
-                                                    {"stops", std::move(stops)}},
-                                                   detail::caller_of(here)));
-  return adopt(nodes[0]);
+  thread_local detail::KeptAttributes attributes;
+  attributes.set("axes", axes);
+  attributes.set("starts", starts);
+  attributes.set("steps", steps);
+  attributes.set("stops", stops);
+  return detail::call(card, detail::CallOperands().add(Operand(*this, here)), attributes.get());
 }
 
 Tensor Tensor::reshape(Shape shape, Here here) const {
   static const op::Card& card = detail::card("reshape");
-  return detail::call(card, detail::CallOperands().add(Operand(*this, here)),
-                      {{"shape", ir::shape_of(shape)}});
+  thread_local detail::KeptAttributes attributes;
+  attributes.set("shape", ir::shape_of(shape));
+  return detail::call(card, detail::CallOperands().add(Operand(*this, here)), attributes.get());
 }
 
 Tensor Tensor::transpose(Shape permutation, Here here) const {
   static const op::Card& card = detail::card("transpose");
-  return detail::call(card, detail::CallOperands().add(Operand(*this, here)),
-                      {{"permutation", std::move(permutation)}});
+  thread_local detail::KeptAttributes attributes;
+  attributes.set("permutation", permutation);
+  return detail::call(card, detail::CallOperands().add(Operand(*this, here)), attributes.get());
 }
 
 Tensor Tensor::cast(Dtype dtype, Here here) const {

@@ -61,7 +61,8 @@ TrackedArguments::TrackedArguments(TrackingScope& scope, const std::vector<Tenso
     : all(xs) {
   for (std::size_t i : wrt) {
     if (i >= xs.size()) fail(here, cat("there is no argument ", i, ": ", xs.size(), " were given"));
-    const Node& node = node_of(xs[i], cat("argument ", i), here);
+    if (xs[i].is_empty()) fail(here, cat("argument ", i, ": the tensor is empty"));
+    const Node& node = *xs[i].node();
     if (!ir::is_float(node.dtype))
       fail(here, cat("the gradient of argument ", i, " was asked for: ", node.type(), " is no float"));
     all[i] = scope.tracked(xs[i], here);

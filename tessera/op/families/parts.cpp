@@ -141,7 +141,7 @@ std::vector<AxisRange> ranges_of(std::span<const AxisPart> parts) {
 
 Values gradient_slice(GradientCall& g) {
   const auto parts = value_or_throw(slice_parts(g.info));
-  return {g.b.part_gradient(g.x().type(), g.dy(), attributes_of(parts), ranges_of(parts))};
+  return {g.b.part_gradient(g.x().type(), g.dy(), {attributes_of(parts), ranges_of(parts)})};
 }
 
 // ---- update_slice
