@@ -8,6 +8,7 @@
 #include "tessera/tensor/gradient.h"
 #include "tessera/tensor/graph.h"
 #include "tessera/tensor/ops.h"
+#include "tessera/tensor/scope.h"
 
 using namespace tessera;
 using detail::find_script;
