@@ -546,22 +546,21 @@ void Suite::scalars() {
       value_or_throw(in.engine()->synchronize());
       return microseconds_since(begin);
     };
-    std::vector<double> unchanged, one, all;
-    time();
-    const OnQuietCore here(time);
-    for (int turn = 0, turns = options_.small ? few_runs : 200; turn < turns + 20; ++turn) {
+    std::vector<double> unchanged, all;
+    for (int i = 0; i < few_runs; ++i) time();
+    const std::vector<double> one = in_rounds(time, [&](std::vector<double>& to) {
       const double same = time();
       ++first;
       const double with_one = time();
       first = ++others;
       const double with_all = time();
-      if (turn < 20) continue;
       unchanged.push_back(same);
-      one.push_back(with_one - same);
+      to.push_back(with_one - same);
       all.push_back(with_all - same);
-    }
-    say(name, median(one), "us", "<= 3.5", cat("unchanged ", median(unchanged), " us with recording"));
-    say("all 1,000 scalars changed, above unchanged", median(all), "us", "<= 8");
+    });
+    say(name, median(one), "us", "<= 3.5",
+        cat("unchanged ", median(unchanged), " us with recording; ", tenths(one)));
+    say("all 1,000 scalars changed, above unchanged", median(all), "us", "<= 8", tenths(all));
   });
 }
 

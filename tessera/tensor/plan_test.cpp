@@ -185,7 +185,7 @@ TEST(Plans, Trap_S13_ManyStructuresAreBounded) {
   EXPECT_GE(engine->statistics().evictions, 50U);
 }
 
-TEST(Plans, AttributesTellPlansApart) {
+TEST(Plans, ValuesOfAttributesTellPlansApart) {
   const auto engine = waiting({.threshold = 1});
   const Tensor x = numbers(engine, {1, 1, 2, 2}), table = numbers(engine, {3, 3});
   const auto seen = [&](std::optional<double> scale, bool causal) {

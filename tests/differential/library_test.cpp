@@ -75,6 +75,8 @@ TEST_P(Library, computes_what_the_reference_does) {
   const auto cpu = value_or_throw(engine::find_device("cpu"));
   const auto planned = value_or_throw(compiler::plan_function(program.function, cpu->target()));
   EXPECT_EQ(steps_of(*planned.plan), GetParam().steps) << to_text(*planned.plan);
+  for (const plan::Step& step : planned.plan->steps)
+    EXPECT_TRUE(step.kind != plan::StepKind::library || runtime::cpu::library_form(step)) << step.name();
   const auto expected = value_or_throw(run_reference(*program.function, program, program.first_parameters));
   const auto got = value_or_throw(run_planned(program, {}, *cpu, cpu->target(), program.first_parameters));
   ASSERT_EQ(got.size(), expected.size());
@@ -195,6 +197,14 @@ const LibraryCase cases[] = {
      "b: f32[5, 32] = mul(a, 0.5) c: f32[5, 32] = sub(w, b) d: f32[5, 32] = mul(a, 0.25) "
      "e: f32[5, 32] = sub(v, d) return c, e }",
      "matmul+mul+sub kernel"},
+    {"a_product_less_a_part_of_itself",
+     "func f(x: f32[5, 6], g: f32[6, 32]) { a: f32[5, 32] = matmul(x, g) b: f32[5, 32] = mul(a, 0.5) "
+     "c: f32[5, 32] = sub(a, b) return c }",
+     "matmul kernel"},
+    {"a_product_and_itself_less_a_part",
+     "func f(x: f32[5, 6], g: f32[6, 32]) { a: f32[5, 32] = matmul(x, g) b: f32[5, 32] = mul(a, $0:f32) "
+     "c: f32[5, 32] = sub(a, b) return c, a }",
+     "matmul kernel"},
     {"what_follows_from_a_product_is_not_updated_with_it",
      "func f(x: f32[5, 6], g: f32[6, 32], w: f32[5, 6]) { a: f32[5, 32] = matmul(x, g) "
      "r: f32[32, 6] = transpose(g) {permutation = [1, 0]} s: f32[5, 6] = matmul(a, r) "

@@ -10,7 +10,7 @@ using namespace tessera::runtime::cpu;
 
 namespace {
 
-/// Rows of b that are multiplied at once: a panel of them stays in the first cache.
+/// Rows of b that are multiplied at once: a panel of them is as large as the first cache, or half of it.
 constexpr std::int64_t depth_block = 256;
 /// Products of few rows wait for b, which is read along its rows then, so many at once, if those are long.
 constexpr std::int64_t few_rows = 2, rows_at_once = 8, long_row = 256;

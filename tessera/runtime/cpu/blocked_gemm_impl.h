@@ -77,6 +77,28 @@ struct ResultsAhead {
   std::int64_t left, row = 0;
 };
 
+/// The sums of a tile to where they go.
+template <int rows, int vectors, bool updates>
+[[gnu::always_inline]] inline void write_back(const GemmKernel::Tile& tile,
+                                              const Vector (&sum)[rows][vectors]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; ++i) {
+    // Before anything is written: a processor takes addresses that are some pages apart for the same.
+    [[maybe_unused]] Vector addend[vectors];
+#pragma GCC unroll 16
+    for (int v = 0; updates && v < vectors; ++v)
+      addend[v] = load(tile.addend + i * tile.addend_stride + v * lanes);
+#pragma GCC unroll 16
+    for (int v = 0; v < vectors; ++v) {
+      float* const at = tile.c + i * tile.c_stride + v * lanes;
+      const Vector result = tile.is_first ? sum[i][v] : load(at) + sum[i][v];
+      store(result, at);
+      if constexpr (updates)
+        store(addend[v] + tile.factor * result, tile.updated + i * tile.updated_stride + v * lanes);
+    }
+  }
+}
+
 template <int rows, int vectors, bool copies = false, bool updates = false>
 void multiply(const GemmKernel::Tile& tile) {
   RowGroups<rows> factors{{}, tile.a.row_stride};
@@ -108,22 +130,7 @@ void multiply(const GemmKernel::Tile& tile) {
     ahead += tile.ahead_stride;
     factors.move(tile.a.column_stride);
   }
-#pragma GCC unroll 16
-  for (int i = 0; i < rows; ++i) {
-    // Before anything is written: a processor takes addresses that are some pages apart for the same.
-    [[maybe_unused]] Vector addend[vectors];
-#pragma GCC unroll 16
-    for (int v = 0; updates && v < vectors; ++v)
-      addend[v] = load(tile.addend + i * tile.addend_stride + v * lanes);
-#pragma GCC unroll 16
-    for (int v = 0; v < vectors; ++v) {
-      float* const at = tile.c + i * tile.c_stride + v * lanes;
-      const Vector result = tile.is_first ? sum[i][v] : load(at) + sum[i][v];
-      store(result, at);
-      if constexpr (updates)
-        store(addend[v] + tile.factor * result, tile.updated + i * tile.updated_stride + v * lanes);
-    }
-  }
+  write_back<rows, vectors, updates>(tile, sum);
 }
 
 // ---- panels

@@ -148,7 +148,8 @@ class ChainGrower {
 
   bool add_update_by(ValueId by, NodeId next) {
     const auto inputs = graph_.inputs(next);
-    if (name(next) != "sub" || inputs[1] != by || inputs[0] == by || !take_from(inputs[0])) return false;
+    const bool is_of_product = inputs[0] == by || inputs[0] == last();
+    if (name(next) != "sub" || inputs[1] != by || is_of_product || !take_from(inputs[0])) return false;
     chain_.epilogue.keeps_product = true;
     chain_.nodes.push_back(next);
     return true;

@@ -57,7 +57,7 @@ struct LibraryChain {
 
 /// The longest chain that begins at a node; nothing if no library computes the node itself. Its first nodes
 /// are a chain too, however many, but for those that end with the softmax of an attention or with the scale
-/// of a product that is kept. A chain that keeps its product may not be convex. A precise one ends before
+/// of a product that is kept. A chain that keeps its product is not always convex. A precise one ends before
 /// activations that a library computes less exactly.
 [[nodiscard]] std::optional<LibraryChain> chain_from(const pattern::Graph& graph, pattern::NodeId node,
                                                      kernel::Accuracy accuracy = kernel::Accuracy::usual);

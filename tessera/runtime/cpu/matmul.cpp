@@ -380,7 +380,8 @@ void Matmul::run_blocked(const MatmulOperands& operands, const Item& item, float
   float* const row = product + whole_lines_of_floats(tile);
   float* const workspace = row + whole_lines_of_floats(static_cast<std::size_t>(item.columns));
   const bool is_direct = spec_.epilogue == Epilogue{} && item.columns % gemm_kernel().vector == 0;
-  const bool updates = spec_.epilogue.keeps_product && item.columns % gemm_kernel().columns == 0;
+  // Whatever the items: with one rounding, or with two behind a product whose last panel is not whole.
+  const bool updates = spec_.epilogue.keeps_product && spec_.columns % gemm_kernel().columns == 0;
   for (std::int64_t batch = item.batch; batch < item.batch + item.batch_count; ++batch) {
     const GemmBlock block = block_of(operands, item, batch);
     const std::int64_t at = offset(spec_.c, batch, item.row, item.column);

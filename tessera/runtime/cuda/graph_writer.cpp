@@ -71,8 +71,8 @@ class GraphWriter {
     return {};
   }
 
-  /// Between two kernels of which the second waits itself: it is started as soon as all of the first has
-  /// begun.
+  /// Between two kernels of which the second waits itself: it is started as soon as all of the first says so
+  /// (early_start.h).
   [[nodiscard]] bool starts_early(std::size_t i) const {
     return context_.sm() >= first_with_early_starts && launches_[i].waits_itself && after_[i].size() == 1 &&
            launches_[after_[i][0]].kind == BoundLaunch::Kind::kernel;
