@@ -1,9 +1,8 @@
 // Gradients through regions against finite differences, first and second order.
 #include <gtest/gtest.h>
 
-#include <ctime>
-
 #include "tests/support/finite_differences.h"
+#include "tests/support/growth.h"
 #include "tests/support/slot_bits.h"
 
 using namespace tessera;
@@ -428,8 +427,8 @@ func f(x: f64[5, 2], w: f64[2]) {
   EXPECT_EQ(count_of(printed.substr(printed.find("scatter_elements(")), "add("), 0U) << printed;
 }
 
-/// Seconds for the gradient of a loop of `n` iterations over a state of 64 numbers.
-double seconds_of_loop_gradient(std::int64_t n) {
+/// The gradient of a loop of `n` iterations over a state of 64 numbers.
+void run_loop_gradient(std::int64_t n) {
   const auto f = parsed_function(R"(
 func f(n: i64[], x: f64[64]) {
   y: f64[64] = for n (x) with () (i: i64[], a: f64[64]) {
@@ -441,16 +440,12 @@ func f(n: i64[], x: f64[64]) {
   const auto gradient = value_or_throw(autodiff::vjp(f, std::vector<std::size_t>{1}));
   auto inputs = inputs_for(*f, {n});
   inputs.push_back(inputs[1]);
-  const auto began = std::clock();
   EXPECT_TRUE(op::interpret(*gradient, inputs));
-  return static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC;
 }
 
 TEST(ForGradient, TakesTimeInProportionToTheIterations) {
-  (void)seconds_of_loop_gradient(100);
-  const double little = seconds_of_loop_gradient(1000), much = seconds_of_loop_gradient(8000);
-  // Copying all rows in each iteration would make it 64 times as long.
-  EXPECT_LT(much, 24 * little) << little << " s and " << much << " s";
+  EXPECT_LT(fixture::growth(1000, 8000, run_loop_gradient), 24)
+      << "copying all rows in each iteration would make it 64 times as long";
 }
 
 }  // namespace

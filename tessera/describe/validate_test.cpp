@@ -4,6 +4,7 @@
 
 #include "tessera/base/machine_memory.h"
 #include "tessera/describe/test_graph.h"
+#include "tests/support/growth.h"
 #include "tests/support/repeats.h"
 
 using namespace tessera;
@@ -378,32 +379,39 @@ TEST(Validate, NumbersFitTheirDtype) {
   EXPECT_EQ(all.find("'whole'"), std::string::npos);
 }
 
+/// `count` nodes that hang together in one of four ways.
+Builder large_graph(int form, int count) {
+  Builder b = started();
+  b.graph("shared", Dtype::f32, {4});
+  for (int i = 0; i < count; ++i) {
+    const std::string id = cat("n", i);
+    if (form == 0)  // a chain by edges
+      b.kernel(id, "k", {read("in", {.buffer = i == 0 ? "x" : ""}), write("out", fresh)});
+    if (form == 1)  // updates of one buffer
+      b.kernel(id, "k", {read_write("in", {.buffer = "shared"})});
+    if (form == 2)  // one producer, many readers and updaters
+      b.kernel(id, "k",
+               {i % 2 == 0 ? read("in", {.buffer = "shared"}) : read_write("in", {.buffer = "shared"})});
+    if (form == 3)  // many appenders, many readers
+      b.kernel(id, "k", {i % 2 == 0 ? append("in", {.buffer = "shared"}) : read("in", {.buffer = "shared"})});
+    if (form == 0 && i > 0) b.edge({cat("n", i - 1), 1}, {id, 0});
+  }
+  return b;
+}
+
 TEST(Validate, LargeGraphsTakeLinearTimeAndNoStack) {
   constexpr int count = tessera::fixture::repeats(100'000);
-  const KernelFunction nothing = [](KernelCall&) {};
   for (int form = 0; form < 4; ++form) {
-    Builder b = started();
-    b.graph("shared", Dtype::f32, {4});
-    for (int i = 0; i < count; ++i) {
-      const std::string id = cat("n", i);
-      if (form == 0)  // a chain by edges
-        b.kernel(id, "k", {read("in", {.buffer = i == 0 ? "x" : ""}), write("out", fresh)});
-      if (form == 1)  // updates of one buffer
-        b.kernel(id, "k", {read_write("in", {.buffer = "shared"})});
-      if (form == 2)  // one producer, many readers and updaters
-        b.kernel(id, "k",
-                 {i % 2 == 0 ? read("in", {.buffer = "shared"}) : read_write("in", {.buffer = "shared"})});
-      if (form == 3)  // many appenders, many readers
-        b.kernel(id, "k",
-                 {i % 2 == 0 ? append("in", {.buffer = "shared"}) : read("in", {.buffer = "shared"})});
-      if (form == 0 && i > 0) b.edge({cat("n", i - 1), 1}, {id, 0});
-    }
-    const auto begin = std::chrono::steady_clock::now();
-    const Validation v = description::validate(b.finish(), &b.kernels());
-    EXPECT_TRUE(v.report.ok()) << form << v.report.diagnostics().front().to_text();
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
-    const std::uint64_t shared = v.program->schedule.memory.shared_bytes;
-    EXPECT_EQ(shared, form == 0 ? 2 * 64U : 0U) << "in a chain two buffers take turns";
+    const auto validate_nodes = [&](int nodes) {
+      Builder b = large_graph(form, nodes);
+      const Validation v = description::validate(b.finish(), &b.kernels());
+      EXPECT_TRUE(v.report.ok()) << form << v.report.diagnostics().front().to_text();
+      const std::uint64_t shared = v.program->schedule.memory.shared_bytes;
+      EXPECT_EQ(shared, form == 0 ? 2 * 64U : 0U) << "in a chain two buffers take turns";
+    };
+    validate_nodes(count);
+    EXPECT_LT(tessera::fixture::growth(count / 40, count / 5, validate_nodes), 24)
+        << form << ": quadratic would be 64";
   }
 }
 

@@ -3,13 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
 
 #include "tessera/tensor/create.h"
 #include "tessera/tensor/graph.h"
 #include "tessera/tensor/ops.h"
 #include "tessera/tensor/scope.h"
+#include "tests/support/growth.h"
 #include "tests/support/message.h"
 #include "tests/support/repeats.h"
 
@@ -39,20 +39,14 @@ TEST(Tensor, Trap_L1_graphs_that_meet_twice) {
   EXPECT_EQ(values(c), (Floats{11, 22}));
 }
 
-double seconds_to_accumulate(int steps) {
-  const auto began = std::chrono::steady_clock::now();
-  Tensor sum = tensor({0});
-  for (int i = 0; i < steps; ++i) sum = tensor({1}) + sum;
-  EXPECT_EQ(sum.item<int>({0}), steps);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-}
-
 TEST(Tensor, Trap_L2_merging_never_copies_a_graph) {
-  seconds_to_accumulate(1000);
-  const double few = seconds_to_accumulate(fixture::repeats(10'000)),
-               many = seconds_to_accumulate(fixture::repeats(100'000));
-  // Ten times the steps; quadratic would be a hundred times.
-  EXPECT_LT(many, 40 * few + 0.1);
+  const auto accumulate = [](int steps) {
+    Tensor sum = tensor({0});
+    for (int i = 0; i < steps; ++i) sum = tensor({1}) + sum;
+    EXPECT_EQ(sum.item<int>({0}), steps);
+  };
+  EXPECT_LT(fixture::growth(fixture::repeats(10'000), fixture::repeats(100'000), accumulate), 40)
+      << "quadratic would be 100";
 }
 
 TEST(Tensor, Trap_L3_what_was_recorded_keeps_the_old_value) {
