@@ -141,6 +141,24 @@ void Engine::drop_plan(const PlanEntryRef& entry) noexcept {
   evaluated_.notify_all();
 }
 
+void Engine::count_plans_made(std::size_t count) {
+  const std::lock_guard lock(mutex_);
+  statistics_.plans_made += count;
+}
+
+void Engine::publish(std::vector<ComponentReport>& components) {
+  const std::lock_guard lock(mutex_);
+  for (const ComponentReport& component : components) {
+    statistics_.kernels += component.kernels;
+    statistics_.views += component.views;
+    ++statistics_.tiers[static_cast<std::size_t>(component.tier)];
+  }
+  report_.number = ++statistics_.evaluations;
+  report_.components.resize(components.size());
+  for (std::size_t i = 0; i < components.size(); ++i) report_.components[i].swap(components[i]);
+  log_report();
+}
+
 EvaluationReport Engine::report() const {
   const std::lock_guard lock(mutex_);
   return report_;

@@ -119,6 +119,15 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// is stored is computed again. On an error every value is as it was.
   [[nodiscard]] Result<void> evaluate(std::span<Node* const> nodes);
 
+  // For programs that run on the engine beside its evaluations (plan_runner.h).
+  [[nodiscard]] const std::shared_ptr<runtime::MemoryPool>& pool() const { return pool_; }
+  [[nodiscard]] Profiler& profiler() { return profiler_; }
+  [[nodiscard]] bool is_deterministic() const { return options_.deterministic; }
+  [[nodiscard]] bool uses_plans() const { return options_.plans.enabled; }
+  void count_plans_made(std::size_t count);
+  /// A run is over: it is the last evaluation. The memory of `components` is changed for that of the report.
+  void publish(std::vector<ComponentReport>& components);
+
   /// What the last evaluation that computed something did, and why, in words.
   [[nodiscard]] std::string explain() const;
   [[nodiscard]] EvaluationReport report() const;

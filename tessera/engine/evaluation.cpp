@@ -34,13 +34,6 @@ std::uint64_t exact_hash(const PlanKey& key) {
   return out ^ out >> 31;
 }
 
-/// Whether a launch that failed says something about the data alone: the same instance may run others.
-bool can_run_again(const PlanInstance& instance, const PlanKey& key, const Error& error) {
-  const bool is_of_data = error.code() != ErrorCode::memory && error.code() != ErrorCode::device &&
-                          error.code() != ErrorCode::internal;
-  return is_of_data && instance.is_prepared_for(key);
-}
-
 }  // namespace
 
 /// REQUIRES the lock.
@@ -333,18 +326,17 @@ Result<void> Evaluation::stream(Part& part) {
 
 Result<void> Evaluation::run_plan(Part& part) {
   auto instance = std::move(part.instance);
-  if (instance == nullptr) {
-    instance = std::make_unique<PlanInstance>();
-    instance->executable = TESSERA_TRY(engine_.device_->load(part.entry->plan, engine_.pool_));
-  }
-  PlannedOutcome outcome;
+  if (instance == nullptr)
+    instance = TESSERA_TRY(PlanInstance::load(part.entry->plan, *engine_.device_, engine_.pool_));
+  LaunchOutcome outcome;
   const bool says_cause = part.report.tier != Tier::cold;
   if (says_cause) outcome.cause.swap(part.report.cause);  // its memory is used again
   outcome.cause.clear();
   auto done = run_planned(*part.entry, *instance, memory_->needed, part.steps, part.key, part.symbols,
                           *engine_.pool_, memory_->computed, outcome,
                           {.times = step_times(), .keeps_copies = !engine_.options_.deterministic});
-  if (done || can_run_again(*instance, part.key, done.error())) part.instance = std::move(instance);
+  if (done || (is_of_data(done.error()) && instance->is_prepared_for(part.key.sizes)))
+    part.instance = std::move(instance);
   TESSERA_TRY(std::move(done));
   keep_times(part, part.entry->plan.get());
   if (says_cause) {
@@ -352,8 +344,8 @@ Result<void> Evaluation::run_plan(Part& part) {
     part.report.cause.swap(outcome.cause);
   }
   if (!outcome.driven.empty()) part.report.driven.assign(outcome.driven);
-  part.report.kernels = outcome.figures.kernels;
-  part.report.views = outcome.figures.views;
+  part.report.kernels = outcome.kernels;
+  part.report.views = outcome.views;
   return {};
 }
 

@@ -15,27 +15,12 @@ bool has_words(const PlanEntry& entry, const PlanKey& key) {
 
 }  // namespace
 
-std::string_view tessera::engine::to_string(Tier tier) {
-  static constexpr std::string_view names[tier_count] = {"none", "hot",  "warm",    "recapture",
-                                                         "code", "cold", "streamed"};
-  return names[static_cast<std::size_t>(tier)];
-}
-
-bool PlanInstance::is_prepared_for(const PlanKey& key) const {
-  return is_prepared && std::ranges::equal(sizes, key.sizes);
-}
-
 std::size_t PlanEntry::bytes() const {
   std::size_t out = words.size() * sizeof words[0] + rules.rules().size() * sizeof(SizeRule);
   out += outline.ops.size() * sizeof(OutlineOp);
   if (plan != nullptr)
     out += plan->steps.size() * sizeof(plan::Step) + plan->values.size() * sizeof(plan::Value);
-  for (const auto& instance : idle) {
-    out += static_cast<std::size_t>(instance->executable->binding().memory.bytes);
-    if (instance->updates != nullptr) out += static_cast<std::size_t>(instance->updates->scratch_bytes());
-    for (const auto& buffers : instance->ring)
-      for (const Ref<runtime::Buffer>& buffer : buffers) out += buffer->size();
-  }
+  for (const auto& instance : idle) out += instance->bytes();
   return out;
 }
 

@@ -10,43 +10,10 @@
 
 #include "tessera/engine/lift.h"
 #include "tessera/engine/outline.h"
+#include "tessera/engine/plan_instance.h"
 #include "tessera/engine/size_rules.h"
-#include "tessera/runtime/device.h"
-#include "tessera/runtime/launch_update.h"
 
 namespace tessera::engine {
-
-/// How much of a plan had to change for an evaluation; the cheapest that is right.
-enum class Tier : std::uint8_t {
-  none,       ///< launched as it was
-  hot,        ///< numbers changed
-  warm,       ///< buffers or sizes changed
-  recapture,  ///< a captured library call was captured again
-  code,       ///< a kernel was built anew
-  cold,       ///< the plan was made for this evaluation
-  streamed,   ///< no plan: op by op
-};
-inline constexpr std::size_t tier_count = 7;
-[[nodiscard]] std::string_view to_string(Tier tier);
-
-/// An executable with what its last launch was given, and the memory its outputs come from.
-struct PlanInstance {
-  std::unique_ptr<runtime::Executable> executable;
-  bool is_prepared = false;         ///< for `sizes`
-  std::vector<std::int64_t> sizes;  ///< of the key; scalars have none
-  std::vector<std::byte*> inputs;
-  std::vector<const runtime::Buffer*> buffers;  ///< of the inputs
-  std::vector<std::uint64_t> parameters;
-  std::vector<std::byte*> outputs;
-  /// Per output buffer the memory used in turn: what nobody else holds any more is written again.
-  std::vector<std::vector<Ref<runtime::Buffer>>> ring;
-  // Of the executable, for its sizes: a launch must not walk over the steps.
-  std::uint64_t kernels = 0, views = 0;             ///< steps that compute, steps that do not
-  const runtime::HoldsLaunches* updates = nullptr;  ///< null: it does not say what it had to change
-  std::string driven;                               ///< regions that the host drives, with reasons
-
-  [[nodiscard]] bool is_prepared_for(const PlanKey& key) const;
-};
 
 /// Guarded by the engine's lock, but for what an instance taken out of `idle` holds.
 struct PlanEntry {

@@ -1,164 +1,24 @@
 #include "tessera/engine/planned_run.h"
 
-#include <algorithm>
-
-#include "tessera/base/text.h"
-
 using namespace tessera;
 using namespace tessera::engine;
 
 namespace {
 
-constexpr std::size_t ring_length = 4;
-
-std::byte* first_element(const KeyInput& input) {
-  const auto width = static_cast<std::int64_t>(ir::size_of(input.node->dtype));
-  return input.storage->buffer->data() + input.storage->layout.offset * width;
+/// The results of a launch, as its entry says whose they are.
+void keep_results(const PlanEntry& entry, const PlanInstance& instance, const Needed& needed,
+                  std::span<const std::uint32_t> steps, std::vector<Computed>& out) {
+  for (std::size_t i = 0; i < entry.results.size(); ++i) {
+    const auto [local, result] = entry.results[i];
+    Node* node = &needed.node(steps.empty() ? local : steps[local]);
+    if (result == 0) out.push_back({.node = node, .value = std::make_unique<Storage>(instance.output(i))});
+    const bool several = node->extra != nullptr && node->extra->results.size() > 1;
+    if (!several) continue;
+    std::vector<Storage>& results = out.back().results;
+    if (results.empty()) results.reserve(node->extra->results.size());
+    results.push_back(instance.output(i));
+  }
 }
-
-std::string counted(std::size_t count, std::string_view one, std::string_view many) {
-  return cat(count, " ", count == 1 ? one : many);
-}
-
-class PlannedRun {
- public:
-  PlannedRun(const PlanEntry& entry, PlanInstance& instance, const PlanKey& key, runtime::MemoryPool& pool,
-             PlannedOutcome& outcome)
-      : entry_(entry), instance_(instance), key_(key), pool_(pool), outcome_(outcome) {}
-
-  Result<void> run(std::span<const std::int64_t> symbols, const LaunchOptions& options) {
-    const bool is_first = !instance_.is_prepared;
-    const bool is_prepared_now = TESSERA_TRY(set_sizes(symbols));
-    set_inputs();
-    if (!options.keeps_copies) std::fill(instance_.buffers.begin(), instance_.buffers.end(), nullptr);
-    set_parameters();
-    TESSERA_TRY(set_outputs());
-    TESSERA_TRY(instance_.executable->run({.inputs = instance_.inputs,
-                                           .parameters = instance_.parameters,
-                                           .outputs = instance_.outputs,
-                                           .buffers = instance_.buffers,
-                                           .times = options.times}));
-    note_update(is_first, is_prepared_now);
-    outcome_.figures.kernels += instance_.kernels;
-    outcome_.figures.views += instance_.views;
-    return {};
-  }
-
-  /// The storage of an output.
-  [[nodiscard]] Storage storage(std::size_t output) const {
-    const plan::Place& place = instance_.executable->binding().output(*entry_.plan, output);
-    Storage out{{}, place.layout};
-    if (place.where == plan::Where::input) {
-      out.buffer = key_.inputs[place.index].storage->buffer;
-      out.layout.offset += key_.inputs[place.index].storage->layout.offset;
-    } else {
-      out.buffer = used_[place.index];
-    }
-    return out;
-  }
-
- private:
-  /// Whether the executable had to be prepared for them.
-  Result<bool> set_sizes(std::span<const std::int64_t> symbols) {
-    const bool first = !instance_.is_prepared;
-    if (instance_.is_prepared_for(key_)) return false;
-    std::vector<op::Layout> layouts;
-    for (const KeyInput& input : key_.inputs) {
-      layouts.push_back(input.storage->layout);
-      layouts.back().offset = 0;
-    }
-    TESSERA_TRY(instance_.executable->prepare(symbols, layouts));
-    note_executable();
-    instance_.is_prepared = true;
-    instance_.sizes.assign(key_.sizes.begin(), key_.sizes.end());
-    instance_.ring.clear();
-    instance_.ring.resize(instance_.executable->binding().buffers.size());
-    if (first) return true;
-    raise(Tier::warm, "sizes");
-    for (std::size_t s = 0; s < symbols.size(); ++s)
-      outcome_.cause += cat(s == 0 ? " " : ", ", "d", s, "=", symbols[s]);
-    return true;
-  }
-
-  void set_inputs() {
-    std::size_t moved = 0;
-    const bool first = instance_.inputs.size() != key_.inputs.size();
-    instance_.inputs.resize(key_.inputs.size());
-    instance_.buffers.resize(key_.inputs.size());
-    for (std::size_t i = 0; i < key_.inputs.size(); ++i) {
-      std::byte* at = first_element(key_.inputs[i]);
-      moved += instance_.inputs[i] != at;
-      instance_.inputs[i] = at;
-      const runtime::Buffer& buffer = *key_.inputs[i].storage->buffer;
-      instance_.buffers[i] = buffer.tells_changes() ? &buffer : nullptr;
-    }
-    if (moved > 0 && !first) raise(Tier::warm, counted(moved, "buffer", "buffers"));
-  }
-
-  void note_executable() {
-    const std::vector<bool>& is_view = instance_.executable->binding().is_view;
-    instance_.views = static_cast<std::uint64_t>(std::count(is_view.begin(), is_view.end(), true));
-    instance_.kernels = is_view.size() - instance_.views;
-    instance_.updates = dynamic_cast<const runtime::HoldsLaunches*>(instance_.executable.get());
-  }
-
-  void set_parameters() {
-    std::size_t changed = 0;
-    const bool first = instance_.parameters.size() != key_.parameters.size();
-    instance_.parameters.resize(key_.parameters.size());
-    for (std::size_t i = 0; i < key_.parameters.size(); ++i) {
-      changed += instance_.parameters[i] != key_.parameters[i];
-      instance_.parameters[i] = key_.parameters[i];
-    }
-    if (changed > 0 && !first) raise(Tier::hot, counted(changed, "number", "numbers"));
-  }
-
-  Result<void> set_outputs() {
-    const auto& buffers = instance_.executable->binding().buffers;
-    instance_.outputs.resize(buffers.size());
-    for (std::size_t i = 0; i < buffers.size(); ++i) {
-      used_.push_back(TESSERA_TRY(output_buffer(instance_.ring[i], buffers[i].bytes)));
-      instance_.outputs[i] = used_.back()->data();
-    }
-    return {};
-  }
-
-  Result<Ref<runtime::Buffer>> output_buffer(std::vector<Ref<runtime::Buffer>>& ring, std::int64_t bytes) {
-    for (const Ref<runtime::Buffer>& buffer : ring)
-      if (buffer->unique()) return buffer->begin_write(), buffer;
-    Ref<runtime::Buffer> fresh = TESSERA_TRY(pool_.allocate(static_cast<std::size_t>(bytes)));
-    if (ring.size() < ring_length) ring.push_back(fresh);
-    return fresh;
-  }
-
-  /// What the device had to do may be more than what changed says: the first launch makes everything, and is
-  /// cold for whoever knows why there was one.
-  void note_update(bool is_first, bool is_prepared_now) {
-    if (instance_.updates == nullptr) return;
-    const runtime::LaunchUpdate update = instance_.updates->launch_update();
-    if (is_prepared_now || update.is_remade) instance_.driven = instance_.updates->driven_by_host();
-    if (!instance_.driven.empty()) outcome_.driven = instance_.driven;
-    if (is_first) return;
-    if (update.recaptured > 0) raise(Tier::recapture, counted(update.recaptured, "capture", "captures"));
-    if (update.new_code > 0) raise(Tier::code, counted(update.new_code, "new kernel", "new kernels"));
-    if (update.is_remade) raise(Tier::cold, "its graph was made anew");
-    if (update.time.count() > 0 && !outcome_.cause.empty())
-      outcome_.cause += cat(" in ", update.time.count() / 1000, " us");
-  }
-
-  void raise(Tier tier, std::string_view cause) {
-    outcome_.tier = std::max(outcome_.tier, tier);
-    if (!outcome_.cause.empty()) outcome_.cause += ", ";
-    outcome_.cause += cause;
-  }
-
-  const PlanEntry& entry_;
-  PlanInstance& instance_;
-  const PlanKey& key_;
-  runtime::MemoryPool& pool_;
-  PlannedOutcome& outcome_;
-  SmallVector<Ref<runtime::Buffer>, 8> used_;
-};
 
 }  // namespace
 
@@ -166,18 +26,11 @@ Result<void> tessera::engine::run_planned(const PlanEntry& entry, PlanInstance& 
                                           const Needed& needed, std::span<const std::uint32_t> steps,
                                           const PlanKey& key, std::span<const std::int64_t> symbols,
                                           runtime::MemoryPool& pool, std::vector<Computed>& out,
-                                          PlannedOutcome& outcome, const LaunchOptions& options) {
-  PlannedRun run(entry, instance, key, pool, outcome);
-  TESSERA_TRY(run.run(symbols, options));
-  for (std::size_t i = 0; i < entry.results.size(); ++i) {
-    const auto [local, result] = entry.results[i];
-    Node* node = &needed.node(steps.empty() ? local : steps[local]);
-    if (result == 0) out.push_back({.node = node, .value = std::make_unique<Storage>(run.storage(i))});
-    const bool several = node->extra != nullptr && node->extra->results.size() > 1;
-    if (!several) continue;
-    std::vector<Storage>& results = out.back().results;
-    if (results.empty()) results.reserve(node->extra->results.size());
-    results.push_back(run.storage(i));
-  }
+                                          LaunchOutcome& outcome, const LaunchOptions& options) {
+  for (std::size_t i = 0; i < key.inputs.size(); ++i) instance.inputs()[i] = key.inputs[i].storage;
+  if (!instance.is_prepared_for(key.sizes)) TESSERA_TRY(instance.prepare(key.sizes, symbols, outcome));
+  TESSERA_TRY(instance.launch(key.parameters, pool, options, outcome));
+  keep_results(entry, instance, needed, steps, out);
+  instance.finish();
   return {};
 }

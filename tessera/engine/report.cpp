@@ -19,6 +19,7 @@ std::string microseconds(std::uint64_t nanoseconds) {
 }  // namespace
 
 void ComponentReport::clear() {
+  program.clear();
   ops = 0;
   tier = Tier::streamed;
   cause.clear();
@@ -28,6 +29,7 @@ void ComponentReport::clear() {
 }
 
 void ComponentReport::swap(ComponentReport& other) noexcept {
+  if (!program.empty() || !other.program.empty()) program.swap(other.program);
   std::swap(ops, other.ops);
   std::swap(tier, other.tier);
   if (!cause.empty() || !other.cause.empty()) cause.swap(other.cause);
@@ -43,9 +45,9 @@ std::string tessera::engine::to_line(const EvaluationReport& report) {
   std::string out = cat("evaluation ", report.number, ":");
   for (std::size_t i = 0; i < report.components.size(); ++i) {
     const ComponentReport& component = report.components[i];
-    out +=
-        cat(i == 0 ? " " : " | ", component.tier == Tier::streamed ? "" : "plan ", to_string(component.tier),
-            " ", component.ops, component.ops == 1 ? " op " : " ops ", microseconds(component.nanoseconds));
+    out += cat(i == 0 ? " " : " | ", component.program, component.program.empty() ? "" : ": ",
+               component.tier == Tier::streamed ? "" : "plan ", to_string(component.tier), " ", component.ops,
+               component.ops == 1 ? " op " : " ops ", microseconds(component.nanoseconds));
     if (!component.cause.empty()) out += cat(" (", component.cause, ")");
     if (!component.driven.empty()) out += cat(" [the host drives ", component.driven, "]");
   }

@@ -9,8 +9,9 @@
 
 namespace tessera::engine {
 
-/// One component of an evaluation.
+/// One component of an evaluation, or one part of a program that was run.
 struct ComponentReport {
+  std::string program;  ///< the model or the plan in a file that was run; empty: what was recorded
   std::size_t ops = 0;
   Tier tier = Tier::streamed;
   std::string cause;  ///< what changed, or why there is no plan

@@ -1,30 +1,18 @@
 #include "tessera/tensor/saved_plan.h"
 
-#include <mutex>
-
 #include "tessera/base/text.h"
 #include "tessera/compile/package.h"
 #include "tessera/compile/plan_program.h"
-#include "tessera/engine/plan_runner.h"
 #include "tessera/ir/number_bits.h"
 #include "tessera/ir/rewrite.h"
 #include "tessera/tensor/call.h"
-#include "tessera/tensor/create.h"
+#include "tessera/tensor/run_program.h"
 #include "tessera/tensor/trace.h"
 
 using namespace tessera;
 using namespace tessera::detail;
-using op::HostTensor;
 
 namespace {
-
-/// The elements, kept by the tensor.
-HostTensor host_of(const Tensor& tensor, Here here) {
-  const auto bytes = tensor.bytes(here);
-  const Shape shape = tensor.shape();
-  return HostTensor::wrap(tensor.dtype(), op::Extents(shape.begin(), shape.end()), bytes.data(),
-                          std::make_shared<Tensor>(tensor));
-}
 
 ir::ExprRef constant_of(const Tensor& tensor, const op::ValueType& type, Here here) {
   const auto owner = std::make_shared<Tensor>(tensor);
@@ -75,30 +63,19 @@ T value_of_call(Here here, std::string_view call, Result<T> result) {
 
 struct SavedPlan::State {
   std::shared_ptr<engine::Engine> engine;
-  std::mutex mutex;
   engine::PlanRunner runner;
 };
 
-std::vector<Tensor> SavedPlan::operator()(const std::vector<Tensor>& inputs,
-                                          std::span<const double> parameters, Here here) const {
-  std::vector<HostTensor> given;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
+std::vector<Tensor> SavedPlan::operator()(std::span<const Tensor> inputs, std::span<const double> parameters,
+                                          Here here) const {
+  for (std::size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].is_empty()) fail(here, cat("input ", i, " of a plan is an empty tensor"));
-    given.push_back(host_of(inputs[i], here));
-  }
-  const std::lock_guard lock(state_->mutex);
   const auto& dtypes = state_->runner.package().programs.front().parameters;
-  std::vector<std::uint64_t> bits;
+  SmallVector<std::uint64_t, 8> bits;
   for (std::size_t slot = 0; slot < parameters.size() && slot < dtypes.size(); ++slot)
     bits.push_back(ir::number_bits(parameters[slot], dtypes[slot]));
-  auto results = state_->runner.run(given, bits);
-  if (!results) throw Exception(std::move(results).error().at(span_of(here)));
-  std::vector<Tensor> out;
-  for (const HostTensor& result : *results)
-    out.push_back(from_bytes({result.array().data, result.byte_size()},
-                             Shape(result.shape().begin(), result.shape().end()),
-                             {.dtype = result.dtype(), .engine = state_->engine}, here));
-  return out;
+  return value_of_call(here, "called",
+                       run_program(state_->runner, state_->engine, inputs, {bits.data(), bits.size()}, here));
 }
 
 std::vector<PlanValue> SavedPlan::inputs() const {
@@ -127,9 +104,9 @@ SavedPlan tessera::load_plan(const std::string& path, LoadPlanOptions options, H
   auto engine = options.engine == nullptr ? engine::Engine::default_engine() : std::move(options.engine);
   auto package = value_of_call(here, "load_plan", plan::load(path));
   auto runner =
-      value_of_call(here, "load_plan", engine::PlanRunner::create(std::move(package), engine->device()));
+      value_of_call(here, "load_plan", engine::PlanRunner::create(std::move(package), *engine, path));
   return SavedPlan(
-      std::shared_ptr<SavedPlan::State>(new SavedPlan::State{std::move(engine), {}, std::move(runner)}));
+      std::shared_ptr<SavedPlan::State>(new SavedPlan::State{std::move(engine), std::move(runner)}));
 }
 
 void tessera::detail::save_function(const std::string& path, const ir::FunctionRef& function,

@@ -8,6 +8,7 @@
 // `tessera compile -o` writes such files, too, and `tessera run` runs them.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -29,15 +30,20 @@ struct PlanValue {
   std::vector<std::int64_t> shape;  ///< -1: any size, or one that depends on others
 };
 
-/// A program from a file. Copies share it. Thread-safe; calls of one plan run one after another.
+/// A program from a file. Copies share it. Thread-safe: several threads may call it at once; calls of a plan
+/// with states run one after another.
 class SavedPlan {
  public:
-  /// Computes at once: the inputs are evaluated, the outputs are stored tensors. Sizes that the plan has as
-  /// symbols may differ from call to call. `parameters` are the numbers of the program by slot, those of
-  /// integers towards zero; those left out are what they were when it was written. No gradient flows through
-  /// it.
-  std::vector<Tensor> operator()(const std::vector<Tensor>& inputs, std::span<const double> parameters = {},
+  /// Computes at once: the inputs are evaluated and read where they lie, the outputs are stored tensors on
+  /// the device of the engine. An input of another engine is copied. Sizes that the plan has as symbols may
+  /// differ from call to call. `parameters` are the numbers of the program by slot, those of integers towards
+  /// zero; those left out are what they were when it was written. No gradient flows through it.
+  std::vector<Tensor> operator()(std::span<const Tensor> inputs, std::span<const double> parameters = {},
                                  Here here = {}) const;
+  std::vector<Tensor> operator()(std::initializer_list<Tensor> inputs,
+                                 std::span<const double> parameters = {}, Here here = {}) const {
+    return (*this)(std::span(inputs.begin(), inputs.size()), parameters, here);
+  }
 
   [[nodiscard]] std::vector<PlanValue> inputs() const;
   [[nodiscard]] std::vector<PlanValue> outputs() const;
