@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
@@ -6,7 +7,10 @@
 #include "cli/progress.h"
 #include "cli/run_options.h"
 #include "tessera/base/text.h"
-#include "tessera/model/planned_model.h"
+#include "tessera/engine/engine.h"
+#include "tessera/model/onnx_model.h"
+#include "tessera/model/tensor_target.h"
+#include "tessera/onnx/import.h"
 
 using namespace tessera;
 using namespace tessera::cli;
@@ -53,29 +57,55 @@ Result<Outcome> run_node_by_node(const onnx::Model& model, const std::vector<onn
   return out;
 }
 
-/// As one plan where that can be; the reference is the meaning of the model and goes node by node.
-Result<Outcome> run_repeatedly(const onnx::Model& model, const std::vector<onnx::DataValue>& inputs,
+bool are_tensors(const std::vector<onnx::DataValue>& values) {
+  return std::ranges::all_of(
+      values, [](const onnx::DataValue& value) { return value.kind == onnx::DataValue::Kind::tensor; });
+}
+
+/// As every program calls a model.
+Result<Outcome> run_as_plans(const OnnxModel& model, const std::vector<onnx::DataValue>& inputs,
+                             const std::shared_ptr<engine::Engine>& engine, const RunOptions& options) {
+  const Here nowhere("", 0);  // what is wrong is the user's affair, not that of a line here
+  std::vector<Tensor> given, results;
+  for (const onnx::DataValue& input : inputs) given.push_back(tensor_of(input.tensors[0], engine));
+  engine->set_profiling(options.profiling());
+  try {
+    auto out = repeated(options, [&](int) -> Result<std::vector<onnx::DataValue>> {
+      results = model(given, nowhere);
+      TESSERA_TRY(engine->synchronize());
+      return std::vector<onnx::DataValue>();
+    });
+    if (!out) return out;
+    for (const Tensor& result : results)
+      out->outputs.push_back({onnx::DataValue::Kind::tensor, {elements_of(result)}});
+    out->profile = engine->profile();
+    return out;
+  } catch (const Exception& exception) {
+    return exception.error();
+  }
+}
+
+/// As plans where that can be; the reference is the meaning of the model and goes node by node.
+Result<Outcome> run_repeatedly(const OnnxModel& model, const std::vector<onnx::DataValue>& inputs,
+                               const std::shared_ptr<engine::Engine>& engine, const onnx::Limits& limits,
                                const RunOptions& options) {
-  const auto device = TESSERA_TRY(chosen_device(options.device));
-  onnx::Limits limits;
-  limits.seconds = options.seconds.value_or(limits.seconds);
-  if (options.work) limits.work = static_cast<std::int64_t>(*options.work);
-  if (device->name() != "reference") {
-    auto planned = PlannedModel::create(model, *device, limits);
-    if (planned) {
-      planned->set_profiling(options.profiling());
-      Outcome out = TESSERA_TRY(repeated(options, [&](int) { return planned->run(inputs); }));
-      out.profile = planned->profile();
-      return out;
-    }
-    if (planned.error().code() != ErrorCode::unsupported) return std::move(planned).error();
-    if (!options.outputs.quiet)
-      std::fprintf(stderr, "tessera: runs node by node: %s\n", planned.error().message().c_str());
+  runtime::Device& device = engine->device();
+  if (device.name() != "reference") {
+    const std::string why = are_tensors(inputs) ? model.why_recorded() : "an input is no tensor";
+    if (why.empty()) return run_as_plans(model, inputs, engine, options);
+    if (!options.outputs.quiet) std::fprintf(stderr, "tessera: runs node by node: %s\n", why.c_str());
   }
   if (options.profiling() != ProfilingLevel::none)
-    return Error(ErrorCode::unsupported, cat("--profile: on ", device->name(),
+    return Error(ErrorCode::unsupported, cat("--profile: on ", device.name(),
                                              " the model runs node by node, only plans are measured"));
-  return run_node_by_node(model, inputs, *device, limits, options);
+  return run_node_by_node(model.source(), inputs, device, limits, options);
+}
+
+onnx::Limits limits_of(const RunOptions& options) {
+  onnx::Limits out;
+  out.seconds = options.seconds.value_or(out.seconds);
+  if (options.work) out.work = static_cast<std::int64_t>(*options.work);
+  return out;
 }
 
 NamedOutput named(const onnx::ValueInfo& info, onnx::DataValue value) {
@@ -92,12 +122,15 @@ Result<RunOutcome> tessera::cli::run_model(const RunOptions& options) {
   if (!options.parameters.empty())
     return Error(ErrorCode::invalid_argument, "--parameter: a model has no parameters");
   TESSERA_TRY(check_choice({.path = options.file, .kind = FileKind::model}, {.name = options.function}));
-  const onnx::Model model = TESSERA_TRY(onnx::read_model(options.file));
-  TESSERA_TRY(onnx::check_operators(model));
-  const auto inputs = TESSERA_TRY(model_inputs(model, options.inputs));
-  Outcome outcome = TESSERA_TRY(run_repeatedly(model, inputs, options));
+  onnx::Model read = TESSERA_TRY(onnx::read_model(options.file));
+  TESSERA_TRY(onnx::check_operators(read));
+  const auto inputs = TESSERA_TRY(model_inputs(read, options.inputs));
+  const auto engine = engine::Engine::create({.device = TESSERA_TRY(chosen_device(options.device))});
+  const onnx::Limits limits = limits_of(options);
+  const OnnxModel model = onnx_model(std::move(read), {.limits = limits, .engine = engine});
+  Outcome outcome = TESSERA_TRY(run_repeatedly(model, inputs, engine, limits, options));
   RunOutcome out{.outputs = {}, .seconds = std::move(outcome.seconds), .profile = std::move(outcome.profile)};
   for (std::size_t i = 0; i < outcome.outputs.size(); ++i)
-    out.outputs.push_back(named(model.graph.outputs[i], std::move(outcome.outputs[i])));
+    out.outputs.push_back(named(model.source().graph.outputs[i], std::move(outcome.outputs[i])));
   return out;
 }

@@ -4,6 +4,9 @@
 //   namespace ts = tessera;
 #pragma once
 
+#if __has_include("tessera/model/onnx_model.h")  // not installed by a build without ONNX
+#include "tessera/model/onnx_model.h"
+#endif
 #include "tessera/nn/layers.h"
 #include "tessera/nn/optimizer.h"
 #include "tessera/nn/parameters.h"

@@ -1,5 +1,4 @@
-// Tessera's side of the comparison of ONNX models, on the cpu device: as plans, or recorded anew in every run
-// where a model cannot be one.
+// Tessera's side of the comparison of ONNX models, on the cpu device, called as every program calls them.
 //
 //   tessera_compare_models                     takes commands (worker.h); the kind is `model`, its words are
 //                                              the file and INPUT=DTYPE:SIZExSIZE[:VALUE]…
@@ -15,7 +14,6 @@
 #include "benchmarks/compare/worker.h"
 #include "tessera/engine/devices.h"
 #include "tessera/model/onnx_model.h"
-#include "tessera/model/planned_model.h"
 #include "tessera/model/tensor_target.h"
 #include "tessera/tessera.h"
 
@@ -25,7 +23,6 @@ using compare::Workload;
 namespace {
 
 using Words = std::span<const std::string>;
-using DeviceRef = std::shared_ptr<runtime::Device>;
 
 /// An input as it is written on the line.
 struct InputText {
@@ -75,46 +72,23 @@ std::map<std::string, op::HostTensor> inputs_of(Words words) {
 /// The first output of a run, if it is one of floats.
 using Runner = std::function<std::vector<float>()>;
 
-std::vector<float> floats_of(const op::HostTensor& tensor) {
-  if (tensor.dtype() != Dtype::f32) return {};
-  const auto values = tensor.values<float>();
-  return {values.begin(), values.end()};
-}
-
-/// As plans; nothing if the model cannot be one.
-Runner planned(const std::string& file, const std::map<std::string, op::HostTensor>& inputs,
-               const DeviceRef& device) {
-  const onnx::Model model = value_or_throw(onnx::read_model(file));
-  auto made = PlannedModel::create(model, *device);
-  if (!made && made.error().code() == ErrorCode::unsupported) return nullptr;
-  const auto plan = std::make_shared<PlannedModel>(value_or_throw(std::move(made)));
-  std::vector<onnx::DataValue> values;
-  for (const onnx::ValueInfo& input : model.graph.inputs)
-    if (const auto at = inputs.find(input.name); at != inputs.end())
-      values.push_back({onnx::DataValue::Kind::tensor, {at->second}});
-  return [plan, values, device] { return floats_of(value_or_throw(plan->run(values)).at(0).tensors.at(0)); };
-}
-
-Runner recorded(const std::string& file, const std::map<std::string, op::HostTensor>& inputs,
-                const DeviceRef& device) {
-  const auto engine = Engine::create({.plans = {.wait = true}, .device = device});
-  const OnnxModel model = load_onnx(file, {.limits = {}, .engine = engine});
-  NamedTensors given;
-  for (const auto& [name, value] : inputs) given.emplace(name, tensor_of(value, engine));
-  return [model, given] {
-    const auto outputs = model(given);
-    std::vector<Tensor> all;
-    for (const auto& [name, output] : outputs) all.push_back(output);
-    eval(all);
-    return outputs.at(model.outputs().at(0).name).to_vector<float>();
-  };
+std::vector<float> floats_of(const Tensor& tensor) {
+  return tensor.dtype() == f32 ? tensor.to_vector<float>() : std::vector<float>();
 }
 
 Runner runner(Words words) {
-  const auto inputs = inputs_of(words.subspan(1));
-  const DeviceRef device = value_or_throw(engine::find_device("cpu"));
-  auto run = planned(words[0], inputs, device);
-  return run ? run : recorded(words[0], inputs, device);
+  const auto engine =
+      Engine::create({.plans = {.wait = true}, .device = value_or_throw(engine::find_device("cpu"))});
+  const OnnxModel model = load_onnx(words[0], {.limits = {}, .engine = engine});
+  NamedTensors given;
+  for (const auto& [name, value] : inputs_of(words.subspan(1))) given.emplace(name, tensor_of(value, engine));
+  std::vector<Tensor> ordered;
+  for (const OnnxValue& input : model.inputs()) ordered.push_back(given.at(input.name));
+  return [model, ordered] {
+    const auto outputs = model(ordered);
+    eval(outputs);
+    return floats_of(outputs.at(0));
+  };
 }
 
 Workload prepare(const std::string& kind, Words words) {

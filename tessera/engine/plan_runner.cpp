@@ -419,8 +419,10 @@ Result<std::vector<StoredValue>> PlanRunner::run(std::span<const ValueView> inpu
 
 Result<StoredValue> PlanRunner::stored(const HostTensor& tensor) const {
   const op::Array& array = tensor.array();
-  if (pool_->space() != nullptr)
-    return StoredValue{array.dtype, TESSERA_TRY(runtime::copy_of(array, *pool_))};
+  if (pool_->space() != nullptr) {
+    runtime::Storage copy = TESSERA_TRY(runtime::copy_of(array, *pool_));
+    return StoredValue{array.dtype, std::move(copy)};
+  }
   auto buffer = runtime::Buffer::wrap(array.data, tensor.byte_size(), [tensor] {});
   return StoredValue{array.dtype, {std::move(buffer), array.layout}};
 }

@@ -27,6 +27,13 @@ Tensor tessera::tensor_of(const HostTensor& elements, const std::shared_ptr<engi
   return Tensor::adopt(engine::make_leaf(engine, array.dtype, array.shape(), std::move(storage), {}));
 }
 
+HostTensor tessera::elements_of(const Tensor& tensor, Here here) {
+  const auto bytes = tensor.bytes(here);  // computes, and throws if that fails
+  const auto shape = tensor.node()->shape();
+  return HostTensor::wrap(tensor.dtype(), op::Extents(shape.begin(), shape.end()), bytes.data(),
+                          std::make_shared<Tensor>(tensor));
+}
+
 Value TensorTarget::input(const Tensor& tensor) { return import(NodeRef::share(tensor.node())); }
 
 Tensor TensorTarget::output(Value value) { return Tensor::adopt(node(value).detach()); }
@@ -49,13 +56,7 @@ Value TensorTarget::sizes_vector(std::span<const op::Dim> sizes) {
 
 std::optional<HostTensor> TensorTarget::elements(Value value) {
   if (const auto at = known_.find(value.id); at != known_.end()) return at->second;
-  const Tensor stored = output(value);
-  const auto bytes = stored.bytes();  // computes, and throws if that fails
-  const Shape shape = stored.shape();
-  HostTensor out = value_or_throw(HostTensor::allocate(value.dtype(), {shape.begin(), shape.end()}));
-  std::copy(bytes.begin(), bytes.end(), out.array().data);
-  known_.emplace(value.id, out);
-  return out;
+  return known_.emplace(value.id, elements_of(output(value))).first->second;
 }
 
 std::optional<std::vector<op::Dim>> TensorTarget::sizes(Value value) {

@@ -17,6 +17,9 @@ using WeightTensors = std::unordered_map<const std::byte*, Tensor>;
 /// A stored tensor that shares the elements.
 [[nodiscard]] Tensor tensor_of(const op::HostTensor& elements, const std::shared_ptr<engine::Engine>& engine);
 
+/// The elements on the host, kept by the tensor. Computes.
+[[nodiscard]] op::HostTensor elements_of(const Tensor& tensor, Here here = {});
+
 class TensorTarget final : public onnx::Target, private detail::NodeBuilder {
  public:
   /// `labels` name the nodes of the model, for what is recorded.

@@ -33,7 +33,8 @@ Result<StoredValue> copied(const Tensor& tensor, engine::Engine& engine, Here he
   const auto shape = tensor.node()->shape();
   const op::Array elements{tensor.dtype(), op::contiguous({shape.begin(), shape.end()}),
                            const_cast<std::byte*>(bytes.data())};
-  return StoredValue{tensor.dtype(), TESSERA_TRY(engine.copy_in(elements))};
+  engine::Storage copy = TESSERA_TRY(engine.copy_in(elements));
+  return StoredValue{tensor.dtype(), std::move(copy)};
 }
 
 }  // namespace

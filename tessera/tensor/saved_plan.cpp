@@ -59,11 +59,32 @@ T value_of_call(Here here, std::string_view call, Result<T> result) {
   return value_at(here, std::move(result));
 }
 
+std::vector<PlanValue> inputs_of(const plan::Package& package) {
+  const op::ValueTypes types = plan::input_types(package);
+  std::vector<PlanValue> out;
+  for (std::size_t i = 0; i < package.inputs.size(); ++i)
+    out.push_back(value_of(package.inputs[i], types[i]));
+  return out;
+}
+
+std::vector<PlanValue> outputs_of(const plan::Package& package) {
+  std::vector<PlanValue> out;
+  for (std::size_t i = 0; i < package.outputs.size(); ++i) {
+    const auto value = [&](const plan::Program& program) {
+      return value_of(package.outputs[i], program.type_of(program.outputs[i]));
+    };
+    out.push_back(value(package.programs.front()));
+    for (const plan::Program& program : package.programs) take_differences(value(program), out.back());
+  }
+  return out;
+}
+
 }  // namespace
 
 struct SavedPlan::State {
   std::shared_ptr<engine::Engine> engine;
   engine::PlanRunner runner;
+  std::vector<PlanValue> inputs, outputs;
 };
 
 std::vector<Tensor> SavedPlan::operator()(std::span<const Tensor> inputs, std::span<const double> parameters,
@@ -78,35 +99,17 @@ std::vector<Tensor> SavedPlan::operator()(std::span<const Tensor> inputs, std::s
                        run_program(state_->runner, state_->engine, inputs, {bits.data(), bits.size()}, here));
 }
 
-std::vector<PlanValue> SavedPlan::inputs() const {
-  const plan::Package& package = state_->runner.package();
-  const op::ValueTypes types = plan::input_types(package);
-  std::vector<PlanValue> out;
-  for (std::size_t i = 0; i < package.inputs.size(); ++i)
-    out.push_back(value_of(package.inputs[i], types[i]));
-  return out;
-}
-
-std::vector<PlanValue> SavedPlan::outputs() const {
-  const plan::Package& package = state_->runner.package();
-  std::vector<PlanValue> out;
-  for (std::size_t i = 0; i < package.outputs.size(); ++i) {
-    const auto value = [&](const plan::Program& program) {
-      return value_of(package.outputs[i], program.type_of(program.outputs[i]));
-    };
-    out.push_back(value(package.programs.front()));
-    for (const plan::Program& program : package.programs) take_differences(value(program), out.back());
-  }
-  return out;
-}
+const std::vector<PlanValue>& SavedPlan::inputs() const { return state_->inputs; }
+const std::vector<PlanValue>& SavedPlan::outputs() const { return state_->outputs; }
 
 SavedPlan tessera::load_plan(const std::string& path, LoadPlanOptions options, Here here) {
   auto engine = options.engine == nullptr ? engine::Engine::default_engine() : std::move(options.engine);
   auto package = value_of_call(here, "load_plan", plan::load(path));
   auto runner =
       value_of_call(here, "load_plan", engine::PlanRunner::create(std::move(package), *engine, path));
-  return SavedPlan(
-      std::shared_ptr<SavedPlan::State>(new SavedPlan::State{std::move(engine), std::move(runner)}));
+  auto inputs = inputs_of(runner.package()), outputs = outputs_of(runner.package());
+  return SavedPlan(std::shared_ptr<SavedPlan::State>(
+      new SavedPlan::State{std::move(engine), std::move(runner), std::move(inputs), std::move(outputs)}));
 }
 
 void tessera::detail::save_function(const std::string& path, const ir::FunctionRef& function,

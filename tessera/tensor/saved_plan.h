@@ -45,8 +45,8 @@ class SavedPlan {
     return (*this)(std::span(inputs.begin(), inputs.size()), parameters, here);
   }
 
-  [[nodiscard]] std::vector<PlanValue> inputs() const;
-  [[nodiscard]] std::vector<PlanValue> outputs() const;
+  [[nodiscard]] const std::vector<PlanValue>& inputs() const;
+  [[nodiscard]] const std::vector<PlanValue>& outputs() const;
 
  private:
   friend SavedPlan load_plan(const std::string&, LoadPlanOptions, Here);

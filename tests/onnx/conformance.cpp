@@ -31,14 +31,6 @@ struct Report {
   std::map<std::string, std::vector<std::string>> skipped;  ///< by reason
 };
 
-onnx::DataValue value_of(const Tensor& tensor) {
-  const Shape shape = tensor.shape();
-  const auto bytes = tensor.bytes();
-  op::HostTensor out = value_or_throw(op::HostTensor::allocate(tensor.dtype(), {shape.begin(), shape.end()}));
-  std::copy(bytes.begin(), bytes.end(), out.array().data);
-  return {onnx::DataValue::Kind::tensor, {std::move(out)}};
-}
-
 /// Whether inputs and outputs are tensors and no default is replaced: what load_onnx is for.
 bool is_of_tensors(const onnx::Model& model, const onnx::DataSet& set) {
   const auto is_tensor = [](const onnx::DataValue& value) {
@@ -60,7 +52,8 @@ std::string run_lazily(const std::string& folder, bool& ran) {
     for (const onnx::DataValue& value : set.inputs)
       inputs.push_back(tensor_of(value.tensors[0], engine::Engine::default_engine()));
     std::vector<onnx::DataValue> got;
-    for (const Tensor& output : called(inputs)) got.push_back(value_of(output));
+    for (const Tensor& output : called(inputs))
+      got.push_back({onnx::DataValue::Kind::tensor, {elements_of(output)}});
     if (const std::string why = onnx::difference(got, set.outputs); !why.empty()) return why;
     ran = true;
   }

@@ -1,5 +1,5 @@
 // Models as plans where sizes depend on data: against the run node by node.
-#include "tessera/model/planned_model.h"
+#include "tessera/model/model_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -7,6 +7,7 @@
 
 #include "tessera/compile/plan_program.h"
 #include "tessera/engine/devices.h"
+#include "tessera/engine/engine.h"
 #include "tessera/model/model_package.h"
 #include "tessera/tensor/create.h"
 #include "tessera/tensor/ops.h"
@@ -34,20 +35,30 @@ std::vector<float> elements_of(std::int64_t size, std::int64_t each) {
   return out;
 }
 
+std::shared_ptr<engine::Engine> engine_on(const char* device) {
+  return engine::Engine::create({.device = value_or_throw(engine::find_device(device))});
+}
+
+std::vector<HostTensor> tensors_of(std::span<const onnx::DataValue> values) {
+  std::vector<HostTensor> out;
+  for (const onnx::DataValue& value : values) out.push_back(value.tensors[0]);
+  return out;
+}
+
 void expect_as_node_by_node(const OnnxFile& file, const std::string& name, std::size_t parts) {
   const onnx::Model model = value_or_throw(onnx::read_model(file.write(name)));
   for (const char* device_name : {"reference", "cpu"}) {
-    const auto device = value_or_throw(engine::find_device(device_name));
-    auto planned = PlannedModel::create(model, *device);
+    const auto engine = engine_on(device_name);
+    auto planned = plan_model(model, *engine);
     ASSERT_TRUE(planned) << planned.error().to_text();
-    EXPECT_EQ(value_or_throw(planned->program())->parts.size(), parts);
+    EXPECT_EQ(value_or_throw(planned->load(0))->parts.size(), parts);
     for (const std::int64_t size : {4, 1, 9})
       for (const std::int64_t each : {0, 1, 2}) {
         const onnx::DataValue inputs[] = {vector_of(elements_of(size, each))};
         const auto expected = value_or_throw(onnx::run(model, inputs, {}))[0].tensors[0];
-        const auto run = planned->run(inputs);
+        const auto run = planned->run(tensors_of(inputs));
         ASSERT_TRUE(run) << run.error().to_text();
-        const HostTensor& got = (*run)[0].tensors[0];
+        const HostTensor& got = (*run)[0];
         ASSERT_EQ(expected.shape(), got.shape());
         EXPECT_EQ(std::memcmp(expected.array().data, got.array().data, got.byte_size()), 0);
       }
@@ -56,7 +67,7 @@ void expect_as_node_by_node(const OnnxFile& file, const std::string& name, std::
 
 }  // namespace
 
-TEST(PlannedModel, NonZeroCutsTheProgram) {
+TEST(ModelPlan, NonZeroCutsTheProgram) {
   OnnxFile file;
   file.nodes = {onnx_node("NonZero", {"x"}, {"places"}),
                 onnx_node("Cast", {"places"}, {"y"}, "cast", {onnx_attribute("to", 1)})};
@@ -65,7 +76,7 @@ TEST(PlannedModel, NonZeroCutsTheProgram) {
   expect_as_node_by_node(file, "planned_non_zero.onnx", 2);
 }
 
-TEST(PlannedModel, CompressKeepsWhatAConditionSays) {
+TEST(ModelPlan, CompressKeepsWhatAConditionSays) {
   OnnxFile file;
   file.nodes = {onnx_node("Cast", {"x"}, {"is_kept"}, "cast", {onnx_attribute("to", 9)}),
                 onnx_node("Compress", {"x", "is_kept"}, {"kept"}), onnx_node("Relu", {"kept"}, {"y"})};
@@ -74,7 +85,7 @@ TEST(PlannedModel, CompressKeepsWhatAConditionSays) {
   expect_as_node_by_node(file, "planned_compress.onnx", 2);
 }
 
-TEST(PlannedModel, SlicesEndWhereTheProgramSays) {
+TEST(ModelPlan, SlicesEndWhereTheProgramSays) {
   OnnxFile file;
   file.nodes = {onnx_node("ReduceMax", {"x"}, {"most"}, "max", {onnx_attribute("keepdims", 0)}),
                 onnx_node("Cast", {"most"}, {"end"}, "cast", {onnx_attribute("to", 7)}),
@@ -104,11 +115,11 @@ onnx::DataValue flag_of(bool value) {
 
 }  // namespace
 
-TEST(PlannedModel, BranchesOnDataAreSteps) {
+TEST(ModelPlan, BranchesOnDataAreSteps) {
   expect_as_node_by_node(branch_on_data(), "planned_branch.onnx", 1);
 }
 
-TEST(PlannedModel, ConvolutionsInBranchesHaveConstantFilters) {
+TEST(ModelPlan, ConvolutionsInBranchesHaveConstantFilters) {
   OnnxFile then, otherwise, file = branch_on_data();
   then.nodes = {onnx_node("Reshape", {"x", "shape"}, {"image"}),
                 onnx_node("Conv", {"image", "filter"}, {"c"}), onnx_node("Reshape", {"c", "flat"}, {"a"})};
@@ -128,55 +139,56 @@ TEST(PlannedModel, ConvolutionsInBranchesHaveConstantFilters) {
   expect_as_node_by_node(file, "planned_convolution.onnx", 1);
 }
 
-TEST(PlannedModel, WhatBranchesMayTakeIsLimited) {
+TEST(ModelPlan, WhatBranchesMayTakeIsLimited) {
   const onnx::Model model = value_or_throw(onnx::read_model(branch_on_data().write("limited_branch.onnx")));
-  const auto device = value_or_throw(engine::find_device("cpu"));
+  const auto engine = engine_on("cpu");
   onnx::Limits limits;
   limits.work = 100;
-  auto planned = value_or_throw(PlannedModel::create(model, *device, limits));
+  auto planned = value_or_throw(plan_model(model, *engine, limits));
   const onnx::DataValue small[] = {vector_of(elements_of(4, 1))}, large[] = {vector_of(elements_of(40, 1))};
-  EXPECT_TRUE(planned.run(small));
-  const auto refused = planned.run(large);
+  EXPECT_TRUE(planned.run(tensors_of(small)));
+  const auto refused = planned.run(tensors_of(large));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), ErrorCode::limit);
 }
 
 /// Results of other shapes for each value of a flag: a plan for each.
-TEST(PlannedModel, FlagsChooseThePlan) {
+TEST(ModelPlan, FlagsChooseThePlan) {
   const onnx::Model model = value_or_throw(onnx::read_model(flagged_decoder().write("planned_flags.onnx")));
   for (const char* device_name : {"reference", "cpu"}) {
-    const auto device = value_or_throw(engine::find_device(device_name));
-    auto planned = PlannedModel::create(model, *device);
+    const auto engine = engine_on(device_name);
+    auto planned = plan_model(model, *engine);
     ASSERT_TRUE(planned) << planned.error().to_text();
-    EXPECT_EQ(planned->programs(), 2U);
+    EXPECT_EQ(planned->package().variants(), 2U);
     for (const bool flag : {true, false, true})
       for (const std::int64_t past : {0, 3}) {
         const onnx::DataValue inputs[] = {vector_of({1, -2, 3}), flag_of(flag),
                                           vector_of(elements_of(past, 2))};
         const auto expected = value_or_throw(onnx::run(model, inputs, {}))[0].tensors[0];
-        const auto got = value_or_throw(planned->run(inputs))[0].tensors[0];
+        const auto got = value_or_throw(planned->run(tensors_of(inputs)))[0];
         EXPECT_EQ(got.size(), flag ? 3 + past : 3);
         ASSERT_EQ(got.shape(), expected.shape());
         EXPECT_EQ(std::memcmp(expected.array().data, got.array().data, got.byte_size()), 0);
       }
     const onnx::DataValue wrong[] = {vector_of({1}), vector_of({1}), vector_of({1})};
-    EXPECT_NE(planned->run(wrong).error().to_text().find("input 'cached' is f32[1]"), std::string::npos);
+    EXPECT_NE(planned->run(tensors_of(wrong)).error().to_text().find("input 'cached' is f32[1]"),
+              std::string::npos);
   }
 }
 
 /// Too many flags, and one that is more than one boolean, say what whole models say.
-TEST(PlannedModel, OnlySingleBooleansAreFlags) {
+TEST(ModelPlan, OnlySingleBooleansAreFlags) {
   OnnxFile file = flagged_decoder();
   file.inputs[1] = onnx_value("cached", {"B"}, 9);
   const onnx::Model model = value_or_throw(onnx::read_model(file.write("planned_no_flags.onnx")));
-  const auto device = value_or_throw(engine::find_device("reference"));
-  const auto planned = PlannedModel::create(model, *device);
+  const auto engine = engine_on("reference");
+  const auto planned = plan_model(model, *engine);
   ASSERT_FALSE(planned);
   EXPECT_EQ(planned.error().code(), ErrorCode::unsupported) << planned.error().to_text();
 }
 
 /// One file has the programs for all values of the flags.
-TEST(PlannedModel, ProgramsOfAllFlagsAreSavedTogether) {
+TEST(ModelPlan, ProgramsOfAllFlagsAreSavedTogether) {
   const onnx::Model model = value_or_throw(onnx::read_model(flagged_decoder().write("saved_flags.onnx")));
   const auto device = value_or_throw(engine::find_device("cpu"));
   const auto variants = value_or_throw(onnx::import_variants(model, plan::most_flags));
