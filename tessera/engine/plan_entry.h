@@ -29,11 +29,23 @@ enum class Tier : std::uint8_t {
 inline constexpr std::size_t tier_count = 7;
 [[nodiscard]] std::string_view to_string(Tier tier);
 
+/// How far an input that is part of a stored tensor begins behind it.
+struct InputOffset {
+  /// One position: `stride * position` elements, counted from the end of the axis if it is negative.
+  struct Term {
+    std::uint32_t position = 0;  ///< of the key
+    std::int64_t stride = 0, size = 0;
+  };
+  std::vector<Term> terms;
+  std::int64_t elements = 0;  ///< at the last launch
+};
+
 /// An executable with what its last launch was given, and the memory its outputs come from.
 struct PlanInstance {
   std::unique_ptr<runtime::Executable> executable;
-  bool is_prepared = false;         ///< for `sizes`
-  std::vector<std::int64_t> sizes;  ///< of the key; scalars have none
+  bool is_prepared = false;          ///< for `sizes`
+  std::vector<std::int64_t> sizes;   ///< of the key, without positions; scalars have none
+  std::vector<InputOffset> offsets;  ///< by input of the plan
   std::vector<std::byte*> inputs;
   std::vector<const runtime::Buffer*> buffers;  ///< of the inputs
   std::vector<std::uint64_t> parameters;
@@ -54,6 +66,8 @@ struct PlanEntry {
 
   std::vector<std::uint32_t> words;
   SizeRules rules;
+  std::vector<LiftedInput> inputs;
+  std::vector<LiftedParameter> parameters;
   std::vector<LiftedResult> results;
   Outline outline;
   State state = State::compiling;
@@ -62,7 +76,7 @@ struct PlanEntry {
   std::vector<std::unique_ptr<PlanInstance>> idle;
   std::uint64_t last_used = 0;
   std::uint64_t runs = 0;
-  /// Sizes it was made for; the first ones are those of the evaluation that made it.
+  /// Sizes and positions it was made for; the first ones are those of the evaluation that made it.
   std::vector<std::vector<std::int64_t>> instances;
   /// Whether it pays: times on the first sizes.
   std::uint64_t streamed_ns = 0;  ///< op by op; 0 if not known

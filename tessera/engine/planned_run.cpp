@@ -11,11 +11,6 @@ namespace {
 
 constexpr std::size_t ring_length = 4;
 
-std::byte* first_element(const KeyInput& input) {
-  const auto width = static_cast<std::int64_t>(ir::size_of(input.node->dtype));
-  return input.storage->buffer->data() + input.storage->layout.offset * width;
-}
-
 std::string counted(std::size_t count, std::string_view one, std::string_view many) {
   return cat(count, " ", count == 1 ? one : many);
 }
@@ -26,9 +21,19 @@ class PlannedRun {
              PlannedOutcome& outcome)
       : entry_(entry), instance_(instance), key_(key), pool_(pool), outcome_(outcome) {}
 
-  Result<void> run(std::span<const std::int64_t> symbols, const LaunchOptions& options) {
+  /// The nodes of the component, for what a key does not say.
+  struct Steps {
+    const Needed& needed;
+    std::span<const std::uint32_t> steps;
+
+    [[nodiscard]] const Node& node(std::uint32_t local) const {
+      return needed.node(steps.empty() ? local : steps[local]);
+    }
+  };
+
+  Result<void> run(const Steps& steps, std::span<const std::int64_t> symbols, const LaunchOptions& options) {
     const bool is_first = !instance_.is_prepared;
-    const bool is_prepared_now = TESSERA_TRY(set_sizes(symbols));
+    const bool is_prepared_now = TESSERA_TRY(set_sizes(steps, symbols));
     set_inputs();
     if (!options.keeps_copies) std::fill(instance_.buffers.begin(), instance_.buffers.end(), nullptr);
     set_parameters();
@@ -49,8 +54,9 @@ class PlannedRun {
     const plan::Place& place = instance_.executable->binding().output(*entry_.plan, output);
     Storage out{{}, place.layout};
     if (place.where == plan::Where::input) {
-      out.buffer = key_.inputs[place.index].storage->buffer;
-      out.layout.offset += key_.inputs[place.index].storage->layout.offset;
+      const Storage& input = storage_of_input(place.index);
+      out.buffer = input.buffer;
+      out.layout.offset += input.layout.offset + instance_.offsets[place.index].elements;
     } else {
       out.buffer = used_[place.index];
     }
@@ -58,19 +64,26 @@ class PlannedRun {
   }
 
  private:
+  [[nodiscard]] const Storage& storage_of_input(std::size_t i) const {
+    return *key_.inputs[entry_.inputs[i].input].storage;
+  }
+
   /// Whether the executable had to be prepared for them.
-  Result<bool> set_sizes(std::span<const std::int64_t> symbols) {
+  Result<bool> set_sizes(const Steps& steps, std::span<const std::int64_t> symbols) {
     const bool first = !instance_.is_prepared;
     if (instance_.is_prepared_for(key_)) return false;
     std::vector<op::Layout> layouts;
-    for (const KeyInput& input : key_.inputs) {
-      layouts.push_back(input.storage->layout);
+    instance_.offsets.assign(entry_.inputs.size(), {});
+    for (std::size_t i = 0; i < entry_.inputs.size(); ++i) {
+      layouts.push_back(storage_of_input(i).layout);
       layouts.back().offset = 0;
+      for (const LiftedSlice& slice : entry_.inputs[i].slices)
+        take_slice(steps.node(slice.step), slice.first_position, layouts.back(), instance_.offsets[i]);
     }
     TESSERA_TRY(instance_.executable->prepare(symbols, layouts));
     note_executable();
     instance_.is_prepared = true;
-    instance_.sizes.assign(key_.sizes.begin(), key_.sizes.end());
+    instance_.sizes.assign(key_.extents().begin(), key_.extents().end());
     instance_.ring.clear();
     instance_.ring.resize(instance_.executable->binding().buffers.size());
     if (first) return true;
@@ -80,17 +93,46 @@ class PlannedRun {
     return true;
   }
 
+  /// The layout of a slice, but for where it begins.
+  static void take_slice(const Node& slice, std::uint32_t position, op::Layout& layout, InputOffset& offset) {
+    const auto& axes = *slice.attributes().get<std::vector<std::int64_t>>("axes");
+    const auto& steps = *slice.attributes().get<std::vector<std::int64_t>>("steps");
+    const std::size_t entries = slice.attributes().get<op::Shape>("starts")->size();
+    for (std::size_t i = 0; i < entries; ++i) {
+      const std::int64_t given = axes.empty() ? static_cast<std::int64_t>(i) : axes[i];
+      const auto axis = static_cast<std::size_t>(given < 0 ? given + slice.rank : given);
+      offset.terms.push_back({position++, layout.strides[axis], layout.shape[axis]});
+      layout = op::part_of(std::move(layout), axis, 0, slice.shape()[axis], steps.empty() ? 1 : steps[i]);
+    }
+  }
+
+  std::byte* first_element(std::size_t i) {
+    const Storage& storage = storage_of_input(i);
+    InputOffset& offset = instance_.offsets[i];
+    offset.elements = 0;
+    for (const InputOffset::Term& term : offset.terms) {
+      const std::int64_t position = key_.positions()[term.position];
+      offset.elements += (position < 0 ? position + term.size : position) * term.stride;
+    }
+    const auto width =
+        static_cast<std::int64_t>(ir::size_of(key_.inputs[entry_.inputs[i].input].node->dtype));
+    return storage.buffer->data() + (storage.layout.offset + offset.elements) * width;
+  }
+
   void set_inputs() {
     std::size_t moved = 0;
-    const bool first = instance_.inputs.size() != key_.inputs.size();
-    instance_.inputs.resize(key_.inputs.size());
-    instance_.buffers.resize(key_.inputs.size());
-    for (std::size_t i = 0; i < key_.inputs.size(); ++i) {
-      std::byte* at = first_element(key_.inputs[i]);
+    const std::size_t count = entry_.inputs.size();
+    const bool first = instance_.inputs.size() != count;
+    instance_.inputs.resize(count);
+    instance_.buffers.resize(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      std::byte* at = first_element(i);
       moved += instance_.inputs[i] != at;
       instance_.inputs[i] = at;
-      const runtime::Buffer& buffer = *key_.inputs[i].storage->buffer;
-      instance_.buffers[i] = buffer.tells_changes() ? &buffer : nullptr;
+      // What is derived from a part is for one launch: the next one has another.
+      const bool moves = !entry_.inputs[i].slices.empty();
+      const runtime::Buffer& buffer = *storage_of_input(i).buffer;
+      instance_.buffers[i] = buffer.tells_changes() && !moves ? &buffer : nullptr;
     }
     if (moved > 0 && !first) raise(Tier::warm, counted(moved, "buffer", "buffers"));
   }
@@ -104,11 +146,15 @@ class PlannedRun {
 
   void set_parameters() {
     std::size_t changed = 0;
-    const bool first = instance_.parameters.size() != key_.parameters.size();
-    instance_.parameters.resize(key_.parameters.size());
-    for (std::size_t i = 0; i < key_.parameters.size(); ++i) {
-      changed += instance_.parameters[i] != key_.parameters[i];
-      instance_.parameters[i] = key_.parameters[i];
+    const bool first = instance_.parameters.size() != entry_.parameters.size();
+    instance_.parameters.resize(entry_.parameters.size());
+    for (std::size_t i = 0; i < entry_.parameters.size(); ++i) {
+      const auto [kind, index] = entry_.parameters[i];
+      const std::uint64_t value = kind == LiftedParameter::Kind::number
+                                      ? key_.parameters[index]
+                                      : static_cast<std::uint64_t>(key_.positions()[index]);
+      changed += instance_.parameters[i] != value;
+      instance_.parameters[i] = value;
     }
     if (changed > 0 && !first) raise(Tier::hot, counted(changed, "number", "numbers"));
   }
@@ -168,7 +214,7 @@ Result<void> tessera::engine::run_planned(const PlanEntry& entry, PlanInstance& 
                                           runtime::MemoryPool& pool, std::vector<Computed>& out,
                                           PlannedOutcome& outcome, const LaunchOptions& options) {
   PlannedRun run(entry, instance, key, pool, outcome);
-  TESSERA_TRY(run.run(symbols, options));
+  TESSERA_TRY(run.run({needed, steps}, symbols, options));
   for (std::size_t i = 0; i < entry.results.size(); ++i) {
     const auto [local, result] = entry.results[i];
     Node* node = &needed.node(steps.empty() ? local : steps[local]);
