@@ -112,6 +112,8 @@ void Engine::publish_plan(PlanJob& job, plan::PlanRef plan) {
   std::vector<PlanEntryRef> dropped;
   const std::lock_guard lock(mutex_);
   job.entry->plan = std::move(plan);
+  job.entry->inputs = std::move(job.lifted.inputs);
+  job.entry->parameters = std::move(job.lifted.parameters);
   job.entry->results = std::move(job.lifted.results);
   job.entry->state = PlanEntry::State::ready;
   ++statistics_.plans_made;

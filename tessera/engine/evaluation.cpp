@@ -34,6 +34,12 @@ std::uint64_t exact_hash(const PlanKey& key) {
   return out ^ out >> 31;
 }
 
+/// Whether an instance, with its positions behind, has the sizes of a key.
+bool has_extents(const std::vector<std::int64_t>& instance, const PlanKey& key) {
+  const auto extents = key.extents();
+  return instance.size() == key.sizes.size() && std::equal(extents.begin(), extents.end(), instance.begin());
+}
+
 }  // namespace
 
 /// REQUIRES the lock.
@@ -227,6 +233,7 @@ void Evaluation::choose_without_plan(Part& part) {
   const bool at_once = thread_state.plan_at_once > 0 || part.key.plan_at_once;
   if (heat.count < options.threshold && !earned_by_siblings && !at_once) {
     part.report.cause = cat("seen ", heat.count, " of ", options.threshold, " times");
+    if (heat.count + 1 == options.threshold) engine_.plans_.remember(part.key);
     return;
   }
   if (!siblings.empty()) part.report.cause = first_difference(siblings.back()->outline, part.report.missed);
@@ -234,24 +241,30 @@ void Evaluation::choose_without_plan(Part& part) {
   part.entry->streamed_ns = heat.streamed_ns;
 }
 
-/// A new entry, which is known from now on, so that nobody makes the same plan again. Its sizes may change as
-/// those of all its siblings did, if rules can be found for them.
+/// A new entry, which is known from now on, so that nobody makes the same plan again. Its sizes and positions
+/// may change as those of the evaluation before did, and of all its siblings, if rules can be found for them.
 void Evaluation::begin_plan(Part& part, const std::vector<PlanEntryRef>& siblings) {
   auto entry = std::make_shared<PlanEntry>();
   entry->words.assign(part.key.words.begin(), part.key.words.end());
+  const std::size_t positions = part.key.position_count;
   const std::vector<std::int64_t> sizes(part.key.sizes.begin(), part.key.sizes.end());
   entry->instances = {sizes};
-  auto rules = SizeRules::learn(entry->instances);
-  for (auto sibling = siblings.rbegin(); sibling != siblings.rend(); ++sibling) {
+  auto rules = SizeRules::learn(entry->instances, positions);
+  const auto join = [&](std::span<const std::vector<std::int64_t>> instances) {
     auto together = entry->instances;
-    for (const auto& instance : (*sibling)->instances)
+    for (const auto& instance : instances)
       if (together.size() < max_instances) together.push_back(instance);
-    auto common = SizeRules::learn(together);
-    if (!common) continue;
+    auto common = SizeRules::learn(together, positions);
+    if (!common) return false;
     rules = std::move(common);
     entry->instances = std::move(together);
-    part.replaced.push_back(*sibling);
-  }
+    return true;
+  };
+  if (engine_.plans_.options().joins_sizes)
+    if (const auto before = engine_.plans_.take_remembered(part.key); before && *before != sizes)
+      join({&*before, 1});
+  for (auto sibling = siblings.rbegin(); sibling != siblings.rend(); ++sibling)
+    if (join((*sibling)->instances)) part.replaced.push_back(*sibling);
   entry->rules = std::move(*rules);
   entry->outline = part.report.missed;
   engine_.plans_.add(part.key.hash, entry);
@@ -335,7 +348,7 @@ Result<void> Evaluation::run_plan(Part& part) {
   auto done = run_planned(*part.entry, *instance, memory_->needed, part.steps, part.key, part.symbols,
                           *engine_.pool_, memory_->computed, outcome,
                           {.times = step_times(), .keeps_copies = !engine_.options_.deterministic});
-  if (done || (is_of_data(done.error()) && instance->is_prepared_for(part.key.sizes)))
+  if (done || (is_of_data(done.error()) && instance->is_prepared_for(part.key.extents())))
     part.instance = std::move(instance);
   TESSERA_TRY(std::move(done));
   keep_times(part, part.entry->plan.get());
@@ -385,8 +398,10 @@ void Evaluation::make_plan(Part& part) {
   auto lifted = lift(memory_->needed, part.steps, part.key, part.entry->rules);
   if (!lifted && part.entry->rules.symbol_count() > 0) {
     const std::lock_guard lock(engine_.mutex_);
-    part.entry->instances.resize(1);
-    part.entry->rules = *SizeRules::learn(part.entry->instances);
+    // Positions may still move.
+    std::erase_if(part.entry->instances,
+                  [&](const auto& instance) { return !has_extents(instance, part.key); });
+    part.entry->rules = *SizeRules::learn(part.entry->instances, part.key.position_count);
     part.replaced.clear();
   }
   if (!lifted) lifted = lift(memory_->needed, part.steps, part.key, part.entry->rules);
@@ -472,7 +487,7 @@ void Evaluation::learn_from(Part& part) {
   PlanEntry& entry = *part.entry;
   if (entry.state != PlanEntry::State::ready) return;
   ++entry.runs;
-  const bool comparable = report.tier < Tier::cold && std::ranges::equal(entry.instances[0], part.key.sizes);
+  const bool comparable = report.tier < Tier::cold && has_extents(entry.instances[0], part.key);
   if (comparable && entry.timed_runs < runs_to_judge) {
     entry.planned_ns =
         entry.timed_runs == 0 ? report.nanoseconds : std::min(entry.planned_ns, report.nanoseconds);

@@ -17,13 +17,35 @@ struct LiftedResult {
   std::uint32_t result = 0;
 };
 
+/// A slice on the way from a stored tensor to an input of the function.
+struct LiftedSlice {
+  std::uint32_t step = 0;            ///< of the component
+  std::uint32_t first_position = 0;  ///< of the key
+};
+
+/// An input of the function: one of the key, or what slices of it take, which begins elsewhere each time.
+struct LiftedInput {
+  std::uint32_t input = 0;  ///< of the key
+  std::vector<LiftedSlice> slices;
+};
+
+/// What a parameter of the function is: a number of the key or one of its positions.
+struct LiftedParameter {
+  enum class Kind : std::uint8_t { number, position };
+  Kind kind = Kind::number;
+  std::uint32_t index = 0;
+};
+
 struct Lifted {
   ir::FunctionRef function;
+  std::vector<LiftedInput> inputs;
+  std::vector<LiftedParameter> parameters;
   std::vector<LiftedResult> results;
 };
 
-/// The component whose key this is, as a function: inputs in the order of the key, numbers as parameters,
-/// sizes as the rules say. Fails if the ops do not allow the sizes to change so. `steps` empty means all.
+/// The component whose key this is, as a function: inputs and numbers as parameters, sizes as the rules say.
+/// A slice of a stored tensor that moves is an input; other parts that move are at positions that are
+/// parameters. Fails if the ops do not allow the sizes to change so. `steps` empty means all.
 [[nodiscard]] Result<Lifted> lift(const Needed& needed, std::span<const std::uint32_t> steps,
                                   const PlanKey& key, const SizeRules& rules);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 using namespace tessera;
 using namespace tessera::engine;
@@ -90,6 +91,21 @@ Heat& PlanCache::heat(std::uint64_t hash) {
     if (h->last_seen < place->last_seen) place = h;
   }
   return *place = {.hash = hash, .last_seen = now_, .count = 1};
+}
+
+void PlanCache::remember(const PlanKey& key) {
+  Remembered& place = remembered_[next_remembered_];
+  next_remembered_ = (next_remembered_ + 1) % max_remembered;
+  place.hash = key.hash;
+  place.sizes.assign(key.sizes.begin(), key.sizes.end());
+}
+
+std::optional<std::vector<std::int64_t>> PlanCache::take_remembered(const PlanKey& key) {
+  const auto found = std::find_if(remembered_.begin(), remembered_.end(), [&](const Remembered& place) {
+    return place.hash == key.hash && place.sizes.size() == key.sizes.size() && !place.sizes.empty();
+  });
+  if (found == remembered_.end()) return std::nullopt;
+  return std::exchange(found->sizes, {});
 }
 
 void PlanCache::streamed(std::uint64_t hash, std::uint64_t nanoseconds) {

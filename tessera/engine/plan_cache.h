@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -52,6 +53,11 @@ class PlanCache {
 
   /// Sees a structure once more. The reference is valid until the next call.
   Heat& heat(std::uint64_t hash);
+  /// Keeps the sizes of what is about to become hot: what differs when it is may change in its plan. Of few
+  /// structures, the latest.
+  void remember(const PlanKey& key);
+  /// What was kept of this structure; it is forgotten.
+  [[nodiscard]] std::optional<std::vector<std::int64_t>> take_remembered(const PlanKey& key);
   /// What has this hash was evaluated op by op in this time.
   void streamed(std::uint64_t hash, std::uint64_t nanoseconds);
   /// A number that grows with every evaluation.
@@ -68,6 +74,14 @@ class PlanCache {
   PlanOptions options_;
   std::unordered_multimap<std::uint64_t, PlanEntryRef> entries_;  ///< by the hash of the words
   std::vector<Heat> heat_;
+
+  struct Remembered {
+    std::uint64_t hash = 0;
+    std::vector<std::int64_t> sizes;
+  };
+  static constexpr std::size_t max_remembered = 64;
+  std::array<Remembered, max_remembered> remembered_;
+  std::size_t next_remembered_ = 0;
   std::uint64_t now_ = 0;
 };
 

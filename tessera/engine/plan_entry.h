@@ -21,6 +21,8 @@ struct PlanEntry {
 
   std::vector<std::uint32_t> words;
   SizeRules rules;
+  std::vector<LiftedInput> inputs;
+  std::vector<LiftedParameter> parameters;
   std::vector<LiftedResult> results;
   Outline outline;
   State state = State::compiling;
@@ -29,7 +31,7 @@ struct PlanEntry {
   std::vector<std::unique_ptr<PlanInstance>> idle;
   std::uint64_t last_used = 0;
   std::uint64_t runs = 0;
-  /// Sizes it was made for; the first ones are those of the evaluation that made it.
+  /// Sizes and positions it was made for; the first ones are those of the evaluation that made it.
   std::vector<std::vector<std::int64_t>> instances;
   /// Whether it pays: times on the first sizes.
   std::uint64_t streamed_ns = 0;  ///< op by op; 0 if not known

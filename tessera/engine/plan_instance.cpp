@@ -52,14 +52,25 @@ bool PlanInstance::is_prepared_for(std::span<const std::int64_t> form) const {
   return is_prepared_ && std::ranges::equal(form_, form);
 }
 
+std::int64_t MovingPart::offset(std::span<const std::int64_t> positions) const {
+  std::int64_t out = 0;
+  for (const Term& term : terms) {
+    const std::int64_t position = positions[term.position];
+    out += (position < 0 ? position + term.size : position) * term.stride;
+  }
+  return out;
+}
+
 Result<void> PlanInstance::prepare(std::span<const std::int64_t> form, std::span<const std::int64_t> symbols,
-                                   LaunchOutcome& outcome) {
+                                   Parts parts, LaunchOutcome& outcome) {
   std::vector<op::Layout> layouts;
-  for (const InputStorage input : given_) {
-    layouts.push_back(input->layout);
+  for (std::size_t i = 0; i < given_.size(); ++i) {
+    const bool is_part = i < parts.size() && parts[i];
+    layouts.push_back(is_part ? parts[i]->layout : given_[i].storage->layout);
     layouts.back().offset = 0;
   }
   TESSERA_TRY(executable_->prepare(symbols, layouts));
+  parts_ = std::move(parts);
   note_executable();
   is_prepared_ = is_prepared_anew_ = true;
   form_.assign(form.begin(), form.end());
@@ -101,12 +112,14 @@ void PlanInstance::set_inputs(bool keeps_copies, LaunchOutcome& outcome) {
   inputs_.resize(given_.size());
   buffers_.resize(given_.size());
   for (std::size_t i = 0; i < given_.size(); ++i) {
-    const runtime::Buffer& buffer = *given_[i]->buffer;
-    const ir::Dtype dtype = plan_->values[plan_->inputs[i]].type.dtype;
-    std::byte* at = buffer.data() + given_[i]->layout.offset * static_cast<std::int64_t>(ir::size_of(dtype));
+    const auto& [storage, offset, is_part] = given_[i];
+    const runtime::Buffer& buffer = *storage->buffer;
+    const auto width = static_cast<std::int64_t>(ir::size_of(plan_->values[plan_->inputs[i]].type.dtype));
+    std::byte* at = buffer.data() + (storage->layout.offset + offset) * width;
     moved += inputs_[i] != at;
     inputs_[i] = at;
-    buffers_[i] = keeps_copies && buffer.tells_changes() ? &buffer : nullptr;
+    // What is derived from a part is for one launch: the next one has another.
+    buffers_[i] = keeps_copies && !is_part && buffer.tells_changes() ? &buffer : nullptr;
   }
   if (moved > 0 && launches_ > 0) raise(outcome, Tier::warm, counted(moved, "buffer", "buffers"));
 }
@@ -152,8 +165,9 @@ runtime::Storage PlanInstance::output(std::size_t i) const {
   const plan::Place& place = binding().output(*plan_, i);
   runtime::Storage out{{}, place.layout};
   if (place.where == plan::Where::input) {
-    out.buffer = given_[place.index]->buffer;
-    out.layout.offset += given_[place.index]->layout.offset;
+    const Input& input = given_[place.index];
+    out.buffer = input.storage->buffer;
+    out.layout.offset += input.storage->layout.offset + input.offset;
   } else {
     out.buffer = used_[place.index];
   }

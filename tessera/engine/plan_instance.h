@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,6 +47,20 @@ struct LaunchOptions {
   bool keeps_copies = true;
 };
 
+/// Part of a stored tensor that begins elsewhere at each launch.
+struct MovingPart {
+  /// One position: `stride * position` elements, counted from the end of the axis if it is negative.
+  struct Term {
+    std::uint32_t position = 0;
+    std::int64_t stride = 0, size = 0;
+  };
+  op::Layout layout;  ///< but for where it begins
+  std::vector<Term> terms;
+
+  /// Elements from the beginning of the tensor to that of the part.
+  [[nodiscard]] std::int64_t offset(std::span<const std::int64_t> positions) const;
+};
+
 /// Whether a launch that failed says something about the data alone: the same instance may run others.
 [[nodiscard]] bool is_of_data(const Error& error);
 
@@ -53,20 +68,30 @@ struct LaunchOptions {
 /// time.
 class PlanInstance {
  public:
-  using InputStorage = const runtime::Storage*;
+  /// What an input reads: a stored tensor, or a part of it.
+  struct Input {
+    const runtime::Storage* storage = nullptr;
+    std::int64_t offset = 0;  ///< of the part
+    bool is_part = false;
+  };
+  /// By input; empty: all are whole tensors.
+  using Parts = std::vector<std::optional<MovingPart>>;
 
   [[nodiscard]] static Result<std::unique_ptr<PlanInstance>> load(
       plan::PlanRef plan, runtime::Device& device, const std::shared_ptr<runtime::MemoryPool>& pool);
 
-  /// Where the storages of the inputs are said before it is prepared and launched. They are looked at until
+  /// Where the inputs are said before it is prepared and launched. Their storages are looked at until
   /// finish().
-  [[nodiscard]] std::span<InputStorage> inputs() { return given_; }
+  [[nodiscard]] std::span<Input> inputs() { return given_; }
 
   /// `form` are words that say all sizes and the layouts of all inputs.
   [[nodiscard]] bool is_prepared_for(std::span<const std::int64_t> form) const;
   /// After an error it is prepared for what it was.
   [[nodiscard]] Result<void> prepare(std::span<const std::int64_t> form,
-                                     std::span<const std::int64_t> symbols, LaunchOutcome& outcome);
+                                     std::span<const std::int64_t> symbols, Parts parts,
+                                     LaunchOutcome& outcome);
+  /// What it is prepared for.
+  [[nodiscard]] const Parts& parts() const { return parts_; }
   /// REQUIRES that it is prepared for the layouts of the inputs, whose offsets may be others each time.
   /// `outcome` says in words what had to change since the last launch.
   [[nodiscard]] Result<void> launch(std::span<const std::uint64_t> parameters, runtime::MemoryPool& pool,
@@ -98,7 +123,8 @@ class PlanInstance {
   std::uint64_t launches_ = 0;
   bool is_prepared_anew_ = false;  ///< since the last launch
   std::vector<std::int64_t> form_;
-  std::vector<InputStorage> given_;
+  Parts parts_;
+  std::vector<Input> given_;
   // What the last launch was given.
   std::vector<std::byte*> inputs_;
   std::vector<const runtime::Buffer*> buffers_;  ///< of the inputs

@@ -118,6 +118,7 @@ bool PlanKey::write(const Needed& needed, std::span<const std::uint32_t> steps,
                     std::span<const std::uint32_t> local, FunctionNumbers& functions) {
   words.clear();
   sizes.clear();
+  positions_.clear();
   inputs.clear();
   parameters.clear();
   plan_at_once = false;
@@ -129,6 +130,8 @@ bool PlanKey::write(const Needed& needed, std::span<const std::uint32_t> steps,
       if (!write_step(needed, s, local, functions)) return false;
   }
   write_kept(needed, steps, local);
+  position_count = positions_.size();
+  sizes.end_at(std::copy(positions_.begin(), positions_.end(), sizes.make_room(position_count)));
   hash = hash_of(words);
   return true;
 }
@@ -184,13 +187,30 @@ void PlanKey::write_words(const void* data, std::size_t bytes) {
 /// says their names.
 void PlanKey::write_attributes(const Node& call) {
   const op::Attributes& attributes = call.attributes();
+  const auto part = call.card == nullptr ? op::PartForm::Kind::none : op::part_form(*call.card).kind;
+  const bool is_part = part != op::PartForm::Kind::none;
   const bool needs_names = call.card == nullptr || attributes.size() != call.card->attributes.size();
   words.push(static_cast<std::uint32_t>(attributes.size()));
   for (const auto& [name, value] : attributes.entries()) {
     if (needs_names) write_words(name.data(), name.size());
     words.push(static_cast<std::uint32_t>(value.index()));
-    write_value(value);
+    if (const auto* list = std::get_if<op::Shape>(&value); is_part && list != nullptr)
+      words.push(static_cast<std::uint32_t>(list->size()));
+    else
+      write_value(value);
   }
+  if (is_part) write_positions(call, part);
+}
+
+/// The stops follow from the shape of the part.
+void PlanKey::write_positions(const Node& part, op::PartForm::Kind kind) {
+  const Node* const x = part.input(0);
+  const Node* const taken = kind == op::PartForm::Kind::slice ? &part : part.input(1);
+  if (x == nullptr || taken == nullptr) return;  // numbers have no axes
+  const std::size_t count = part.attributes().get<op::Shape>("starts")->size();
+  std::int64_t* const out = positions_.make_room(count);
+  op::find_starts(part.attributes(), x->shape(), taken->shape(), out);
+  positions_.end_at(out + count);
 }
 
 void PlanKey::write_value(const ir::AttributeValue& value) {

@@ -3,10 +3,10 @@
 //
 // In the words: ops, attributes, slots, which inputs are the same value, dtypes, ranks, which inputs are
 // contiguous, what is kept, what was asked for in which order. In the sizes: dimensions, sizes among
-// attributes, strides of inputs that are not contiguous. Not in it: names, lines, addresses, and the values
-// of numbers, which are parameters. Cards stand by their addresses, traced functions by numbers of this
-// process: the words are for finding plans here and now; stream/ has the encoding that holds across
-// processes.
+// attributes, strides of inputs that are not contiguous; behind them the positions, where slices and updates
+// of them begin. Not in it: names, lines, addresses, and the values of numbers, which are parameters. Cards
+// stand by their addresses, traced functions by numbers of this process: the words are for finding plans here
+// and now; stream/ has the encoding that holds across processes.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@
 
 #include "tessera/base/hash.h"
 #include "tessera/engine/needed.h"
+#include "tessera/op/families/parts.h"
 #include "tessera/stream/buffer.h"
 
 namespace tessera::engine {
@@ -45,11 +46,20 @@ struct KeyInput {
 /// Keeps its memory from one component to the next.
 struct PlanKey {
   stream::Buffer<std::uint32_t> words;
-  stream::Buffer<std::int64_t> sizes;
+  stream::Buffer<std::int64_t> sizes;  ///< positions last
+  std::size_t position_count = 0;      ///< as many for all with these words
   std::vector<KeyInput> inputs;
   stream::Buffer<std::uint64_t> parameters;
   std::uint64_t hash = 0;     ///< of the words
   bool plan_at_once = false;  ///< it calls a function that the user wants compiled
+
+  /// The sizes without the positions: what layouts follow from.
+  [[nodiscard]] std::span<const std::int64_t> extents() const {
+    return {sizes.begin(), sizes.size() - position_count};
+  }
+  [[nodiscard]] std::span<const std::int64_t> positions() const {
+    return {sizes.end() - position_count, position_count};
+  }
 
   /// Of some steps, ascending; `steps` empty means all. `local` has, if there are several components, the
   /// place of each step in its own. False if the component is none a plan can serve. REQUIRES the engine's
@@ -70,11 +80,14 @@ struct PlanKey {
   std::uint32_t* write_input(Node* input, std::uint32_t* out);
   void write_sizes(const Node& node);
   void write_attributes(const Node& call);
+  void write_positions(const Node& part, op::PartForm::Kind kind);
   void write_value(const ir::AttributeValue& value);
   void write_words(const void* data, std::size_t bytes);
   void write_type(const op::ValueType& type);
   void write_kept(const Needed& needed, std::span<const std::uint32_t> steps,
                   std::span<const std::uint32_t> local);
+
+  stream::Buffer<std::int64_t> positions_;  ///< while it is written
 };
 
 }  // namespace tessera::engine

@@ -283,16 +283,16 @@ Error PlanRunner::with_places(std::size_t variant, const plan::Plan& plan,
 Result<void> PlanRunner::prepare(Run& run, PlanInstance& part) {
   Instance& instance = run.instance;
   instance.words.assign(instance.symbols.begin(), instance.symbols.end());
-  for (const PlanInstance::InputStorage input : part.inputs()) {
-    add_words(input->layout.shape, instance.words);
-    add_words(input->layout.strides, instance.words);
+  for (const PlanInstance::Input& input : part.inputs()) {
+    add_words(input.storage->layout.shape, instance.words);
+    add_words(input.storage->layout.strides, instance.words);
   }
   if (part.is_prepared_for(instance.words)) return {};
   const plan::Plan& plan = part.plan();
   if (auto fit = plan::check_sizes(plan, instance.symbols); !fit)
     return with_places(run.given.variant, plan, instance.symbols, std::move(fit).error());
   TESSERA_TRY(check_work(plan, instance.symbols));
-  if (auto done = part.prepare(instance.words, instance.symbols, instance.outcome); !done)
+  if (auto done = part.prepare(instance.words, instance.symbols, {}, instance.outcome); !done)
     return with_places(run.given.variant, plan, instance.symbols, std::move(done).error());
   return {};
 }
@@ -341,7 +341,8 @@ Result<void> PlanRunner::run_part(Run& run, std::size_t p) {
   PlanInstance& part = *run.instance.parts[p];
   run.instance.outcome.clear();
   TESSERA_TRY(learn_sizes(run, of));
-  for (std::size_t i = 0; i < of.inputs.size(); ++i) part.inputs()[i] = value(run, of.inputs[i]).storage;
+  for (std::size_t i = 0; i < of.inputs.size(); ++i)
+    part.inputs()[i].storage = value(run, of.inputs[i]).storage;
   TESSERA_TRY(prepare(run, part));
   TESSERA_TRY(check_memory(part.binding()));
   TESSERA_TRY(launch(run, part));

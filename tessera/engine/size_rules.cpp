@@ -33,13 +33,16 @@ std::optional<SizeRule> line_through(const Column& symbol, const Column& size, s
 
 }  // namespace
 
-std::optional<SizeRules> SizeRules::learn(std::span<const std::vector<std::int64_t>> instances) {
+std::optional<SizeRules> SizeRules::learn(std::span<const std::vector<std::int64_t>> instances,
+                                          std::size_t positions) {
   SizeRules out;
   std::vector<Column> symbols;
   std::map<Column, SizeRule> known;
+  const auto is_constant = [](const Column& column) {
+    return std::all_of(column.begin(), column.end(), [&](std::int64_t v) { return v == column[0]; });
+  };
   const auto rule_for = [&](const Column& column, std::uint32_t position) -> SizeRule {
-    if (std::all_of(column.begin(), column.end(), [&](std::int64_t v) { return v == column[0]; }))
-      return {SizeRule::no_symbol, 0, column[0]};
+    if (is_constant(column)) return {SizeRule::no_symbol, 0, column[0]};
     if (const auto found = known.find(column); found != known.end()) return found->second;
     // What is in proportion goes before what is only on a line.
     std::optional<SizeRule> best;
@@ -55,10 +58,18 @@ std::optional<SizeRules> SizeRules::learn(std::span<const std::vector<std::int64
     }
     return known[column] = *best;
   };
+  const auto rule_for_position = [&](const Column& column) -> SizeRule {
+    if (is_constant(column)) return {SizeRule::no_symbol, 0, column[0]};
+    for (std::uint32_t s = 0; s < symbols.size(); ++s)
+      if (const auto line = line_through(symbols[s], column, s); line && line->number == 0) return *line;
+    return {SizeRule::moves, 0, 0};
+  };
   Column column(instances.size());
   for (std::size_t i = 0; i < instances[0].size(); ++i) {
     for (std::size_t k = 0; k < instances.size(); ++k) column[k] = instances[k][i];
-    out.rules_.push_back(rule_for(column, static_cast<std::uint32_t>(i)));
+    const bool is_position = i + positions >= instances[0].size();
+    out.rules_.push_back(is_position ? rule_for_position(column)
+                                     : rule_for(column, static_cast<std::uint32_t>(i)));
   }
   for (const Column& values : symbols)
     if (*std::min_element(values.begin(), values.end()) < least) return std::nullopt;
@@ -73,6 +84,7 @@ bool SizeRules::match(std::span<const std::int64_t> sizes, std::vector<std::int6
   }
   for (std::size_t i = 0; i < rules_.size(); ++i) {
     const SizeRule& rule = rules_[i];
+    if (rule.is_moving()) continue;
     std::int64_t expected = rule.number, product = 0;
     if (!rule.is_constant() && (__builtin_mul_overflow(rule.factor, symbols[rule.symbol], &product) ||
                                 __builtin_add_overflow(product, rule.number, &expected)))
@@ -84,6 +96,7 @@ bool SizeRules::match(std::span<const std::int64_t> sizes, std::vector<std::int6
 
 std::string tessera::engine::to_text(const SizeRule& rule) {
   if (rule.is_constant()) return cat(rule.number);
+  if (rule.is_moving()) return "moves";
   std::string out = rule.factor == 1 ? cat("d", rule.symbol) : cat(rule.factor, "*d", rule.symbol);
   if (rule.number != 0) out += cat(rule.number > 0 ? "+" : "", rule.number);
   return out;

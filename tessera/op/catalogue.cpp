@@ -44,11 +44,11 @@ std::span<const Card* const> tessera::op::all_cards() {
     auto* made = new std::vector<const Card*>;
     auto& all = *made;
     for (const auto& family :
-         {activation_cards(), arithmetic_cards(), attention_cards(), conv_cards(),  create_cards(),
-          einsum_cards(),     function_cards(),   indexing_cards(),  logic_cards(), matmul_cards(),
-          norm_cards(),       pad_cards(),        part_cards(),      pool_cards(),  random_cards(),
-          reduction_cards(),  scan_cards(),       scatter_cards(),   shape_cards(), softmax_cards(),
-          sort_cards()})
+         {activation_cards(),  arithmetic_cards(), attention_cards(), conv_cards(),    create_cards(),
+          einsum_cards(),      function_cards(),   indexing_cards(),  logic_cards(),   matmul_cards(),
+          moving_part_cards(), norm_cards(),       pad_cards(),       part_cards(),    pool_cards(),
+          random_cards(),      reduction_cards(),  scan_cards(),      scatter_cards(), shape_cards(),
+          softmax_cards(),     sort_cards()})
       for (const Card& card : family) all.push_back(&card);
     std::sort(all.begin(), all.end(), [](const Card* a, const Card* b) { return a->name < b->name; });
     const auto twice = std::adjacent_find(all.begin(), all.end(),

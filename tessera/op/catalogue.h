@@ -37,6 +37,7 @@ namespace tessera::op {
 [[nodiscard]] std::span<const Card> norm_cards();
 [[nodiscard]] std::span<const Card> pad_cards();
 [[nodiscard]] std::span<const Card> part_cards();
+[[nodiscard]] std::span<const Card> moving_part_cards();
 [[nodiscard]] std::span<const Card> pool_cards();
 [[nodiscard]] std::span<const Card> random_cards();
 [[nodiscard]] std::span<const Card> reduction_cards();

@@ -213,6 +213,18 @@ void Tensor::update_slice(const Shape& starts, const Tensor& update, const Shape
          here);
 }
 
+void Tensor::update_slice(std::initializer_list<Tensor> positions, const Tensor& update, const Shape& steps,
+                          Here here) {
+  static const op::Card& card = detail::card("update_slice_at");
+  if (positions.size() == 0) return update_slice(Shape(), update, steps, here);
+  if (node_of(*this, "update_slice", here).dtype != node_of(update, "update_slice", here).dtype)
+    fail(here, cat("update_slice: a ", update.node_->type(), " cannot be written into a ", node_->type()));
+  detail::CallOperands operands;
+  operands.add(Operand(*this, here)).add(Operand(update, here));
+  for (const Tensor& position : positions) operands.add(Operand(position, here));
+  become(detail::call(card, operands, {{"steps", steps}}), here);
+}
+
 // ---- parts and shapes
 
 Tensor Tensor::slice(std::vector<Slice> slices, Here here) const {
@@ -226,7 +238,7 @@ Tensor Tensor::slice(std::vector<Slice> slices, Here here) const {
   for (std::size_t i = 0; i < slices.size(); ++i) {
     const std::int64_t extent = node.shape()[i];
     const bool forward = slices[i].step > 0;
-    starts.push_back(slices[i].start != Slice::open ? slices[i].start : forward ? 0 : extent - 1);
+    starts.push_back(slices[i].start != Slice::open ? slices[i].start : forward ? 0 : -1);
     stops.push_back(slices[i].stop != Slice::open ? slices[i].stop : forward ? extent : -extent - 1);
     steps.push_back(slices[i].step);
     axes.push_back(static_cast<std::int64_t>(i));
@@ -237,6 +249,15 @@ Tensor Tensor::slice(std::vector<Slice> slices, Here here) const {
   attributes.set("steps", steps);
   attributes.set("stops", stops);
   return detail::call(card, detail::CallOperands().add(Operand(*this, here)), attributes.get());
+}
+
+Tensor tessera::slice_at(const Tensor& x, std::initializer_list<Tensor> positions, const Shape& sizes,
+                         Here here) {
+  static const op::Card& card = detail::card("slice_at");
+  detail::CallOperands operands;
+  operands.add(Operand(x, here));
+  for (const Tensor& position : positions) operands.add(Operand(position, here));
+  return detail::call(card, operands, {{"sizes", ir::shape_of(sizes)}});
 }
 
 Tensor Tensor::reshape(Shape shape, Here here) const {

@@ -107,6 +107,10 @@ class Tensor {
   void assign(const Tensor& other, Here here = {});
   /// A new version in which the part from `starts` on, every steps-th element, is `update`.
   void update_slice(const Shape& starts, const Tensor& update, const Shape& steps = {}, Here here = {});
+  /// The same at positions that are values: integers of rank 0, for the first axes. A negative one counts
+  /// from the end, then the part is brought inside its axis, as XLA does.
+  void update_slice(std::initializer_list<Tensor> positions, const Tensor& update, const Shape& steps = {},
+                    Here here = {});
 
   /// Shares the storage where that is possible.
   [[nodiscard]] Tensor slice(std::vector<Slice> slices, Here here = {}) const;
@@ -225,6 +229,11 @@ Tensor operator&(const Operand& a, const Operand& b);
 Tensor operator|(const Operand& a, const Operand& b);
 Tensor operator^(const Operand& a, const Operand& b);
 Tensor operator~(const Operand& x);
+
+/// The part of these sizes at positions that are values: integers of rank 0, for the first axes. A negative
+/// one counts from the end, then the part is brought inside its axis, as XLA does.
+[[nodiscard]] Tensor slice_at(const Tensor& x, std::initializer_list<Tensor> positions, const Shape& sizes,
+                              Here here = {});
 
 /// Computes and stores the values of all of them in one go.
 void eval(std::span<const Tensor> tensors, Here here = {});

@@ -17,38 +17,6 @@ using namespace tessera::op;
 
 namespace {
 
-// ---- reading the attributes
-
-/// The axes that the entries of `starts` (and `stops`, `steps`) are about.
-Result<std::vector<std::size_t>> listed_axes(const CallInfo& call, std::size_t entries) {
-  const std::size_t rank = call.input(0).rank();
-  const auto& given = call.integers("axes");
-  if (given.empty() && entries > rank)
-    return call.error("'starts' has ", entries, " entries, 'x' has rank ", rank);
-  if (!given.empty() && given.size() != entries)
-    return call.error("'starts' has ", entries, " entries, 'axes' has ", given.size());
-  std::vector<std::size_t> out;
-  for (std::size_t i = 0; i < entries; ++i) {
-    out.push_back(given.empty() ? i : TESSERA_TRY(call.axis(given[i], rank, "axis in 'axes'")));
-    if (std::count(out.begin(), out.end(), out.back()) > 1)
-      return call.error("axis ", out.back(), " is given twice in 'axes'");
-  }
-  return out;
-}
-
-Result<std::vector<std::int64_t>> listed_steps(const CallInfo& call, std::size_t entries) {
-  auto steps = call.integers("steps");
-  if (steps.empty()) steps.assign(entries, 1);
-  if (steps.size() != entries)
-    return call.error("'starts' has ", entries, " entries, 'steps' has ", steps.size());
-  for (std::int64_t& step : steps) {
-    if (step == 0) return call.error("'steps' [", join(steps, ", "), "] has a 0");
-    // The one step that has no negative; its neighbour leads out of every axis as well.
-    step = std::max(step, -std::numeric_limits<std::int64_t>::max());
-  }
-  return steps;
-}
-
 // ---- positions
 
 constexpr std::int64_t beyond = std::int64_t{1} << 62;
@@ -96,8 +64,8 @@ Result<std::vector<AxisPart>> slice_parts(const CallInfo& call) {
   const Shape &starts = call.shape("starts"), &stops = call.shape("stops");
   if (starts.size() != stops.size())
     return call.error("'starts' has ", starts.size(), " entries, 'stops' has ", stops.size());
-  const auto axes = TESSERA_TRY(listed_axes(call, starts.size()));
-  const auto steps = TESSERA_TRY(listed_steps(call, starts.size()));
+  const auto axes = TESSERA_TRY(listed_axes(call, "starts", starts.size()));
+  const auto steps = TESSERA_TRY(listed_steps(call, "starts", starts.size()));
   std::vector<AxisPart> out;
   for (std::size_t i = 0; i < axes.size(); ++i)
     out.push_back(resolve(axes[i], call.input(0).shape[axes[i]], starts[i], stops[i], steps[i]));
@@ -341,16 +309,55 @@ constexpr Card part_family[] = {
      .gradient = gradient_update_slice},
 };
 
+constexpr const Card& card_of_part(std::string_view name) {
+  std::size_t i = 0;
+  while (part_family[i].name != name) ++i;
+  return part_family[i];
+}
+
 }  // namespace
 
 std::span<const Card> tessera::op::part_cards() { return part_family; }
+
+// ---- reading the attributes
+
+Result<std::vector<std::size_t>> tessera::op::listed_axes(const CallInfo& call, std::string_view list,
+                                                          std::size_t entries) {
+  const std::size_t rank = call.input(0).rank();
+  const auto& given = call.integers("axes");
+  if (given.empty() && entries > rank)
+    return call.error("'", list, "' has ", entries, " entries, 'x' has rank ", rank);
+  if (!given.empty() && given.size() != entries)
+    return call.error("'", list, "' has ", entries, " entries, 'axes' has ", given.size());
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < entries; ++i) {
+    out.push_back(given.empty() ? i : TESSERA_TRY(call.axis(given[i], rank, "axis in 'axes'")));
+    if (std::count(out.begin(), out.end(), out.back()) > 1)
+      return call.error("axis ", out.back(), " is given twice in 'axes'");
+  }
+  return out;
+}
+
+Result<std::vector<std::int64_t>> tessera::op::listed_steps(const CallInfo& call, std::string_view list,
+                                                            std::size_t entries) {
+  auto steps = call.integers("steps");
+  if (steps.empty()) steps.assign(entries, 1);
+  if (steps.size() != entries)
+    return call.error("'", list, "' has ", entries, " entries, 'steps' has ", steps.size());
+  for (std::int64_t& step : steps) {
+    if (step == 0) return call.error("'steps' [", join(steps, ", "), "] has a 0");
+    // The one step that has no negative; its neighbour leads out of every axis as well.
+    step = std::max(step, -std::numeric_limits<std::int64_t>::max());
+  }
+  return steps;
+}
 
 Result<std::vector<AxisPart>> tessera::op::updated_axes(const CallInfo& call) {
   const Shape &shape = call.input(0).shape, &update = call.input(1).shape, &starts = call.shape("starts");
   if (shape.size() != update.size())
     return call.error("'x' has rank ", shape.size(), ", 'update' has rank ", update.size());
-  const auto axes = TESSERA_TRY(listed_axes(call, starts.size()));
-  const auto steps = TESSERA_TRY(listed_steps(call, starts.size()));
+  const auto axes = TESSERA_TRY(listed_axes(call, "starts", starts.size()));
+  const auto steps = TESSERA_TRY(listed_steps(call, "starts", starts.size()));
   std::vector<AxisPart> out;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const Dim& size = shape[axes[i]];
@@ -371,4 +378,52 @@ Result<Layout> tessera::op::updated_part(const CallInfo& call, Layout x) {
   for (const AxisPart& part : TESSERA_TRY(updated_axes(call)))
     x = part_of(std::move(x), part.axis, part.start.value(), part.count.value(), part.step);
   return x;
+}
+
+// ---- one form of positions
+
+PartForm tessera::op::part_form(const Card& card) {
+  using Kind = PartForm::Kind;
+  constexpr const Card& slice = card_of_part("slice");
+  constexpr const Card& update = card_of_part("update_slice");
+  if (&card == &slice) return {Kind::slice, "slice_at"};
+  if (&card == &update) return {Kind::update, "update_slice_at"};
+  return {};
+}
+
+void tessera::op::find_starts(const Attributes& call, std::span<const std::int64_t> x,
+                              std::span<const std::int64_t> part, std::int64_t* out) {
+  const Shape& starts = *call.get<Shape>("starts");
+  const auto& axes = *call.get<std::vector<std::int64_t>>("axes");
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    const std::int64_t given = axes.empty() ? static_cast<std::int64_t>(i) : axes[i];
+    const auto axis =
+        static_cast<std::size_t>(given < 0 ? given + static_cast<std::int64_t>(x.size()) : given);
+    const std::int64_t start = starts[i].value();
+    out[i] = part[axis] == 0 ? 0 : start < 0 ? std::max(start, -x[axis]) : std::min(start, x[axis] - 1);
+  }
+}
+
+Attributes tessera::op::slice_from(const Attributes& call, const Shape& starts, const Shape& counts) {
+  auto steps = *call.get<std::vector<std::int64_t>>("steps");
+  steps.resize(starts.size(), 1);
+  Shape stops;
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    // Without a stride there is one element at most.
+    const std::int64_t step = counts[i] == Dim(1) ? (steps[i] > 0 ? 1 : -1) : steps[i];
+    const Dim reach = (counts[i] - 1) * step + (step > 0 ? 1 : -1);
+    const Dim stop = starts[i] + reach;
+    const bool is_from_end = starts[i].is_constant() && starts[i].value() < 0;
+    // Up to the last element from the end, and down to the first, are not what their numbers would say.
+    if (step > 0 && is_from_end && stop == Dim(0))
+      stops.push_back(beyond);
+    else if (step < 0 && !is_from_end && stop == Dim(-1))
+      stops.push_back(-beyond);
+    else
+      stops.push_back(counts[i] == Dim(0) ? starts[i] : stop);
+  }
+  return {{"starts", starts},
+          {"stops", stops},
+          {"steps", steps},
+          {"axes", *call.get<std::vector<std::int64_t>>("axes")}};
 }

@@ -28,9 +28,16 @@ Result<void> concat(const op::CallInfo& call, std::span<const op::Array> inputs,
   return {};
 }
 
-Result<void> update_slice(const op::CallInfo& call, std::span<const op::Array> inputs,
-                          const op::Array& result, ThreadPool& threads) {
-  const op::Layout to = TESSERA_TRY(op::updated_part(call, result.layout));
+Result<void> slice_at(const op::CallInfo& call, std::span<const op::Array> inputs, const op::Array& result,
+                      ThreadPool& threads) {
+  const op::Layout from = TESSERA_TRY(op::moving_part(call, inputs[0].layout, inputs));
+  copy_shared({inputs[0].dtype, from, inputs[0].data}, result, threads);
+  return {};
+}
+
+/// `to` is the part of the result that is replaced.
+Result<void> update_part(const op::Layout& to, std::span<const op::Array> inputs, const op::Array& result,
+                         ThreadPool& threads) {
   if (inputs[0].data != result.data) copy_shared(inputs[0], result, threads);  // else it is written over
   copy_shared(inputs[1], {result.dtype, to, result.data}, threads);
   return {};
@@ -42,8 +49,14 @@ Result<bool> runtime::cpu::run_moves(const op::CallInfo& call, std::span<const o
                                      std::span<const op::Array> results, ThreadPool& threads) {
   if (call.card().name == "concat")
     TESSERA_TRY(concat(call, inputs, results[0], threads));
+  else if (call.card().name == "slice_at")
+    TESSERA_TRY(slice_at(call, inputs, results[0], threads));
   else if (call.card().name == "update_slice")
-    TESSERA_TRY(update_slice(call, inputs, results[0], threads));
+    TESSERA_TRY(
+        update_part(TESSERA_TRY(op::updated_part(call, results[0].layout)), inputs, results[0], threads));
+  else if (call.card().name == "update_slice_at")
+    TESSERA_TRY(update_part(TESSERA_TRY(op::moving_part(call, results[0].layout, inputs)), inputs, results[0],
+                            threads));
   else
     return false;
   return true;

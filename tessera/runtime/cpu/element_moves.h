@@ -6,7 +6,7 @@
 
 namespace tessera::runtime::cpu {
 
-/// Runs `concat` and `update_slice` over all threads. Whether the call was one of them.
+/// Runs `concat`, `slice_at` and updates of slices over all threads. Whether the call was one of them.
 [[nodiscard]] Result<bool> run_moves(const op::CallInfo& call, std::span<const op::Array> inputs,
                                      std::span<const op::Array> results, ThreadPool& threads);
 

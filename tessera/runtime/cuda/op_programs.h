@@ -9,9 +9,12 @@ namespace tessera::runtime::cuda {
 /// Writes the launches of a call. Some result has elements, or there are indices to check.
 using WriteOp = Result<void> (*)(const op::CallInfo& call, ProgramWriter& program);
 
-// Parts and indices (part_source.cpp, gather_source.cpp, gather_rows_source.cpp, scatter_source.cpp).
+// Parts and indices (part_source.cpp, moving_part_source.cpp, gather_source.cpp, gather_rows_source.cpp,
+// scatter_source.cpp).
 Result<void> write_concat(const op::CallInfo& call, ProgramWriter& program);
 Result<void> write_update_slice(const op::CallInfo& call, ProgramWriter& program);
+Result<void> write_slice_at(const op::CallInfo& call, ProgramWriter& program);
+Result<void> write_update_slice_at(const op::CallInfo& call, ProgramWriter& program);
 Result<void> write_gather(const op::CallInfo& call, ProgramWriter& program);
 Result<void> write_gather_elements(const op::CallInfo& call, ProgramWriter& program);
 Result<void> write_gather_nd(const op::CallInfo& call, ProgramWriter& program);

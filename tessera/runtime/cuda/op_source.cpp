@@ -37,8 +37,10 @@ constexpr Entry entries[] = {
     {"one_hot", write_one_hot},
     {"scatter_elements", write_scatter_elements},
     {"scatter_nd", write_scatter_nd},
+    {"slice_at", write_slice_at},
     {"sort", write_sort},
     {"update_slice", write_update_slice},
+    {"update_slice_at", write_update_slice_at},
 };
 
 const Entry* find_entry(const op::Card& card) {

@@ -1,0 +1,288 @@
+// Slices and updates that begin elsewhere each time run as one plan: where they begin is patched.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tessera/base/text.h"
+#include "tessera/tensor/create.h"
+#include "tessera/tensor/gradient.h"
+#include "tessera/tensor/ops.h"
+#include "tessera/tensor/region.h"
+#include "tessera/tensor/scope.h"
+
+using namespace tessera;
+using engine::Tier;
+
+namespace {
+
+constexpr std::int64_t rows_of_x = 64, width_of_x = 6;
+
+std::shared_ptr<Engine> waiting() { return Engine::create({.plans = {.wait = true}}); }
+std::shared_ptr<Engine> streaming() { return Engine::create({.plans = {.enabled = false}}); }
+
+Tensor numbered(const std::shared_ptr<Engine>& engine, const Shape& shape, double scale = 1) {
+  std::int64_t count = 1;
+  for (const std::int64_t size : shape) count *= size;
+  std::vector<float> values;
+  for (std::int64_t i = 0; i < count; ++i)
+    values.push_back(static_cast<float>(static_cast<double>(i * 31 % 97 - 48) * scale));
+  return from_vector(values, shape, {.engine = engine}).eval();
+}
+
+/// What programs read: x is [64, 6], w is [6, 5].
+struct Data {
+  explicit Data(const std::shared_ptr<Engine>& engine)
+      : x(numbered(engine, {rows_of_x, width_of_x})), w(numbered(engine, {width_of_x, 5}, 0.125)) {}
+  Tensor x, w;
+};
+
+using Positions = std::vector<std::int64_t>;
+using Program = std::function<std::vector<Tensor>(const Data&, std::int64_t)>;
+
+/// Distinct positions up to `end`, in no order.
+Positions positions(std::int64_t begin, std::int64_t end) {
+  Positions out;
+  for (std::int64_t i = 0; i < end - begin; ++i) out.push_back(begin + i * 37 % (end - begin));
+  return out;
+}
+
+/// The program gives the values that it gives op by op, from the fourth evaluation on as a plan that is only
+/// patched. Returns how many plans were made.
+std::uint64_t plans_made(const Program& program, const Positions& at) {
+  const auto planned = waiting(), plain = streaming();
+  const Data data(planned), same(plain);
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    const std::vector<Tensor> got = program(data, at[i]), expected = program(same, at[i]);
+    eval(got);
+    eval(expected);
+    for (std::size_t k = 0; k < got.size(); ++k) {
+      EXPECT_EQ(got[k].shape(), expected[k].shape()) << at[i];
+      const auto a = got[k].to_vector<double>(), b = expected[k].to_vector<double>();
+      for (std::size_t e = 0; e < a.size(); ++e)
+        EXPECT_NEAR(a[e], b[e], 1e-4 * (1 + std::abs(b[e]))) << "position " << at[i] << ", element " << e;
+    }
+    if (i < 3) continue;
+    for (const auto& component : planned->report().components)
+      EXPECT_LT(component.tier, Tier::recapture) << i << ": " << planned->explain();
+  }
+  return planned->statistics().plans_made;
+}
+
+}  // namespace
+
+// ---- slices of what is stored
+
+TEST(MovingSlices, Trap_U2_AWindowOfAStoredTensor) {
+  const Program window = [](const Data& d, std::int64_t p) {
+    return std::vector{d.x.slice({{.start = p, .stop = p + 8}}) * 2 + 1};
+  };
+  EXPECT_EQ(plans_made(window, positions(0, 56)), 1U);
+}
+
+TEST(MovingSlices, Trap_U2_TheSliceItself) {
+  const Program window = [](const Data& d, std::int64_t p) {
+    return std::vector{d.x.slice({{.start = p, .stop = p + 8}})};
+  };
+  EXPECT_EQ(plans_made(window, positions(0, 56)), 1U);
+}
+
+TEST(MovingSlices, Trap_U2_UpToAPosition) {
+  const Program begin = [](const Data& d, std::int64_t p) {
+    return std::vector{sum(d.x.slice({{.stop = p}}), {.axes = {0}})};
+  };
+  EXPECT_EQ(plans_made(begin, positions(2, 64)), 1U);
+}
+
+TEST(MovingSlices, Trap_U2_FromAPositionOn) {
+  const Program rest = [](const Data& d, std::int64_t p) {
+    return std::vector{sum(d.x.slice({{.start = p}}), {.axes = {0}})};
+  };
+  EXPECT_EQ(plans_made(rest, positions(0, 62)), 1U);
+}
+
+TEST(MovingSlices, Trap_U2_AnIndex) {
+  const Program row = [](const Data& d, std::int64_t p) { return std::vector{d.x[p] * d.x[0]}; };
+  EXPECT_EQ(plans_made(row, positions(1, 64)), 1U);
+}
+
+TEST(MovingSlices, Trap_U2_FromTheEnd) {
+  const Program last = [](const Data& d, std::int64_t p) {
+    return std::vector{relu(d.x.slice({{.start = -p - 4, .stop = -p}}))};
+  };
+  EXPECT_EQ(plans_made(last, positions(1, 60)), 1U);
+}
+
+TEST(MovingSlices, Trap_U2_WithSteps) {
+  const Program forth = [](const Data& d, std::int64_t p) {
+    return std::vector{relu(d.x.slice({{.start = p, .stop = p + 9, .step = 3}}))};
+  };
+  EXPECT_EQ(plans_made(forth, positions(0, 55)), 1U);
+  const Program back = [](const Data& d, std::int64_t p) {
+    return std::vector{relu(d.x.slice({{.start = p + 6, .stop = p, .step = -2}}))};
+  };
+  EXPECT_EQ(plans_made(back, positions(0, 57)), 1U);
+}
+
+TEST(MovingSlices, Trap_U2_SeveralAxesAtOnce) {
+  const Program tile = [](const Data& d, std::int64_t p) {
+    return std::vector{d.x.slice({{.start = p, .stop = p + 4}, {.start = p % 3, .stop = p % 3 + 3}}) + 1};
+  };
+  EXPECT_EQ(plans_made(tile, positions(0, 60)), 1U);
+}
+
+TEST(MovingSlices, Trap_U2_TwoTogetherAndTwoApart) {
+  const Program together = [](const Data& d, std::int64_t p) {
+    return std::vector{d.x.slice({{.start = p, .stop = p + 4}}) -
+                       d.x.slice({{.start = p + 1, .stop = p + 5}})};
+  };
+  EXPECT_EQ(plans_made(together, positions(0, 59)), 1U);
+  const Program apart = [](const Data& d, std::int64_t p) {
+    const std::int64_t q = p * 11 % 60;
+    return std::vector{d.x.slice({{.start = p, .stop = p + 4}}) * d.x.slice({{.start = q, .stop = q + 4}})};
+  };
+  EXPECT_EQ(plans_made(apart, positions(0, 60)), 1U);
+}
+
+TEST(MovingSlices, Trap_U2_ASliceOfASlice) {
+  const Program inner = [](const Data& d, std::int64_t p) {
+    const Tensor outer = d.x.slice({{.start = p, .stop = p + 8}});
+    return std::vector{
+        exp(outer.slice({{.start = p % 4, .stop = p % 4 + 4}, {.start = 1, .stop = 3}}) * 0.01)};
+  };
+  EXPECT_EQ(plans_made(inner, positions(0, 56)), 1U);
+}
+
+TEST(MovingSlices, Trap_U2_AnOperandOfAProduct) {
+  const Program product = [](const Data& d, std::int64_t p) {
+    return std::vector{matmul(d.x.slice({{.start = p, .stop = p + 8}}), d.w)};
+  };
+  EXPECT_EQ(plans_made(product, positions(0, 56)), 1U);
+  const Program columns_of = [](const Data& d, std::int64_t p) {
+    const std::int64_t q = p % 5;
+    return std::vector{
+        matmul(d.x.slice({{}, {.start = q, .stop = q + 2}}), d.w.slice({{.start = q, .stop = q + 2}}))};
+  };
+  EXPECT_EQ(plans_made(columns_of, positions(0, 20)), 1U);
+}
+
+TEST(MovingSlices, Trap_U2_ASliceThatIsHeld) {
+  const Program held = [](const Data& d, std::int64_t p) {
+    Tensor part = d.x.slice({{.start = p, .stop = p + 8}});
+    return std::vector{part, sum(part * part)};
+  };
+  EXPECT_EQ(plans_made(held, positions(0, 56)), 1U);
+}
+
+// ---- slices of what is computed
+
+TEST(MovingSlices, Trap_U2_OfAResult) {
+  const Program part = [](const Data& d, std::int64_t p) {
+    return std::vector{relu(matmul(d.x, d.w).slice({{.start = p, .stop = p + 8}}))};
+  };
+  EXPECT_EQ(plans_made(part, positions(0, 56)), 1U);
+  const Program begin = [](const Data& d, std::int64_t p) {
+    return std::vector{sum(matmul(d.x, d.w).slice({{.stop = p}}), {.axes = {0}})};
+  };
+  EXPECT_EQ(plans_made(begin, positions(2, 64)), 1U);
+  const Program rest = [](const Data& d, std::int64_t p) {
+    return std::vector{sum(matmul(d.x, d.w).slice({{.start = p}}), {.axes = {0}})};
+  };
+  EXPECT_EQ(plans_made(rest, positions(0, 62)), 1U);
+  const Program back = [](const Data& d, std::int64_t p) {
+    return std::vector{(d.x + 1).slice({{.start = -p, .stop = -p - 4, .step = -2}}) * 2};
+  };
+  EXPECT_EQ(plans_made(back, positions(1, 60)), 1U);
+}
+
+TEST(MovingSlices, Trap_U2_TheGradientOfASlice) {
+  const Program gradients = [](const Data& d, std::int64_t p) {
+    Tensor x = d.x * 1;
+    x.eval();
+    x.requires_grad();
+    const Tensor part = x.slice({{.start = p, .stop = p + 8}});
+    sum(part * part).backward();
+    return std::vector{x.grad()};
+  };
+  EXPECT_LE(plans_made(gradients, positions(0, 56)), 3U);
+}
+
+// ---- updates
+
+TEST(MovingSlices, Trap_U2_AnUpdateThenASliceToItsEnd) {
+  const Program step = [](const Data& d, std::int64_t p) {
+    Tensor cache = d.x;
+    cache.update_slice({p}, numbered(d.x.engine(), {1, width_of_x}));
+    return std::vector{sum(cache.slice({{.stop = p + 1}}), {.axes = {0}}), cache};
+  };
+  EXPECT_LE(plans_made(step, positions(1, 63)), 1U);
+}
+
+TEST(MovingSlices, Trap_U2_ACacheThatAttentionReads) {
+  const Program step = [](const Data& d, std::int64_t p) {
+    Tensor keys = d.x, values = d.x * 0.5;
+    const Tensor now = numbered(d.x.engine(), {1, width_of_x}, 0.01);
+    keys.update_slice({p, 0}, now);
+    values.update_slice({p}, now + 1);
+    const Tensor scores = matmul(now, keys.slice({{.stop = p + 1}}).transpose()) * 0.1;
+    return std::vector{matmul(softmax(scores), values.slice({{.stop = p + 1}}))};
+  };
+  EXPECT_LE(plans_made(step, positions(1, 63)), 1U);
+}
+
+TEST(MovingSlices, Trap_U2_UpdatesInSeveralPlaces) {
+  const Program step = [](const Data& d, std::int64_t p) {
+    Tensor x = d.x;
+    x.update_slice({p, 1}, numbered(d.x.engine(), {2, 3}), {2, 2});
+    x.update_slice({-p - 1}, numbered(d.x.engine(), {1, width_of_x}));
+    return std::vector{x};
+  };
+  EXPECT_EQ(plans_made(step, positions(0, 60)), 1U);
+}
+
+TEST(MovingSlices, Trap_L16_WhatWasRecordedBeforeAnUpdateKeepsItsElements) {
+  const Program before = [](const Data& d, std::int64_t p) {
+    Tensor x = d.x;
+    const Tensor y = x.slice({{.start = p, .stop = p + 3}});
+    x.update_slice({p}, numbered(d.x.engine(), {3, width_of_x}, 7));
+    return std::vector{y, x.slice({{.start = p, .stop = p + 3}})};
+  };
+  EXPECT_EQ(plans_made(before, positions(0, 61)), 2U);  // two components: nothing that is computed joins them
+}
+
+TEST(MovingSlices, PositionsThatNeverChangeStayNumbers) {
+  const Program fixed = [](const Data& d, std::int64_t p) {
+    return std::vector{d.x.slice({{.start = 3, .stop = 9}}) * static_cast<double>(p)};
+  };
+  EXPECT_EQ(plans_made(fixed, positions(0, 20)), 1U);
+}
+
+// ---- epochs
+
+namespace {
+
+/// What a step of an epoch takes of the library: launches, steps that compute, and plans.
+struct Epoch {
+  std::uint64_t kernels = 0, plans_made = 0, streamed = 0;
+};
+
+Epoch epoch_of(const std::function<Tensor(const Data&, std::int64_t)>& batch) {
+  const auto engine = waiting();
+  const Data data(engine);
+  for (std::int64_t p = 0; p + 4 <= rows_of_x; p += 4) eval(sum(tanh(matmul(batch(data, p), data.w))));
+  const auto figures = engine->statistics();
+  return {figures.kernels, figures.plans_made, figures.runs(Tier::streamed)};
+}
+
+}  // namespace
+
+TEST(MovingSlices, Trap_U3_AnEpochBySlicesTakesNoMoreThanOneByGather) {
+  const Epoch sliced =
+      epoch_of([](const Data& d, std::int64_t p) { return d.x.slice({{.start = p, .stop = p + 4}}); });
+  const Epoch gathered = epoch_of([](const Data& d, std::int64_t p) {
+    return gather(
+        d.x, from_vector(std::vector<std::int64_t>{p, p + 1, p + 2, p + 3}, {4}, {.engine = d.x.engine()}));
+  });
+  EXPECT_LE(sliced.kernels, gathered.kernels);
+  EXPECT_EQ(sliced.streamed, gathered.streamed);
+  EXPECT_EQ(sliced.plans_made, 1U);
+}
