@@ -5,23 +5,14 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <vector>
 
 #include "tessera/base/ref.h"
+#include "tessera/runtime/derived.h"
 
 namespace tessera::runtime {
 
 class MemoryPool;
 class MemorySpace;
-
-/// Something that a runtime made from the contents of a buffer and may use as long as they stay: weights in
-/// the order that a library likes.
-class Derived {
- public:
-  virtual ~Derived() = default;
-};
-using DerivedRef = std::shared_ptr<const Derived>;
 
 /// Counted; any thread may hold and release it. Who writes into it makes sure that nobody reads.
 class Buffer {
@@ -53,9 +44,8 @@ class Buffer {
   [[nodiscard]] std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
   /// To be called before the contents change: what was derived from them goes.
   void begin_write() const;
-  /// The first that `serves` says yes to, or null.
-  [[nodiscard]] DerivedRef find_derived(const std::function<bool(const Derived&)>& serves) const;
-  void keep_derived(DerivedRef derived) const;
+  /// What was derived from the contents.
+  [[nodiscard]] DerivedSet& derived() const { return derived_; }
 
   void retain() const { refs_.fetch_add(1, std::memory_order_relaxed); }
   void release() const {
@@ -75,8 +65,7 @@ class Buffer {
   std::shared_ptr<MemorySpace> space_;  ///< of memory that is wrapped; null: the host's
   std::function<void()> release_;
   mutable std::atomic<std::uint64_t> version_;
-  mutable std::mutex derived_mutex_;
-  mutable std::vector<DerivedRef> derived_;
+  mutable DerivedSet derived_;
 };
 
 }  // namespace tessera::runtime

@@ -17,6 +17,7 @@ struct HostCopy final : Derived {
   ir::Dtype dtype = ir::Dtype::u8;
   op::HostTensor elements;
 
+  [[nodiscard]] std::size_t byte_size() const override { return elements.byte_size(); }
   [[nodiscard]] bool is_of(const Storage& storage, ir::Dtype wanted) const {
     return dtype == wanted && layout == storage.layout;
   }
@@ -68,19 +69,15 @@ Result<std::span<const std::byte>> tessera::runtime::host_elements(const Storage
     return std::span<const std::byte>(buffer.data() + storage.layout.offset * width,
                                       static_cast<std::size_t>(count * width));
   }
-  const auto serves = [&](const Derived& derived) {
-    const auto* copy = dynamic_cast<const HostCopy*>(&derived);
-    return copy != nullptr && copy->is_of(storage, dtype);
-  };
-  if (const DerivedRef found = buffer.find_derived(serves))
-    return bytes_of(static_cast<const HostCopy&>(*found).elements);
+  DerivedSet& known = buffer.derived();
+  const auto is_of = [&](const HostCopy& copy) { return copy.is_of(storage, dtype); };
+  if (const auto found = known.find<HostCopy>(is_of)) return bytes_of(found->elements);
   auto copy = std::make_shared<HostCopy>();
   copy->layout = storage.layout;
   copy->dtype = dtype;
   copy->elements = TESSERA_TRY(copied_out(storage, dtype));
-  const auto out = bytes_of(copy->elements);
-  buffer.keep_derived(std::move(copy));
-  return out;
+  known.hand_out(copy);
+  return bytes_of(copy->elements);
 }
 
 Result<void> tessera::runtime::read_element(const Buffer& buffer, std::int64_t offset,

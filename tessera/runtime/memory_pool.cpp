@@ -24,7 +24,8 @@ std::uint64_t next_version() {
 
 }  // namespace
 
-Buffer::Buffer(std::byte* data, std::size_t bytes) : data_(data), bytes_(bytes), version_(next_version()) {}
+Buffer::Buffer(std::byte* data, std::size_t bytes)
+    : data_(data), bytes_(bytes), version_(next_version()), derived_(bytes) {}
 
 Result<void> MemorySpace::check_address(const std::byte*) const { return shares_nothing(); }
 Result<void> MemorySpace::come_behind(StreamHandle) { return shares_nothing(); }
@@ -64,31 +65,23 @@ Buffer::~Buffer() {
 
 void Buffer::begin_write() const {
   version_.store(next_version(), std::memory_order_release);
-  const std::lock_guard lock(derived_mutex_);
   derived_.clear();
 }
 
-DerivedRef Buffer::find_derived(const std::function<bool(const Derived&)>& serves) const {
-  const std::lock_guard lock(derived_mutex_);
-  for (const DerivedRef& derived : derived_)
-    if (serves(*derived)) return derived;
-  return nullptr;
-}
-
-void Buffer::keep_derived(DerivedRef derived) const {
-  const std::lock_guard lock(derived_mutex_);
-  derived_.push_back(std::move(derived));
-}
-
+/// What is derived gives way to buffers, unless it is in use.
 Result<Ref<Buffer>> MemoryPool::allocate(std::size_t bytes) {
   const std::uint64_t limit = limit_.load();
   const std::uint64_t before = used_.fetch_add(bytes);
-  if (before + bytes > limit || before + bytes < before) {
-    used_.fetch_sub(bytes);
-    return Error(ErrorCode::memory, cat("a buffer of ", bytes, " bytes would pass the memory limit: ", before,
-                                        " of ", limit, " bytes are in use"));
-  }
-  if (before + bytes + kept_bytes_.load(std::memory_order_relaxed) > limit) drop_kept();
+  const auto passes_limit = [&] {
+    return before + bytes > limit || before + bytes < before || derived_->bytes() > limit - before - bytes;
+  };
+  while (passes_limit())
+    if (before + bytes > limit || before + bytes < before || !derived_->give_one_up(0)) {
+      used_.fetch_sub(bytes);
+      return Error(ErrorCode::memory, cat("a buffer of ", bytes, " bytes would pass the memory limit: ",
+                                          before + derived_->bytes(), " of ", limit, " bytes are in use"));
+    }
+  if (before + bytes + derived_->bytes() + kept_bytes_.load(std::memory_order_relaxed) > limit) drop_kept();
   auto raw = raw_memory(bytes == 0 ? 1 : bytes);
   if (!raw) {
     used_.fetch_sub(bytes);
@@ -118,8 +111,24 @@ Result<std::byte*> MemoryPool::raw_memory(std::size_t bytes) {
     drop_kept();
     memory = fresh_memory(bytes);
   }
+  while (memory == nullptr && derived_->give_one_up(0)) memory = fresh_memory(bytes);
   if (memory == nullptr) return Error(ErrorCode::memory, cat("no memory for a buffer of ", bytes, " bytes"));
   return memory;
+}
+
+bool MemoryPool::reserve_derived(std::size_t bytes) {
+  const std::uint64_t limit = limit_.load();
+  derived_->bytes_.fetch_add(bytes);
+  for (;;) {
+    const std::uint64_t all = used_.load() + derived_->bytes();
+    if (all <= limit) {
+      if (all + kept_bytes_.load(std::memory_order_relaxed) > limit) drop_kept();
+      return true;
+    }
+    if (derived_->give_one_up(DerivedSet::min_rest)) continue;
+    derived_->bytes_.fetch_sub(bytes);
+    return false;
+  }
 }
 
 std::byte* MemoryPool::fresh_memory(std::size_t bytes) noexcept {
@@ -181,6 +190,7 @@ void MemoryPool::drop_kept() noexcept {
 MemoryFigures MemoryPool::figures() const {
   return {.used = used_.load(),
           .kept = kept_bytes_.load(),
+          .derived = derived_->bytes(),
           .peak = peak_.load(),
           .limit = limit_.load(),
           .allocations = allocations_.load()};

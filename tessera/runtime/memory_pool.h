@@ -26,10 +26,11 @@ struct AllocatorCallbacks {
 };
 
 struct MemoryFigures {
-  std::uint64_t used = 0;   ///< bytes in buffers now
-  std::uint64_t kept = 0;   ///< bytes of large buffers that are gone, for the next of their size
-  std::uint64_t peak = 0;   ///< the most there ever were
-  std::uint64_t limit = 0;  ///< what may be used
+  std::uint64_t used = 0;     ///< bytes in buffers now
+  std::uint64_t kept = 0;     ///< bytes of large buffers that are gone, for the next of their size
+  std::uint64_t derived = 0;  ///< bytes derived from buffers and constants (derived.h); give way to buffers
+  std::uint64_t peak = 0;     ///< the most that ever were in buffers
+  std::uint64_t limit = 0;    ///< what may be used and derived
   std::uint64_t allocations = 0;
 };
 
@@ -50,15 +51,20 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   [[nodiscard]] Result<Ref<Buffer>> allocate(std::size_t bytes);
 
   void set_limit(std::uint64_t bytes) { limit_.store(bytes); }
+  /// What was derived for the owner of this pool. Never null.
+  [[nodiscard]] const std::shared_ptr<DerivedMemory>& derived() const { return derived_; }
   [[nodiscard]] MemoryFigures figures() const;
 
  private:
   friend class Buffer;
+  friend class DerivedSet;
   MemoryPool(AllocatorCallbacks callbacks, std::shared_ptr<MemorySpace> space)
       : callbacks_(std::move(callbacks)), space_(std::move(space)) {}
   [[nodiscard]] Result<std::byte*> raw_memory(std::size_t bytes);
   /// The same from the system, without what is kept.
   [[nodiscard]] std::byte* fresh_memory(std::size_t bytes) noexcept;
+  /// Counts so many derived bytes, if the limit has room for them or can be given room by what rests.
+  [[nodiscard]] bool reserve_derived(std::size_t bytes);
   void give_back(std::byte* memory, std::size_t bytes) noexcept;
   [[nodiscard]] bool keeps(std::size_t bytes) const;
   /// A kept block for so many bytes; null if there is none.
@@ -69,6 +75,7 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
 
   AllocatorCallbacks callbacks_;
   std::shared_ptr<MemorySpace> space_;
+  std::shared_ptr<DerivedMemory> derived_ = std::make_shared<DerivedMemory>();
   std::atomic<std::uint64_t> used_{0};
   std::atomic<std::uint64_t> peak_{0};
   std::atomic<std::uint64_t> limit_{std::numeric_limits<std::uint64_t>::max()};

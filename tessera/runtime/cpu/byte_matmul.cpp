@@ -29,14 +29,16 @@ bool ByteMatmul::read_left(std::span<const std::int32_t> from) {
 }
 
 template <class Integer>
-bool ByteMatmul::read_right(std::span<const Integer> from, std::int32_t less) {
-  const auto zero = to_bytes(from, less, right_);
-  right_zero_ = zero.value_or(0);
-  return zero.has_value();
+std::optional<ByteMatrix> ByteMatmul::right_of(std::span<const Integer> from, std::int32_t less) {
+  ByteMatrix out;
+  const auto zero = to_bytes(from, less, out.bytes);
+  if (!zero) return std::nullopt;
+  out.zero = *zero;
+  return out;
 }
-template bool ByteMatmul::read_right(std::span<const std::int32_t>, std::int32_t);
-template bool ByteMatmul::read_right(std::span<const std::int8_t>, std::int32_t);
-template bool ByteMatmul::read_right(std::span<const std::uint8_t>, std::int32_t);
+template std::optional<ByteMatrix> ByteMatmul::right_of(std::span<const std::int32_t>, std::int32_t);
+template std::optional<ByteMatrix> ByteMatmul::right_of(std::span<const std::int8_t>, std::int32_t);
+template std::optional<ByteMatrix> ByteMatmul::right_of(std::span<const std::uint8_t>, std::int32_t);
 
 Result<void> ByteMatmul::run(std::int32_t* result, kernel::ItemRange range) const {
   for (std::int64_t item = range.begin; item < range.end; ++item) {
@@ -48,9 +50,9 @@ Result<void> ByteMatmul::run(std::int32_t* result, kernel::ItemRange range) cons
                                   .depth = sizes_.depth,
                                   .a = left_.data() + row * sizes_.depth,
                                   .a_zero = left_zero_,
-                                  .b = right_.data() + matrix * sizes_.right_stride + column,
+                                  .b = right_->bytes.data() + matrix * sizes_.right_stride + column,
                                   .b_stride = sizes_.columns,
-                                  .b_zero = right_zero_,
+                                  .b_zero = right_->zero,
                                   .c = result + row * sizes_.columns + column,
                                   .c_stride = sizes_.columns}));
   }

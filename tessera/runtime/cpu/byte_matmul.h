@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,18 +18,25 @@ struct ByteMatmulSizes {
   std::int64_t right_stride = 0;  ///< from one matrix on the right to the next; 0: there is only one
 };
 
+/// Integers that are close enough together, as bytes.
+struct ByteMatrix {
+  std::vector<std::int8_t> bytes;
+  std::int8_t zero = 0;  ///< what was added to the elements
+};
+
 /// One thread at a time, but for run().
 class ByteMatmul {
  public:
   /// `onednn` multiplies bytes exactly.
   ByteMatmul(const OneDnn& onednn, const ByteMatmulSizes& sizes);
 
-  // Read the operands. False if their elements do not fit: then nothing can be run.
+  /// False if the elements do not fit: then nothing can be run.
   [[nodiscard]] bool read_left(std::span<const std::int32_t> from);
-  [[nodiscard]] bool read_right(std::span<const std::int32_t> from) { return read_right(from, 0); }
-  /// The elements without `less`; Integer is std::int32_t, std::int8_t or std::uint8_t.
+  /// The elements without `less`, if they fit; Integer is std::int32_t, std::int8_t or std::uint8_t.
   template <class Integer>
-  [[nodiscard]] bool read_right(std::span<const Integer> from, std::int32_t less);
+  [[nodiscard]] static std::optional<ByteMatrix> right_of(std::span<const Integer> from, std::int32_t less);
+  /// Before run(), during which it lives.
+  void set_right(const ByteMatrix& right) { right_ = &right; }
 
   [[nodiscard]] std::int64_t items() const { return sizes_.batch * row_blocks_ * panels_; }
   /// Threads may run disjoint ranges at once.
@@ -40,9 +48,8 @@ class ByteMatmul {
   std::int64_t panels_ = 1, panel_columns_ = 0;
   std::int64_t row_blocks_ = 1;
   std::vector<std::uint8_t> left_;
-  std::vector<std::int8_t> right_;
+  const ByteMatrix* right_ = nullptr;
   std::uint8_t left_zero_ = 0;  ///< what was added to the elements
-  std::int8_t right_zero_ = 0;
 };
 
 }  // namespace tessera::runtime::cpu

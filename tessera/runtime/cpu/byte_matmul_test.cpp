@@ -13,6 +13,11 @@ namespace {
 
 using Integers = std::vector<std::int32_t>;
 
+template <class Integer>
+std::optional<ByteMatrix> right_of(const std::vector<Integer>& from, std::int32_t less = 0) {
+  return ByteMatmul::right_of(std::span(from), less);
+}
+
 /// Skips where bytes are not multiplied exactly.
 class ByteMatmulTest : public ::testing::Test {
  protected:
@@ -26,7 +31,9 @@ class ByteMatmulTest : public ::testing::Test {
   /// By bytes, in items one by one, backwards.
   Integers product(const ByteMatmulSizes& sizes, const Integers& a, const Integers& b) {
     ByteMatmul matmul(*onednn_, sizes);
-    EXPECT_TRUE(matmul.read_left(a) && matmul.read_right(b));
+    const auto right = right_of(b);
+    EXPECT_TRUE(matmul.read_left(a) && right);
+    matmul.set_right(*right);
     Integers out(static_cast<std::size_t>(sizes.batch * sizes.rows * sizes.columns), -1);
     for (std::int64_t item = matmul.items(); item-- > 0;)
       EXPECT_TRUE(matmul.run(out.data(), {item, item + 1}));
@@ -101,7 +108,9 @@ TEST_F(ByteMatmulTest, TakesANumberFromBytes) {
     Integers b = given;
     for (std::int32_t& value : b) value -= less;
     ByteMatmul matmul(*onednn_, sizes);
-    ASSERT_TRUE(matmul.read_left(a) && matmul.read_right(std::span(bytes), less));
+    const auto right = right_of(bytes, less);
+    ASSERT_TRUE(matmul.read_left(a) && right);
+    matmul.set_right(*right);
     Integers out(3 * 40, -1);
     ASSERT_TRUE(matmul.run(out.data(), {0, matmul.items()}));
     EXPECT_EQ(out, expected(sizes, a, b)) << less;
@@ -113,12 +122,12 @@ TEST_F(ByteMatmulTest, SaysWhatDoesNotFit) {
   EXPECT_FALSE(matmul.read_left(Integers{-1, 255}));
   EXPECT_FALSE(matmul.read_left(Integers{0, 256}));
   EXPECT_FALSE(matmul.read_left(Integers{-300, -299}));
-  EXPECT_FALSE(matmul.read_right(Integers{-129, 127}));
-  EXPECT_FALSE(matmul.read_right(Integers{300, 310}));
-  EXPECT_FALSE(matmul.read_right(Integers{INT32_MIN, INT32_MAX}));
+  EXPECT_FALSE(right_of(Integers{-129, 127}));
+  EXPECT_FALSE(right_of(Integers{300, 310}));
+  EXPECT_FALSE(right_of(Integers{INT32_MIN, INT32_MAX}));
   const std::vector<std::int8_t> wraps{-1, 0}, far{0, 1};
-  EXPECT_FALSE(matmul.read_right(std::span(wraps), INT32_MIN));
-  EXPECT_FALSE(matmul.read_right(std::span(far), 300));
+  EXPECT_FALSE(right_of(wraps, INT32_MIN));
+  EXPECT_FALSE(right_of(far, 300));
   EXPECT_TRUE(matmul.read_left(Integers{-1, 254}));
-  EXPECT_TRUE(matmul.read_right(Integers{-255, -1}));
+  EXPECT_TRUE(right_of(Integers{-255, -1}));
 }

@@ -222,22 +222,37 @@ Result<void> Convolution::run(const ConvolutionOperands& operands, kernel::ItemR
   return {};
 }
 
+PackedFilters::Order Convolution::order() const {
+  if (winograd_ != nullptr) return PackedFilters::Order::points;
+  return variants_.empty() ? PackedFilters::Order::plain : PackedFilters::Order::library;
+}
+
 Result<PackedFilters> Convolution::pack(const float* weights) const {
   PackedFilters out;
-  if (winograd_ != nullptr) {
-    out.own_ = winograd_->pack(weights);
-    return out;
-  }
-  if (variants_.empty()) {
-    out.own_.assign(weights, weights + spec_.filters * depth());
-    return out;
-  }
+  out.order_ = order();
+  out.filters_ = spec_.filters;
+  out.depth_ = depth();
+  out.groups_ = spec_.groups;
+  if (out.order_ == PackedFilters::Order::points) out.own_ = winograd_->pack(weights);
+  if (out.order_ == PackedFilters::Order::plain) out.own_.assign(weights, weights + spec_.filters * depth());
   for (const Copy& copy : copies_) {
     const Item here = item(copy.panel * row_blocks_);
+    out.firsts_.push_back(here.filter);
     out.copies_.push_back(TESSERA_TRY(variants_[copy.variant].primitive->pack(weights + here.filter * depth(),
                                                                               filters_form(here.filters))));
   }
   return out;
+}
+
+bool Convolution::accepts(const PackedFilters& packed) const {
+  if (packed.order_ != order() || packed.filters_ != spec_.filters || packed.depth_ != depth() ||
+      packed.groups_ != spec_.groups || packed.copies_.size() != copies_.size())
+    return false;
+  for (std::size_t c = 0; c < copies_.size(); ++c)
+    if (packed.firsts_[c] != item(copies_[c].panel * row_blocks_).filter ||
+        !variants_[copies_[c].variant].primitive->accepts(packed.copies_[c]))
+      return false;
+  return true;
 }
 
 // ---- oneDNN

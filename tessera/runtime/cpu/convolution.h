@@ -42,6 +42,12 @@ class PackedFilters {
 
  private:
   friend class Convolution;
+  /// In what order: oneDNN's, that of points of Winograd's method, or as they were.
+  enum class Order : std::uint8_t { library, points, plain };
+
+  Order order_ = Order::plain;
+  std::int64_t filters_ = 0, depth_ = 0, groups_ = 1;
+  std::vector<std::int64_t> firsts_;   ///< by copy: its first filter
   std::vector<PackedWeights> copies_;  ///< oneDNN's
   std::vector<float> own_;             ///< our own
 };
@@ -65,7 +71,9 @@ class Convolution {
   /// What computes it: "jit_wino_4x3:avx512_core", "winograd", "blocked".
   [[nodiscard]] const std::string& implementation() const { return implementation_; }
   [[nodiscard]] Result<PackedFilters> pack(const float* weights) const;
-  /// Computes some of the items on the calling thread. REQUIRES filters that this object packed.
+  /// Whether filters that another convolution packed serve this one.
+  [[nodiscard]] bool accepts(const PackedFilters& packed) const;
+  /// Computes some of the items on the calling thread. REQUIRES accepts(*operands.filters).
   [[nodiscard]] Result<void> run(const ConvolutionOperands& operands, kernel::ItemRange range,
                                  kernel::Scratch& scratch) const;
 
@@ -95,6 +103,7 @@ class Convolution {
 
   explicit Convolution(const ConvolutionSpec& spec) : spec_(spec), output_(spec.output_size()) {}
   void cut();
+  [[nodiscard]] PackedFilters::Order order() const;
   [[nodiscard]] Item item(std::int64_t number) const;
   void use_winograd();
   Result<void> make_primitives(const OneDnn& onednn);

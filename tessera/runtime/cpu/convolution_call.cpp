@@ -14,14 +14,6 @@ namespace {
 /// Fewer channels than these do not fill the vectors of Winograd's method.
 constexpr std::int64_t winograd_channels = 16;
 
-/// Filters with the convolution that packed them and runs with them.
-struct PackedConvolution final : Derived {
-  std::shared_ptr<const Convolution> wanted;  ///< for filters of finite numbers
-  std::shared_ptr<const Convolution> by;
-  PackedFilters filters;
-  const float* from = nullptr;
-};
-
 bool has_padding(const ConvolutionSpec& spec) {
   return spec.padding_low != Pair{} || spec.padding_high != Pair{};
 }
@@ -34,9 +26,27 @@ bool are_finite(std::span<const float> numbers) {
   return out;
 }
 
+/// Whether it is right for filters that are not finite, too (convolution_for).
+bool suits_any_filters(const ConvolutionSpec& spec) {
+  return spec.method == ConvolutionMethod::exact && !has_padding(spec);
+}
+
+/// Filters with the convolution that packed them.
+struct PackedConvolution final : Derived {
+  std::shared_ptr<const Convolution> wanted;  ///< for filters of finite numbers
+  std::shared_ptr<const Convolution> by;
+  bool are_finite = false;  ///< false also where it does not matter
+  PackedFilters filters;
+  WeightPlace from;
+
+  explicit PackedConvolution(const op::Array& array) : from(array) {}
+  [[nodiscard]] std::size_t byte_size() const override { return filters.byte_size(); }
+};
+
 class ConvolutionCall final : public LibraryCall {
  public:
-  ConvolutionCall(const LibraryForm& form, Libraries& libraries) : form_(form), libraries_(libraries) {}
+  ConvolutionCall(const LibraryForm& form, Libraries& libraries)
+      : form_(form), libraries_(libraries), packed_(libraries.constants) {}
 
   Result<void> prepare(std::span<const op::Array> inputs, const op::Array& result) {
     spec_ = TESSERA_TRY(convolution_spec(form_, inputs, result));
@@ -44,7 +54,7 @@ class ConvolutionCall final : public LibraryCall {
     TESSERA_TRY(filters_.prepare(inputs[form_.right].layout));
     if (form_.bias != no_input) TESSERA_TRY(bias_.prepare(inputs[form_.bias].layout));
     if (form_.residual != no_input) TESSERA_TRY(residual_.prepare(inputs[form_.residual].layout));
-    convolution_ = TESSERA_TRY(find_convolution(spec_, libraries_));
+    convolution_ = by_ = TESSERA_TRY(find_convolution(spec_, libraries_));
     return {};
   }
 
@@ -56,42 +66,45 @@ class ConvolutionCall final : public LibraryCall {
     return choose_filters(launch.inputs[form_.right], launch.weights);
   }
 
-  [[nodiscard]] std::int64_t items() const override { return running().items(); }
+  [[nodiscard]] std::int64_t items() const override { return by_->items(); }
   [[nodiscard]] Result<void> run(kernel::ItemRange range, kernel::Scratch& scratch) const override {
-    return running().run(operands_, range, scratch);
+    return by_->run(operands_, range, scratch);
   }
-  [[nodiscard]] std::string implementation() const override { return running().implementation(); }
+  void end() override { packed_.end(); }
+  [[nodiscard]] std::string implementation() const override { return by_->implementation(); }
 
  private:
-  [[nodiscard]] const Convolution& running() const {
-    return packed_ == nullptr ? *convolution_ : *packed_->by;
-  }
-
   Result<void> choose_filters(const op::Array& array, const WeightSource& source) {
-    if (!last_filters_.stay(source, array) || packed_ == nullptr)
-      TESSERA_TRY(pack_filters(filters_.get(array), source.buffer));
-    operands_.filters = &packed_->filters;
+    (void)packed_.begin(source, array);
+    if (packed_.get() == nullptr && !find_filters(array)) TESSERA_TRY(pack_filters(array));
+    const PackedConvolution& packed = *packed_.get();
+    operands_.filters = &packed.filters;
+    by_ = is_same_convolution(packed) ? packed.by : convolution_;
     return {};
   }
 
-  Result<void> pack_filters(const float* filters, const Buffer* buffer) {
-    packed_ = nullptr;
-    if (buffer != nullptr) {
-      auto found = buffer->find_derived([&](const Derived& derived) {
-        const auto* packed = dynamic_cast<const PackedConvolution*>(&derived);
-        return packed != nullptr && packed->from == filters && packed->wanted == convolution_;
-      });
-      packed_ = std::static_pointer_cast<const PackedConvolution>(std::move(found));
-      if (packed_ != nullptr) return {};
-    }
-    auto packed = std::make_shared<PackedConvolution>();
-    packed->wanted = convolution_;
-    packed->by = TESSERA_TRY(convolution_for(convolution_, filters, libraries_));
-    packed->filters = TESSERA_TRY(packed->by->pack(filters));
-    packed->from = filters;
-    packed_ = packed;
-    // A copy of them is at home here.
-    if (buffer != nullptr && !filters_.is_copied()) buffer->keep_derived(packed);
+  /// Filters that were packed for another size of the images, or of the batch, mostly serve this one.
+  bool find_filters(const op::Array& array) {
+    return packed_.find([&](const PackedConvolution& packed) {
+      return packed.from.is_of(array) && (is_same_convolution(packed) || serves(packed));
+    });
+  }
+  [[nodiscard]] bool is_same_convolution(const PackedConvolution& packed) const {
+    return packed.wanted == convolution_ || packed.wanted->spec() == convolution_->spec();
+  }
+  [[nodiscard]] bool serves(const PackedConvolution& packed) const {
+    return (packed.are_finite || suits_any_filters(convolution_->spec())) &&
+           convolution_->accepts(packed.filters);
+  }
+
+  Result<void> pack_filters(const op::Array& array) {
+    const float* filters = filters_.get(array);
+    auto made = std::make_shared<PackedConvolution>(array);
+    made->wanted = convolution_;
+    made->by = TESSERA_TRY(convolution_for(convolution_, filters, libraries_));
+    made->are_finite = made->by == convolution_ && !suits_any_filters(convolution_->spec());
+    made->filters = TESSERA_TRY(made->by->pack(filters));
+    packed_.use(std::move(made));
     return {};
   }
 
@@ -100,9 +113,9 @@ class ConvolutionCall final : public LibraryCall {
   ConvolutionSpec spec_;
   DenseOperand source_, filters_, bias_, residual_;
   std::shared_ptr<const Convolution> convolution_;  ///< for filters of finite numbers
+  std::shared_ptr<const Convolution> by_;           ///< for those of the launch
   ConvolutionOperands operands_;
-  std::shared_ptr<const PackedConvolution> packed_;
-  LastWeights last_filters_;
+  WeightsAs<PackedConvolution> packed_;
 };
 
 bool suits_winograd(const ConvolutionSpec& spec) {
@@ -133,9 +146,8 @@ Result<std::shared_ptr<const Convolution>> runtime::cpu::find_convolution(Convol
 Result<std::shared_ptr<const Convolution>> runtime::cpu::convolution_for(
     const std::shared_ptr<const Convolution>& found, const float* filters, Libraries& libraries) {
   ConvolutionSpec spec = found->spec();
-  const bool suits_any = spec.method == ConvolutionMethod::exact && !has_padding(spec);
   const std::int64_t count = spec.filters * (spec.channels / spec.groups) * spec.window[0] * spec.window[1];
-  if (suits_any || are_finite({filters, static_cast<std::size_t>(count)})) return found;
+  if (suits_any_filters(spec) || are_finite({filters, static_cast<std::size_t>(count)})) return found;
   spec.method = ConvolutionMethod::exact;
   return libraries.gathered.get(spec);
 }

@@ -263,6 +263,7 @@ void CpuExecutable::try_to_make_ready(std::size_t index) {
 
 Result<void> CpuExecutable::run_works() {
   return memory_as_error([&]() -> Result<void> {
+    pool_->derived()->count_launch();
     if (launches_ == 0) make_ready_together();
     follow_improvements();
     if (waves_.empty()) return is_timed() ? HostExecutable::run_works() : run_in_turn();
@@ -470,6 +471,7 @@ LibraryLaunch CpuExecutable::library_launch(const LibraryForm& form, const HostW
     const plan::ValueId weights = step_of(work).inputs[form.right];
     launch.weights.is_constant = binding().places[weights].where == plan::Where::constant;
     launch.weights.buffer = buffer_of(work, form.right);
+    launch.weights.pool = pool_.get();
   }
   return launch;
 }

@@ -27,7 +27,6 @@ class WideMatrices {
     columns_ = shape.back();
     rows_ = 1;
     for (std::size_t a = 0; a + 1 < seen_.rank(); ++a) rows_ *= seen_.shape[a];
-    numbers_.resize(static_cast<std::size_t>(rows_ * columns_));
     return {};
   }
 
@@ -36,8 +35,11 @@ class WideMatrices {
     return {is_shared_ ? 0 : rows * columns_, columns_, 1};
   }
   [[nodiscard]] bool is_shared() const { return is_shared_; }
+  /// Until they are read again.
+  void free() { numbers_ = {}; }
 
   const float* widen(const op::Array& array) {
+    numbers_.resize(static_cast<std::size_t>(rows_ * columns_));
     const auto load = kernel::block_loops().load[static_cast<std::size_t>(dtype_)];
     op::Layout rows = seen_;
     const std::int64_t stride = rows.strides.back();
@@ -57,9 +59,19 @@ class WideMatrices {
   std::vector<float> numbers_;
 };
 
+/// Weights as f32, packed. Which products they serve, a product says (accepts).
+struct PackedHalves final : Derived {
+  PackedMatrix matrix;
+  WeightPlace from;
+
+  explicit PackedHalves(const op::Array& array) : from(array) {}
+  [[nodiscard]] std::size_t byte_size() const override { return matrix.byte_size(); }
+};
+
 class HalfMatmulCall final : public LibraryCall {
  public:
-  HalfMatmulCall(const LibraryForm& form, Libraries& libraries) : form_(form), libraries_(libraries) {}
+  HalfMatmulCall(const LibraryForm& form, Libraries& libraries)
+      : form_(form), libraries_(libraries), packed_(libraries.constants) {}
 
   Result<void> prepare(std::span<const op::Array> inputs, const op::Array& result) {
     const op::Extents& shape = result.shape();
@@ -95,6 +107,7 @@ class HalfMatmulCall final : public LibraryCall {
     const std::size_t wide = kernel::wide_index(op::Dtype::f32);
     loops.cast[wide][dtype](products_.data(), nullptr, nullptr, products_.data(), products_.size());
     loops.store[dtype](products_.data(), result_.at(result_.layout.offset), 1, products_.size());
+    packed_.end();
   }
 
   [[nodiscard]] std::string implementation() const override { return product_->implementation(); }
@@ -109,17 +122,28 @@ class HalfMatmulCall final : public LibraryCall {
 
   /// What was there in the launch before is packed: that takes about as long as a product with few rows.
   Result<void> choose_weights(const op::Array& array, const WeightSource& source) {
-    const bool stay = last_weights_.stay(source, array);
-    if (stay && is_packed_) return {};
-    is_packed_ = false;
-    operands_.b = b_.widen(array);
-    operands_.packed = nullptr;
+    const bool stay = packed_.begin(source, array) || source.is_constant;
     const bool can_pack = spec_.batch == 1 || b_.is_shared();
-    if (!can_pack || !(stay || source.is_constant)) return use(WeightForm::plain);
+    const auto bytes = spec_.depth * spec_.columns * static_cast<std::int64_t>(sizeof(float));
+    if (can_pack && packed_.get() == nullptr && !find_packed(array) && stay && packed_.has_room(bytes))
+      TESSERA_TRY(pack_weights(array));
+    operands_.packed = packed_.get() == nullptr ? nullptr : &packed_.get()->matrix;
+    operands_.b = packed_.get() == nullptr ? b_.widen(array) : nullptr;
+    return use(packed_.get() == nullptr ? WeightForm::plain : WeightForm::packed);
+  }
+
+  bool find_packed(const op::Array& array) {
+    return packed_.find([&](const PackedHalves& packed) {
+      return packed.from.is_of(array) && use(WeightForm::packed) && product_->accepts(packed.matrix);
+    });
+  }
+
+  Result<void> pack_weights(const op::Array& array) {
     TESSERA_TRY(use(WeightForm::packed));
-    packed_ = TESSERA_TRY(product_->pack(operands_.b));
-    operands_.packed = &packed_;
-    is_packed_ = true;
+    auto made = std::make_shared<PackedHalves>(array);
+    made->matrix = TESSERA_TRY(product_->pack(b_.widen(array)));
+    b_.free();
+    packed_.use(std::move(made));
     return {};
   }
 
@@ -131,9 +155,7 @@ class HalfMatmulCall final : public LibraryCall {
   std::vector<float> products_;  ///< before they are rounded
   std::shared_ptr<const Matmul> product_;
   MatmulOperands operands_;
-  PackedMatrix packed_;
-  bool is_packed_ = false;
-  LastWeights last_weights_;
+  WeightsAs<PackedHalves> packed_;
 };
 
 }  // namespace

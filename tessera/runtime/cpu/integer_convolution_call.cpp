@@ -21,9 +21,20 @@ constexpr std::int64_t least_block = 64, most_block = 1024;
 /// With fewer filters a window is not read often enough to pay for being gathered.
 constexpr std::int64_t least_filters = 4;
 
+/// Filters as bytes.
+struct FilterBytes final : Derived {
+  std::vector<std::uint8_t> bytes;
+  std::uint8_t zero = 0;  ///< what stands for 0
+  WeightPlace from;
+
+  explicit FilterBytes(const op::Array& array) : from(array) {}
+  [[nodiscard]] std::size_t byte_size() const override { return bytes.size(); }
+};
+
 class IntegerConvolutionCall final : public LibraryCall {
  public:
-  explicit IntegerConvolutionCall(const LibraryForm& form) : form_(form) {}
+  IntegerConvolutionCall(const LibraryForm& form, Libraries& libraries)
+      : form_(form), filter_bytes_(libraries.constants) {}
 
   Result<void> prepare(std::span<const op::Array> inputs, const op::Array& result) {
     const op::CallInfo call(*form_.card, {}, form_.attributes);
@@ -54,7 +65,7 @@ class IntegerConvolutionCall final : public LibraryCall {
     added_ = form_.bias == no_input ? nullptr : bias_.get(launch.inputs[form_.bias]);
     read_weights(launch.inputs[form_.right], launch.weights);
     uses_bytes_ = false;
-    if (!weight_zero_) return {};
+    if (filter_bytes_.get() == nullptr) return {};
     const auto count = static_cast<std::size_t>(launch.inputs[form_.left].size());
     const auto zero = to_bytes(std::span(in_, count), 0, source_bytes_);
     uses_bytes_ = zero.has_value();
@@ -80,17 +91,26 @@ class IntegerConvolutionCall final : public LibraryCall {
     return {};
   }
 
+  void end() override { filter_bytes_.end(); }
   [[nodiscard]] std::string implementation() const override { return uses_bytes_ ? "bytes" : "loops"; }
 
  private:
   [[nodiscard]] std::int64_t depth() const { return channels_ * sliding_.taps; }
 
   void read_weights(const op::Array& array, const WeightSource& source) {
-    if (last_weights_.stay(source, array)) return;
-    plain_ = weights_.get(array);
-    weight_zero_.reset();
-    if (onednn_ != nullptr)
-      weight_zero_ = to_bytes(std::span(plain_, static_cast<std::size_t>(array.size())), 0, weight_bytes_);
+    const bool stay = filter_bytes_.begin(source, array);
+    if (!stay) {
+      plain_ = weights_.get(array);
+      may_be_bytes_ = onednn_ != nullptr;
+    }
+    if (filter_bytes_.get() != nullptr || !may_be_bytes_) return;
+    if (filter_bytes_.find([&](const FilterBytes& one) { return one.from.is_of(array); })) return;
+    auto made = std::make_shared<FilterBytes>(array);
+    const auto zero = to_bytes(std::span(plain_, static_cast<std::size_t>(array.size())), 0, made->bytes);
+    may_be_bytes_ = zero.has_value();
+    if (!zero) return;
+    made->zero = *zero;
+    filter_bytes_.use(std::move(made));
   }
 
   /// A block of positions of one group of an image, by bytes.
@@ -103,8 +123,8 @@ class IntegerConvolutionCall final : public LibraryCall {
     TESSERA_TRY(onednn_->multiply({.rows = filters_,
                                    .columns = count,
                                    .depth = depth(),
-                                   .a = weight_bytes_.data() + filter * depth(),
-                                   .a_zero = *weight_zero_,
+                                   .a = filter_bytes_.get()->bytes.data() + filter * depth(),
+                                   .a_zero = filter_bytes_.get()->zero,
                                    .b = windows,
                                    .b_stride = count,
                                    .b_zero = source_zero_,
@@ -163,20 +183,20 @@ class IntegerConvolutionCall final : public LibraryCall {
   DenseIntegers source_, weights_, bias_;
   const std::int32_t *in_ = nullptr, *plain_ = nullptr, *added_ = nullptr;
   std::int32_t* out_ = nullptr;
-  std::vector<std::uint8_t> weight_bytes_;
   std::vector<std::int8_t> source_bytes_;
-  std::optional<std::uint8_t> weight_zero_;  ///< what stands for 0, if the weights are bytes
+  WeightsAs<FilterBytes> filter_bytes_;
+  bool may_be_bytes_ = false;  ///< the weights of this launch
   std::int8_t source_zero_ = 0;
   bool uses_bytes_ = false;
-  LastWeights last_weights_;
 };
 
 }  // namespace
 
 Result<LibraryCallRef> runtime::cpu::make_integer_convolution_call(const LibraryForm& form,
                                                                    std::span<const op::Array> inputs,
-                                                                   std::span<const op::Array> results) {
-  auto out = std::make_unique<IntegerConvolutionCall>(form);
+                                                                   std::span<const op::Array> results,
+                                                                   Libraries& libraries) {
+  auto out = std::make_unique<IntegerConvolutionCall>(form, libraries);
   TESSERA_TRY(out->prepare(inputs, results[0]));
   return LibraryCallRef(std::move(out));
 }

@@ -42,10 +42,10 @@ class IntegerOperand {
     has_floats_ = false;
   }
 
-  /// Whether a product takes them as bytes.
-  [[nodiscard]] bool give_right(ByteMatmul& bytes) const {
+  /// As bytes, if a product takes them so.
+  [[nodiscard]] std::optional<ByteMatrix> bytes() const {
     return std::visit(
-        [&](const auto* given) { return bytes.read_right(std::span(given, element_count()), less_); },
+        [&](const auto* given) { return ByteMatmul::right_of(std::span(given, element_count()), less_); },
         given_);
   }
 
@@ -104,9 +104,21 @@ class IntegerOperand {
   std::int64_t largest_ = 0;
 };
 
+/// Weights as bytes, without a number that is taken from each.
+struct WeightBytes final : Derived {
+  ByteMatrix matrix;
+  WeightPlace from;
+  std::int32_t less;
+
+  WeightBytes(ByteMatrix made, const op::Array& array, std::int32_t taken)
+      : matrix(std::move(made)), from(array), less(taken) {}
+  [[nodiscard]] std::size_t byte_size() const override { return matrix.bytes.size(); }
+};
+
 class IntegerMatmulCall final : public LibraryCall {
  public:
-  IntegerMatmulCall(const LibraryForm& form, Libraries& libraries) : form_(form), libraries_(libraries) {}
+  IntegerMatmulCall(const LibraryForm& form, Libraries& libraries)
+      : form_(form), libraries_(libraries), right_bytes_(libraries.constants) {}
 
   Result<void> prepare(std::span<const op::Array> inputs, const op::Array& result) {
     const op::Extents& shape = result.shape();
@@ -140,8 +152,12 @@ class IntegerMatmulCall final : public LibraryCall {
     out_ = reinterpret_cast<std::int32_t*>(launch.results[0].at(launch.results[0].layout.offset));
     a_.read(launch.inputs[form_.left]);
     const bool stays = read_weights(launch);
-    uses_bytes_ = has_right_bytes_ && bytes_->read_left(a_.all());
-    if (uses_bytes_) return {};
+    uses_bytes_ = right_bytes_.get() != nullptr && bytes_->read_left(a_.all());
+    if (uses_bytes_) {
+      bytes_->set_right(right_bytes_.get()->matrix);
+      return {};
+    }
+    read_right(launch.inputs[form_.right]);
     TESSERA_TRY(a_.make_floats());
     TESSERA_TRY(b_.make_floats());
     return cut(stays || launch.weights.is_constant);
@@ -165,6 +181,7 @@ class IntegerMatmulCall final : public LibraryCall {
   }
 
   void end() override {
+    right_bytes_.end();
     if (uses_bytes_ || !is_exact_) return;
     const std::size_t count = static_cast<std::size_t>(result_size());
     const float* sums = sums_.values<float>().data();
@@ -182,15 +199,33 @@ class IntegerMatmulCall final : public LibraryCall {
   }
 
  private:
-  /// Whether they are those of the launch before, and so were read already.
+  /// Whether they are those of the launch before.
   bool read_weights(const LibraryLaunch& launch) {
-    const bool stays = last_weights_.stay(launch.weights, launch.inputs[form_.right]);
-    if (stays) return true;
-    b_.read(launch.inputs[form_.right]);
+    const op::Array& array = launch.inputs[form_.right];
+    const bool stays = right_bytes_.begin(launch.weights, array);
+    if (!stays) {
+      is_right_read_ = false;
+      may_be_bytes_ = bytes_.has_value();
+    }
+    if (right_bytes_.get() != nullptr || !may_be_bytes_) return stays;
+    const bool is_known = right_bytes_.find(
+        [&](const WeightBytes& one) { return one.from.is_of(array) && one.less == form_.right_zero; });
+    if (!is_known) make_bytes(array);
+    return stays;
+  }
+
+  void make_bytes(const op::Array& array) {
+    read_right(array);
+    auto made = b_.bytes();
+    may_be_bytes_ = made.has_value();
+    if (made) right_bytes_.use(std::make_shared<WeightBytes>(*std::move(made), array, form_.right_zero));
+  }
+
+  void read_right(const op::Array& array) {
+    if (is_right_read_) return;
+    b_.read(array);
     packed_.clear();
-    has_right_bytes_ = false;  // also if there is no memory for them
-    has_right_bytes_ = bytes_ && b_.give_right(*bytes_);
-    return false;
+    is_right_read_ = true;
   }
 
   static op::Layout with_batch(const op::Layout& layout, const op::Extents& result) {
@@ -273,14 +308,14 @@ class IntegerMatmulCall final : public LibraryCall {
   IntegerOperand a_, b_;
   std::int32_t* out_ = nullptr;
   std::optional<ByteMatmul> bytes_;  ///< where bytes are multiplied exactly
-  bool has_right_bytes_ = false;
-  bool uses_bytes_ = false;  ///< in this launch
+  WeightsAs<WeightBytes> right_bytes_;
+  bool may_be_bytes_ = false, is_right_read_ = false;  ///< the weights of this launch
+  bool uses_bytes_ = false;                            ///< in this launch
   bool is_exact_ = false;
   std::int64_t parts_ = 0, part_depth_ = 0;
   std::shared_ptr<const Matmul> product_, last_;  ///< of all parts but the last, and of the last
   std::vector<PackedMatrix> packed_;              ///< by part
   op::HostTensor sums_;                           ///< by part
-  LastWeights last_weights_;
 };
 
 }  // namespace

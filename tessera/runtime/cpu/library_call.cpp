@@ -44,7 +44,7 @@ Result<LibraryCallRef> runtime::cpu::make_library_call(const LibraryForm& form,
     case LibraryOp::slice_convolution:
       return make_slice_convolution_call(form, inputs, results, libraries);
     case LibraryOp::integer_convolution:
-      return make_integer_convolution_call(form, inputs, results);
+      return make_integer_convolution_call(form, inputs, results, libraries);
     case LibraryOp::attention:
       return make_attention_call(form, inputs, results, row_block);
     case LibraryOp::max_pool:

@@ -11,11 +11,10 @@
 #include <memory>
 
 #include "tessera/runtime/buffer.h"
-#include "tessera/runtime/cpu/constant_copies.h"
 #include "tessera/runtime/cpu/library_form.h"
 #include "tessera/runtime/cpu/product_cache.h"
-#include "tessera/runtime/cpu/steady_value.h"
 #include "tessera/runtime/cpu/thread_pool.h"
+#include "tessera/runtime/cpu/weight_form.h"
 
 namespace tessera::runtime::cpu {
 
@@ -29,33 +28,7 @@ struct Libraries {
   ConvolutionCache convolutions{256};
   ConvolutionCache winograd{256};
   ConvolutionCache gathered{64, ProductLibrary::blocked};  ///< for weights that are not finite
-  ConstantCopies constants;                                ///< weights that were packed
-};
-
-/// Where the weights of a launch come from.
-struct WeightSource {
-  bool is_constant = false;
-  const Buffer* buffer = nullptr;  ///< that holds them, if its version tells
-};
-
-/// Tells whether the weights of a launch are those of the launch before.
-class LastWeights {
- public:
-  /// Whether they are, and from now on these are the last. The version of contents does not say which part of
-  /// them: a view of the same buffer begins elsewhere.
-  [[nodiscard]] bool stay(const WeightSource& source, const op::Array& weights) {
-    const std::uint64_t version = source.buffer == nullptr ? no_version : source.buffer->version();
-    const bool are_same = source.is_constant || (version != no_version && version == version_);
-    const bool stay = are_same && weights.data == data_;
-    set_if_other(version_, version);
-    set_if_other(data_, weights.data);
-    return stay;
-  }
-
- private:
-  static constexpr std::uint64_t no_version = 0;
-  std::uint64_t version_ = no_version;
-  const std::byte* data_ = nullptr;
+  ConstantSets constants;                                  ///< what is derived from them
 };
 
 struct LibraryLaunch {
@@ -80,7 +53,7 @@ class LibraryCall {
   [[nodiscard]] virtual std::int64_t items() const = 0;
   /// Threads may run disjoint ranges at once, each with its own scratch.
   [[nodiscard]] virtual Result<void> run(kernel::ItemRange range, kernel::Scratch& scratch) const = 0;
-  /// After all items are done.
+  /// After all items are done. What is derived from the weights may be given up until the next begin().
   virtual void end() {}
   /// If the items of the launch that has begun are blocks of rows, the rows of one: each item computes its
   /// rows of the result from the same rows of the left operand and of what is added. Else 0.
@@ -144,7 +117,8 @@ using LibraryCallRef = std::unique_ptr<LibraryCall>;
                                                          std::span<const op::Array> results);
 [[nodiscard]] Result<LibraryCallRef> make_integer_convolution_call(const LibraryForm& form,
                                                                    std::span<const op::Array> inputs,
-                                                                   std::span<const op::Array> results);
+                                                                   std::span<const op::Array> results,
+                                                                   Libraries& libraries);
 [[nodiscard]] Result<LibraryCallRef> make_attention_call(const LibraryForm& form,
                                                          std::span<const op::Array> inputs,
                                                          std::span<const op::Array> results,

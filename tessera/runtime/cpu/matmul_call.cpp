@@ -71,13 +71,14 @@ class MatrixOperand {
   bool is_copied_ = false;
 };
 
-/// Packed weights with what they were packed from.
+/// Packed weights with what they were packed from. Which products they serve, a product says (accepts).
 struct PackedProduct final : Derived {
   PackedMatrix matrix;
   const float* from = nullptr;
   MatrixForm form;
   std::int64_t depth = 0, columns = 0;
 
+  [[nodiscard]] std::size_t byte_size() const override { return matrix.byte_size(); }
   [[nodiscard]] bool is_of(const float* weights, const MatmulSpec& spec) const {
     return from == weights && form == spec.b && depth == spec.depth && columns == spec.columns;
   }
@@ -86,7 +87,7 @@ struct PackedProduct final : Derived {
 class MatmulCall final : public LibraryCall {
  public:
   MatmulCall(const LibraryForm& form, Libraries& libraries, std::int64_t row_block)
-      : form_(form), libraries_(libraries), row_block_(row_block) {}
+      : form_(form), libraries_(libraries), row_block_(row_block), packed_(libraries.constants) {}
 
   Result<void> prepare(std::span<const op::Array> inputs, const op::Array& result) {
     const op::Extents& shape = result.shape();
@@ -125,6 +126,7 @@ class MatmulCall final : public LibraryCall {
   [[nodiscard]] Result<void> run(kernel::ItemRange range, kernel::Scratch& scratch) const override {
     return product_->run(operands_, range, scratch);
   }
+  void end() override { packed_.end(); }
   [[nodiscard]] std::int64_t row_block() const override { return product_->row_block(); }
   [[nodiscard]] std::string implementation() const override { return product_->implementation(); }
 
@@ -151,40 +153,32 @@ class MatmulCall final : public LibraryCall {
   /// Packing takes about as long as one product with few rows: worth it for weights that were there in the
   /// launch before.
   Result<void> choose_weights(const op::Array& array, const WeightSource& source) {
-    const bool stay = last_weights_.stay(source, array) || source.is_constant;
-    if (!stay && weights_ != nullptr) weights_ = nullptr;
-    if (can_pack_ && weights_ == nullptr && (source.buffer != nullptr || source.is_constant))
-      weights_ = known_weights(source);
-    if (can_pack_ && weights_ == nullptr && stay) TESSERA_TRY(pack_weights(source));
-    set_if_other(operands_.packed, weights_ == nullptr ? nullptr : &weights_->matrix);
-    return use(weights_ == nullptr ? WeightForm::plain : WeightForm::packed);
+    const bool stay = packed_.begin(source, array) || source.is_constant;
+    if (can_pack_ && packed_.get() == nullptr && !find_packed() && stay && packed_.has_room(weight_bytes()))
+      TESSERA_TRY(pack_weights());
+    set_if_other(operands_.packed, packed_.get() == nullptr ? nullptr : &packed_.get()->matrix);
+    return use(packed_.get() == nullptr ? WeightForm::plain : WeightForm::packed);
   }
 
-  std::shared_ptr<const PackedProduct> known_weights(const WeightSource& source) {
-    const auto serves = [&](const Derived& derived) {
-      const auto* packed = dynamic_cast<const PackedProduct*>(&derived);
-      return packed != nullptr && packed->is_of(operands_.b, spec_);
-    };
-    auto found = source.is_constant ? libraries_.constants.find(operands_.b, serves)
-                                    : source.buffer->find_derived(serves);
-    if (found == nullptr || !use(WeightForm::packed)) return nullptr;
-    auto packed = std::static_pointer_cast<const PackedProduct>(std::move(found));
-    return product_->accepts(packed->matrix) ? packed : nullptr;
+  [[nodiscard]] std::int64_t weight_bytes() const {
+    return spec_.depth * spec_.columns * static_cast<std::int64_t>(sizeof(float));
   }
 
-  Result<void> pack_weights(const WeightSource& source) {
+  bool find_packed() {
+    return packed_.find([&](const PackedProduct& packed) {
+      return packed.is_of(operands_.b, spec_) && use(WeightForm::packed) && product_->accepts(packed.matrix);
+    });
+  }
+
+  Result<void> pack_weights() {
     TESSERA_TRY(use(WeightForm::packed));
-    auto packed = std::make_shared<PackedProduct>();
-    packed->matrix = TESSERA_TRY(product_->pack(operands_.b));
-    packed->from = operands_.b;
-    packed->form = spec_.b;
-    packed->depth = spec_.depth;
-    packed->columns = spec_.columns;
-    weights_ = packed;
-    if (source.is_constant)
-      libraries_.constants.keep(operands_.b, packed);
-    else if (source.buffer != nullptr)
-      source.buffer->keep_derived(packed);
+    auto made = std::make_shared<PackedProduct>();
+    made->matrix = TESSERA_TRY(product_->pack(operands_.b));
+    made->from = operands_.b;
+    made->form = spec_.b;
+    made->depth = spec_.depth;
+    made->columns = spec_.columns;
+    packed_.use(std::move(made));
     return {};
   }
 
@@ -197,8 +191,7 @@ class MatmulCall final : public LibraryCall {
   bool can_pack_ = false;
   std::shared_ptr<const Matmul> product_;
   MatmulOperands operands_;
-  std::shared_ptr<const PackedProduct> weights_;
-  LastWeights last_weights_;
+  WeightsAs<PackedProduct> packed_;
 };
 
 }  // namespace

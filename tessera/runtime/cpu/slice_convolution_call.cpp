@@ -46,9 +46,21 @@ struct DepthAxis {
   std::int64_t size = 1, window = 1, stride = 1, dilation = 1, padding = 0, positions = 1;
 };
 
+/// Filters as f32, packed by the convolution that runs with them.
+struct PackedSlices final : Derived {
+  std::shared_ptr<const Convolution> wanted;  ///< for filters of finite numbers
+  std::shared_ptr<const Convolution> by;
+  PackedFilters filters;
+  WeightPlace from;
+
+  explicit PackedSlices(const op::Array& array) : from(array) {}
+  [[nodiscard]] std::size_t byte_size() const override { return filters.byte_size(); }
+};
+
 class SliceConvolutionCall final : public LibraryCall {
  public:
-  SliceConvolutionCall(const LibraryForm& form, Libraries& libraries) : form_(form), libraries_(libraries) {}
+  SliceConvolutionCall(const LibraryForm& form, Libraries& libraries)
+      : form_(form), libraries_(libraries), packed_(libraries.constants) {}
 
   Result<void> prepare(std::span<const op::Array> inputs, const op::Array& result) {
     set_geometry(inputs, result);
@@ -59,7 +71,6 @@ class SliceConvolutionCall final : public LibraryCall {
     const Pair size = spec_.output_size();
     source_numbers_ = static_cast<std::size_t>(spec_.channels * spec_.size[0] * spec_.size[1]);
     result_numbers_ = static_cast<std::size_t>(spec_.filters * size[0] * size[1]);
-    filters_.resize(static_cast<std::size_t>(inputs[form_.right].size()));
     if (form_.bias != no_input) bias_.resize(static_cast<std::size_t>(inputs[form_.bias].size()));
     const auto whole = static_cast<std::size_t>(is_sliced_ ? 0 : slices_);
     memory_.resize(whole * (source_numbers_ + result_numbers_));
@@ -101,6 +112,7 @@ class SliceConvolutionCall final : public LibraryCall {
 
   void end() override {
     for (std::int64_t slice = 0; !is_sliced_ && slice < slices_; ++slice) put(slice, result_of(slice));
+    packed_.end();
   }
   [[nodiscard]] std::string implementation() const override { return by_->implementation(); }
 
@@ -185,13 +197,27 @@ class SliceConvolutionCall final : public LibraryCall {
   }
 
   Result<void> choose_filters(const op::Array& array, const WeightSource& source) {
-    const bool stay = last_filters_.stay(source, array);
-    if (stay && operands_.filters != nullptr) return {};
-    operands_.filters = nullptr;
-    widen(array, array.layout, filters_.data());
-    by_ = TESSERA_TRY(convolution_for(convolution_, filters_.data(), libraries_));
-    packed_ = TESSERA_TRY(by_->pack(filters_.data()));
-    operands_.filters = &packed_;
+    (void)packed_.begin(source, array);
+    if (packed_.get() == nullptr && !find_filters(array)) TESSERA_TRY(pack_filters(array));
+    by_ = packed_.get()->by;
+    operands_.filters = &packed_.get()->filters;
+    return {};
+  }
+
+  bool find_filters(const op::Array& array) {
+    return packed_.find([&](const PackedSlices& packed) {
+      return packed.from.is_of(array) && packed.wanted->spec() == convolution_->spec();
+    });
+  }
+
+  Result<void> pack_filters(const op::Array& array) {
+    std::vector<float> filters(static_cast<std::size_t>(array.size()));
+    widen(array, array.layout, filters.data());
+    auto made = std::make_shared<PackedSlices>(array);
+    made->wanted = convolution_;
+    made->by = TESSERA_TRY(convolution_for(convolution_, filters.data(), libraries_));
+    made->filters = TESSERA_TRY(made->by->pack(filters.data()));
+    packed_.use(std::move(made));
     return {};
   }
 
@@ -204,10 +230,9 @@ class SliceConvolutionCall final : public LibraryCall {
   std::size_t source_numbers_ = 0, result_numbers_ = 0;  ///< of a slice
   std::shared_ptr<const Convolution> convolution_;       ///< for filters of finite numbers
   std::shared_ptr<const Convolution> by_;                ///< for those of the launch
-  std::vector<float> filters_, bias_;
+  std::vector<float> bias_;
   std::vector<float> memory_;  ///< all slices of the source and of the result, if they are few
-  PackedFilters packed_;
-  LastWeights last_filters_;
+  WeightsAs<PackedSlices> packed_;
   ConvolutionOperands operands_;
   op::Array source_, result_;
 };
