@@ -83,7 +83,8 @@ def evaluate(graph, values):
         if node["op"] == "torch.squeeze" or node["op"] == "torch.unsqueeze" or "scatter" in node["op"]:
             result = torch_function(node["op"])(*inputs, **attrs)
         elif node["op"] == "_operator.getitem":
-            result = inputs[0][tuple(last[0]) if isinstance(last[0], list) else last[0]]
+            index = node["attrs"]["arg1"]
+            result = inputs[0][tuple(index) if isinstance(index, list) else last[0]]
         else:
             result = torch_function(node["op"])(*inputs, *last, **attrs)
         values[node["id"]] = result
