@@ -42,7 +42,7 @@ class OverwriteFinder {
     measure_lives();
     for (std::uint32_t node = 0; node < nodes_.size(); ++node)
       if (!nodes_[node].overwritten.empty()) check(node);
-    order_around_hazards();
+    order_around_writes();
     return std::move(out_);
   }
 
@@ -83,8 +83,9 @@ class OverwriteFinder {
     }
   }
 
-  /// Along each storage that a hazard overwrites: writes stay in order, and reads between the same writes.
-  void order_around_hazards() {
+  /// Along each storage that is overwritten: writes stay in order, and reads between the same writes. Without a
+  /// hazard too: those who read the old value are done before it is gone.
+  void order_around_writes() {
     struct Storage {
       bool is_watched = false;
       std::uint32_t last_write = none;
@@ -92,8 +93,7 @@ class OverwriteFinder {
     };
     std::vector<Storage> storages(is_output_.size());
     for (std::uint32_t node = 0; node < nodes_.size(); ++node)
-      if (out_.is_hazard[node])
-        for (ValueId value : nodes_[node].overwritten) storages[aliases_.find(value)].is_watched = true;
+      for (ValueId value : nodes_[node].overwritten) storages[aliases_.find(value)].is_watched = true;
     for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
       for (ValueId input : nodes_[node].inputs) {
         Storage& storage = storages[aliases_.find(input)];
@@ -101,7 +101,6 @@ class OverwriteFinder {
         if (storage.last_write != none) out_.orders.emplace_back(storage.last_write, node);
         storage.readers.push_back(node);
       }
-      if (!out_.is_hazard[node]) continue;
       for (ValueId value : nodes_[node].overwritten) {
         Storage& storage = storages[aliases_.find(value)];
         if (storage.last_write == node) continue;

@@ -1,8 +1,8 @@
-// Which overwriting ops hide no hazard.
+// Which overwriting ops hide no hazard, and what must stay before and after them.
 //
 // `relu_(x)` means relu(x) as long as nobody reads x, or anything that shares its storage, after it has been
-// overwritten. Then the graph may pretend that nothing is overwritten. Otherwise the op stays what it is, an
-// op of its own that no pattern of `relu` matches, and the readers stay on the side of it on which they were.
+// overwritten. Otherwise the op stays what it is, an op of its own that no pattern of `relu` matches. In both
+// cases its readers stay on the side of it on which they were: the storage is overwritten all the same.
 #pragma once
 
 #include <utility>
@@ -24,7 +24,7 @@ struct StorageUse {
 struct Overwrites {
   std::vector<bool> is_hazard;  ///< by node: it overwrites what is read later
   std::vector<std::pair<NodeId, NodeId>>
-      orders;  ///< earlier, later: what must not change its order around hazards
+      orders;  ///< earlier, later: the uses of what is overwritten
 };
 
 /// `is_output` says of each value whether somebody reads it after the last node. Near-linear.

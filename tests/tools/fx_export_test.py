@@ -2,6 +2,7 @@
 import importlib.machinery
 import importlib.util
 import json
+import operator
 import os
 import pathlib
 import subprocess
@@ -47,6 +48,49 @@ def tile(graph, *arguments):
 
 def tiles(answer):
     return [(tile["pattern"], list(tile["map"].values())) for tile in answer["tiles"]]
+
+
+def torch_function(op):
+    """What a spelling of the exporter means in torch."""
+    space, _, name = op.rpartition(".")
+    if op.startswith("aten::"):
+        return {"aten::copy": lambda to, value: value.expand_as(to).to(to.dtype),
+                "aten::fill": lambda to, value: torch.ones_like(to) * value}[op]
+    if op == "torch.slice_copy":
+        return lambda x, dim=0, start=None, end=None, step=None: x[(slice(None),) * dim + (slice(start, end, step),)]
+    if op == "torch.slice_scatter":
+        def slice_scatter(x, value, dim=0, start=None, end=None, step=None):
+            out = x.clone()
+            out[(slice(None),) * dim + (slice(start, end, step),)] = value
+            return out
+        return slice_scatter
+    if op == "Tensor.index_put":
+        return lambda x, value, indices: x.index_put(tuple(torch.tensor(eval(i)) for i in indices), torch.tensor(value))
+    if space == "_operator":
+        return getattr(operator, name)
+    if space == "Tensor":
+        return getattr(torch.Tensor, name)
+    return getattr(torch, name, None) or getattr(torch.nn.functional, name.lower() if "modules" in op else name)
+
+
+def evaluate(graph, values):
+    """The outputs of an exported graph for its arguments and attributes."""
+    values = dict(values)
+    for node in graph["nodes"]:
+        inputs = [values[name] if isinstance(name, str) else name for name in node["inputs"]]
+        attrs = {name: value for name, value in node["attrs"].items() if not name.startswith("arg")}
+        last = [eval(value) if isinstance(value, str) else value for name, value in node["attrs"].items() if name.startswith("arg")]
+        if node["op"] == "torch.squeeze" or node["op"] == "torch.unsqueeze" or "scatter" in node["op"]:
+            result = torch_function(node["op"])(*inputs, **attrs)
+        elif node["op"] == "_operator.getitem":
+            index = node["attrs"]["arg1"]
+            result = inputs[0][tuple(index) if isinstance(index, list) else last[0]]
+        else:
+            result = torch_function(node["op"])(*inputs, *last, **attrs)
+        values[node["id"]] = result
+        if isinstance(result, (list, tuple)):
+            values.update({f"{node['id']}:{i}": item for i, item in enumerate(result)})
+    return [values[name] for name in graph["outputs"]]
 
 
 @unittest.skipIf(torch is None, "torch is not installed (Debian: python3-torch)")
@@ -95,7 +139,7 @@ class Export(unittest.TestCase):
         answer = tile(self.export(Spelled()), "--pattern", "add=1:add", "--pattern", "relu=1:relu")
         self.assertEqual([name for name, _ in tiles(answer)], ["add"] * 3 + ["relu"] * 3)
 
-    def test_in_place_is_the_same_only_without_hazard(self):
+    def test_what_is_written_in_place_is_a_new_value(self):
         class Block(torch.nn.Module):
             def __init__(self, reads_old):
                 super().__init__()
@@ -109,15 +153,16 @@ class Export(unittest.TestCase):
 
         pattern = ["--pattern", "exp_relu=1:exp->2:relu @out=1,2"]
         self.assertEqual(len(tiles(tile(self.export(Block(False)), *pattern))), 1)
-        self.assertEqual(len(tiles(tile(self.export(Block(True)), *pattern))), 0)
+        self.assertEqual(len(tiles(tile(self.export(Block(True)), *pattern))), 1)
+        self.assertEqual(self.export(Block(True))["nodes"][2]["inputs"], ["relu", "relu"], "y is what was written to it")
 
-    def test_in_place_modules_have_the_spelling_of_the_method(self):
+    def test_in_place_modules_are_those_that_return_the_result(self):
         nn = torch.nn
         modules = [nn.ReLU, nn.LeakyReLU, nn.ELU, nn.SELU, nn.SiLU, nn.Mish, nn.Hardswish, nn.Hardsigmoid, nn.Dropout]
         for module in modules:
             graph = self.export(nn.Sequential(nn.Linear(2, 2), module(inplace=True)))
             same = self.export(nn.Sequential(nn.Linear(2, 2), module()))
-            self.assertTrue(graph["nodes"][1]["op"].endswith("_"))
+            self.assertEqual(graph, same)
             pattern = "p=1:linear->2:" + same["nodes"][1]["op"]
             self.assertEqual(len(tiles(tile(graph, "--pattern", pattern))), 1, module)
 
@@ -171,7 +216,7 @@ class Export(unittest.TestCase):
         block = torchvision.models.resnet.BasicBlock(64, 64)
         graph = self.export(block, torch.zeros(1, 64, 8, 8))
         self.assertIn("bn1.running_var", graph["nodes"][1]["inputs"])
-        self.assertEqual(graph["nodes"][2]["op"], "Tensor.relu_")
+        self.assertEqual(graph["nodes"][2]["op"], "torch.nn.modules.activation.ReLU")
         answer = tile(graph, LIBRARY)
         self.assertEqual(tiles(answer), [("conv_norm_relu", ["conv1", "bn1", "relu"]),
                                          ("conv_norm_add_relu", ["conv2", "bn2", "add", "relu_1"])])
@@ -185,6 +230,207 @@ class Export(unittest.TestCase):
         self.assertEqual(graph["nodes"][2]["inputs"], ["self_attention:0"])
         answer = tile(graph, "--pattern", "linear_gelu=1:linear->2:gelu", "--pattern", "norm=1:layer_norm")
         self.assertEqual([name for name, _ in tiles(answer)], ["norm", "norm", "linear_gelu"])
+
+    # ---- programs that write in place
+
+    def check_same(self, function, *shapes, with_input=(False, True)):
+        """The exported program computes what the module does, which writes in place."""
+
+        class Module(torch.nn.Module):
+            def forward(self, x, y=None):
+                return function(x, y) if function.__code__.co_argcount == 2 else function(x)
+
+        class Unary(torch.nn.Module):
+            def forward(self, x):
+                return function(x)
+
+        module = Unary() if function.__code__.co_argcount == 1 else Module()
+        inputs = [torch.randn(shape) + 0.1 for shape in shapes]
+        expected = module(*[tensor.clone() for tensor in inputs])
+        for given in with_input:
+            graph = self.export(module, *[tensor.clone() for tensor in inputs]) if given else self.export(module)
+            self.assertFalse([node["op"] for node in graph["nodes"] if node["op"].endswith("_")], graph)
+            got = evaluate(graph, dict(zip("xy", inputs)))
+            expected = list(expected) if isinstance(expected, (list, tuple)) else [expected]
+            self.assertEqual(len(got), len(expected))
+            for a, b in zip(got, expected):
+                self.assertTrue(a.shape == b.shape and torch.equal(a, b), f"{graph['nodes']}\n{a}\n{b}")
+
+    def test_Trap_U16_in_place_ops_become_values(self):
+        def updates(x, y):
+            z = x * 2
+            z.add_(y)
+            return torch.exp(z)
+
+        def through_a_part(x):
+            z = x * 2
+            z[0].mul_(3)
+            return torch.exp(z)
+
+        def parts(x, y):
+            z = x + 1
+            w = z.view(-1)
+            z[1:3] = y[1:3]
+            z += 1
+            z[..., 0] = 7
+            z[:, None, 1].sub_(2)
+            return w * 2, z * 1
+
+        def chained(x):
+            z = x.clone()
+            row = z.transpose(0, 1)[1]
+            row.copy_(x[:, 0])
+            z.unsqueeze(0).squeeze(0).permute(1, 0).neg_()
+            row.relu_()
+            return row * 1, z * 1
+
+        def filled(x):
+            z = x * 1
+            z.fill_(2.0)
+            z[2].zero_()
+            a, b = z.split(2, dim=1)
+            b.add_(a)
+            torch.narrow(z, 0, 0, 1).clamp_(max=3.0)
+            return z * 1
+
+        def returned(x):
+            z = x * 3
+            w = z
+            torch.relu_(w)
+            torch.nn.functional.elu(z, inplace=True)
+            z.add_(1).mul_(2)
+            return z
+
+        def selected(x):
+            z = x * 1
+            z[[0, 2]] = 5.0
+            z.select(1, 1).exp_().add_(z.diagonal())
+            return z + w_of(z)
+
+        def w_of(z):
+            return z.t().reshape(4, 4)
+
+        def an_argument(x, y):
+            x.add_(y)
+            y -= 1
+            return x * y
+
+        def repeated(x):
+            z = x * 1
+            for i in range(3):
+                z[i] += i
+                z[i, i:].mul_(2)
+            return z * 1
+
+        def out_argument(x, y):
+            z = x * 1
+            torch.add(x, y, out=z)
+            return z * 1
+
+        for function in [through_a_part, chained, filled, returned, selected, repeated]:
+            with self.subTest(function.__name__):
+                self.check_same(function, (4, 4))
+        for function in [updates, parts, an_argument, out_argument]:
+            with self.subTest(function.__name__):
+                self.check_same(function, (4, 4), (4, 4))
+
+    def test_Trap_U16_a_copy_is_no_view(self):
+        def copies(x):
+            z = x * 1
+            w = z[[0, 1]]
+            c = z.clone()
+            z.add_(1)
+            return w * 1, c * 1, z * 1
+
+        self.check_same(copies, (4, 4), with_input=[True])
+
+        def reshaped(x):  # of a transposed tensor, reshape copies
+            z = x * 1
+            w = z.t().reshape(-1)
+            w.add_(1)
+            return z * 1
+
+        self.check_same(reshaped, (4, 4), with_input=[True])
+
+    def test_Trap_U16_one_form_of_arguments(self):
+        def attrs(function):
+            class Module(torch.nn.Module):
+                def forward(self, x):
+                    return function(x)
+
+            node = self.export(Module())["nodes"][0]
+            return node["attrs"]
+
+        f = torch.nn.functional
+        for forms in [
+            [lambda x: x.sum(1), lambda x: torch.sum(x, dim=1), lambda x: x.sum(dim=(1,)), lambda x: torch.sum(x, [1], keepdim=False)],
+            [lambda x: x.softmax(-1), lambda x: torch.softmax(x, dim=-1)],
+            [lambda x: x.transpose(0, 1), lambda x: torch.transpose(x, dim1=1, dim0=0)],
+            [lambda x: x.view(2, 3), lambda x: x.view((2, 3)), lambda x: x.view(size=[2, 3])],
+            [lambda x: x.permute(1, 0), lambda x: torch.permute(x, (1, 0)), lambda x: x.permute(dims=[1, 0])],
+            [lambda x: x.mean(0, True), lambda x: torch.mean(x, dim=0, keepdim=True)],
+            [lambda x: f.leaky_relu(x, 0.2), lambda x: f.leaky_relu(x, negative_slope=0.2, inplace=True)],
+            [lambda x: x.add(x, alpha=2), lambda x: torch.add(x, x, alpha=2), lambda x: torch.add(input=x, other=x, alpha=2)],
+        ]:
+            expected = attrs(forms[0])
+            self.assertTrue(expected)
+            for form in forms[1:]:
+                self.assertEqual(attrs(form), expected)
+
+    def test_Trap_U16_an_attribute_and_an_argument_of_one_name(self):
+        nn = torch.nn
+
+        class Both(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.x = nn.Parameter(torch.zeros(3))
+                self.register_buffer("add", torch.zeros(3))
+
+            def forward(self, x):
+                return (x + self.x) * self.add
+
+        graph = self.export(Both())
+        self.assertEqual([node["inputs"] for node in graph["nodes"]], [["x", "param:x"], ["add", "param:add"]])
+        self.assertEqual(set(graph["externals"]), {"param:x", "param:add"})
+
+    def test_Trap_U16_what_cannot_be_exported_is_said_in_one_line(self):
+        text = """
+import torch
+class Branch(torch.nn.Module):
+    def forward(self, x):
+        return x if x.sum() > 0 else -x
+class Resize(torch.nn.Module):
+    def forward(self, x):
+        return (x * 1).resize_(2)
+class Random(torch.nn.Module):
+    def forward(self, x):
+        return (x * 1).uniform_()
+class Expanded(torch.nn.Module):
+    def forward(self, x):
+        z = x * 1
+        z.expand(4, 4).add_(1)
+        return z
+def number():
+    return 3
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder) / "model.py"
+            model.write_text(text)
+            for arguments, says in [
+                (["Branch"], "control flow"),
+                (["Resize"], "changes a shape in place"),
+                (["Random"], "no function of its inputs"),
+                (["Expanded"], "cannot be said"),
+                (["number"], "expected a torch.nn.Module, got int"),
+                (["Missing"], "Missing"),
+                (["Branch", "--args", "{"], "JSONDecodeError"),
+                (["Resize", "--input", "2,x"], "--input"),
+            ]:
+                command = [sys.executable, ROOT / "tools/fx-export", f"{model}:{arguments[0]}", *arguments[1:]]
+                result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+                self.assertEqual(result.returncode, 1, arguments)
+                self.assertIn(says, result.stderr)
+                self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
 
     def test_the_tool_writes_a_file(self):
         with tempfile.TemporaryDirectory() as folder:
