@@ -8,7 +8,7 @@ option(TESSERA_BENCHMARKS "build the benchmarks" ON)
 option(TESSERA_WERROR "treat warnings as errors" OFF)
 set(TESSERA_SANITIZE "" CACHE STRING "sanitizers for -fsanitize=, comma separated")
 
-set(TESSERA_DEPENDENCIES ONEDNN LLVM CUDA ONNX MPI NCCL)
+set(TESSERA_DEPENDENCIES ONEDNN LLVM CUDA ONNX)
 foreach(x IN LISTS TESSERA_DEPENDENCIES)
   set(TESSERA_${x} AUTO CACHE STRING "AUTO, ON or OFF")
   set_property(CACHE TESSERA_${x} PROPERTY STRINGS AUTO ON OFF)
@@ -65,10 +65,6 @@ if(TESSERA_HAVE_ONNX)
     set(TESSERA_ROW_ONNX "not found (google/protobuf, libprotobuf, libonnx_proto)")
   endif()
 endif()
-tessera_find(MPI HEADER mpi.h
-  PATHS /usr/lib/x86_64-linux-gnu/openmpi/include /usr/lib/aarch64-linux-gnu/openmpi/include
-  DETAIL "several machines")
-tessera_find(NCCL HEADER nccl.h PATHS /usr/local/cuda/include DETAIL "several GPUs")
 
 function(tessera_print_options)
   message(STATUS "Tessera ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}, ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")

@@ -329,7 +329,7 @@ class Meeting {
   std::mutex mutex_;
   std::condition_variable changed_;
   int inside_ = 0;
-  int patience_ = 10'000;
+  int patience_ = 600'000;  // for ever, but for a test that hangs
   bool met_ = false;
 };
 

@@ -13,7 +13,7 @@ PROGRAM = sys.argv.pop()
 def tessera(*arguments, stdin=""):
     if isinstance(stdin, str):
         stdin = stdin.encode()
-    result = subprocess.run([PROGRAM, *map(str, arguments)], input=stdin, capture_output=True, timeout=120)
+    result = subprocess.run([PROGRAM, *map(str, arguments)], input=stdin, capture_output=True)
     result.out, result.err = result.stdout.decode(errors="replace"), result.stderr.decode(errors="replace")
     return result
 
@@ -42,7 +42,7 @@ class Program(unittest.TestCase):
     def test_what_cannot_be_written_is_an_error(self):
         for words in (["--help"], ["--version"], ["run", "--help"], ["demo", "ir"]):
             with open("/dev/full", "w") as full:
-                done = subprocess.run([PROGRAM, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+                done = subprocess.run([PROGRAM, *words], stdout=full, stderr=subprocess.PIPE, text=True)
             self.assertEqual((done.returncode, done.stderr), (2, "tessera: cannot write to standard output\n"), words)
 
     def test_wrong_arguments_exit_2(self):

@@ -25,7 +25,7 @@ COMPILED = """func f(x: f32[2, 3]) {
 
 
 def tessera(*arguments, stdin=""):
-    return subprocess.run([TESSERA, *map(str, arguments)], input=stdin, capture_output=True, text=True, timeout=120)
+    return subprocess.run([TESSERA, *map(str, arguments)], input=stdin, capture_output=True, text=True)
 
 
 class Compile(unittest.TestCase):

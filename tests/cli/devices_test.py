@@ -10,7 +10,7 @@ PROGRAM = sys.argv.pop()
 
 
 def tessera(*arguments, **environment):
-    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=120,
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True,
                           env={**os.environ, **environment})
 
 

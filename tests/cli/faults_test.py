@@ -53,7 +53,7 @@ class Faults(unittest.TestCase):
 
     def finish(self, process):
         with process:
-            out, errors = process.communicate(timeout=120)
+            out, errors = process.communicate()
         self.assertEqual(process.returncode, 0, errors)
         return out, errors
 

@@ -10,7 +10,7 @@ PROGRAM = sys.argv.pop()
 
 
 def ops(*arguments):
-    result = subprocess.run([PROGRAM, "ops", *arguments], capture_output=True, timeout=120)
+    result = subprocess.run([PROGRAM, "ops", *arguments], capture_output=True)
     result.out, result.err = result.stdout.decode(errors="replace"), result.stderr.decode(errors="replace")
     return result
 

@@ -13,9 +13,9 @@ PROGRAM = sys.argv.pop()
 EXAMPLES = ROOT / "examples/tile"
 
 
-def tile(*arguments, stdin="", timeout=120):
+def tile(*arguments, stdin=""):
     command = [PROGRAM, "tile", *map(str, arguments)]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=timeout)
+    return subprocess.run(command, input=stdin, capture_output=True, text=True)
 
 
 def answer(*arguments, stdin=""):

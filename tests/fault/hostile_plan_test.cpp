@@ -42,8 +42,9 @@ enum Phase : int { compiling, loading, running };
 constexpr const char* phase_names[] = {"compiling", "loading", "running on the reference",
                                        "running on the CPU"};
 
-/// Seconds after which a mutant is given up. What runs may be a loop that somebody made long.
-constexpr unsigned most_seconds_of_load = 30, most_seconds_of_run = 2;
+/// Seconds after which a mutant is given up. What runs may be a loop that somebody made long: that is no
+/// fault. What loads ends, and the limit only says which one hangs.
+constexpr unsigned most_seconds_of_load = 600, most_seconds_of_run = 2;
 constexpr rlim_t most_memory = rlim_t{3} << 30;
 constexpr std::int64_t most_elements = 1 << 16;
 

@@ -48,7 +48,7 @@ class Commands(unittest.TestCase):
         (self.folder / name).write_bytes(data)
 
     def run_program(self, *words, code=0):
-        done = subprocess.run([PROGRAM, *words], cwd=self.folder, capture_output=True, text=True, timeout=60)
+        done = subprocess.run([PROGRAM, *words], cwd=self.folder, capture_output=True, text=True)
         self.assertEqual(done.returncode, code, done.stderr + done.stdout)
         return done.stderr if code == 2 else done.stdout
 
@@ -139,7 +139,7 @@ class Commands(unittest.TestCase):
         words = [PROGRAM, "run", "one.onnx", "--random", "1", "--profile"]
         for device, code in (("", 0), ("cpu", 0), ("reference", 2)):  # the reference goes node by node, without a profile
             environment = {**os.environ, "TESSERA_DEVICE": device} if device else {k: v for k, v in os.environ.items() if k != "TESSERA_DEVICE"}
-            done = subprocess.run(words, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=60)
+            done = subprocess.run(words, cwd=self.folder, env=environment, capture_output=True, text=True)
             self.assertEqual(done.returncode, code, (device, done.stderr))
 
     def test_limits(self):

@@ -31,7 +31,7 @@ def tessera(command, data, *options):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.onnx")
         pathlib.Path(path).write_bytes(data)
-        return subprocess.run([PROGRAM, command, *options, path], capture_output=True, text=True, timeout=60)
+        return subprocess.run([PROGRAM, command, *options, path], capture_output=True, text=True)
 
 
 def run_op(op, inputs, attributes=(), outputs=1, domain=MS):
