@@ -22,7 +22,10 @@ using op::ValueType;
 
 namespace {
 
-const ValueType index_type{ir::Dtype::i64, {}};
+const ValueType& index_type() {
+  static const auto& type = *new ValueType{ir::Dtype::i64, {}};  // never destroyed
+  return type;
+}
 
 /// `rows` with row `index` replaced.
 Value write_row(Value rows, Value index, Value row) {
@@ -145,7 +148,7 @@ Result<void> LoopGradient::forward(Activity& activity) {
   };
   for (std::size_t i : kept_)
     rows_of_.push_back(carry(op::full(builder_, 0, kept_type(type_of(*(*inits_)[i]), rows_))));
-  if (while_ != nullptr) count_ = carry(op::full(builder_, 0, index_type));
+  if (while_ != nullptr) count_ = carry(op::full(builder_, 0, index_type()));
   TESSERA_TRY(builder_.status());
   const ir::FunctionRef body = TESSERA_TRY(keeping_body());
   builder_.adopt(ir::assign(std::move(targets), keeping_loop(body, std::move(inits)), statement_.span()));
@@ -178,7 +181,7 @@ Result<ir::FunctionRef> LoopGradient::keeping_body() const {
   for (std::size_t i = 0; i < inits_->size(); ++i) carried.push_back(adopt(lead_ + i));
   for (std::size_t i : kept_)
     rows.push_back(b.parameter(cat("kept", i), kept_type(carried[i].type(), inner_rows())));
-  if (while_ != nullptr) index = b.parameter("iteration", index_type);
+  if (while_ != nullptr) index = b.parameter("iteration", index_type());
   for (std::size_t i = lead_ + inits_->size(); i < body_->params.size(); ++i) adopt(i);
   for (const auto& statement : body_->body) b.adopt(statement);
   for (const auto& result : body_->results) results.push_back(b.import(result, type_of(*result)));
@@ -193,7 +196,7 @@ ir::FunctionRef LoopGradient::keeping_condition(const ir::Function& condition) c
   std::vector<Ref<ir::Var>> more;
   for (std::size_t i : kept_)
     more.push_back(ir::variable(cat("kept", i), op::ir_type(kept_type(param_type(lead_ + i), rows_))));
-  more.push_back(ir::variable("iteration", op::ir_type(index_type)));
+  more.push_back(ir::variable("iteration", op::ir_type(index_type())));
   const auto at = draft->params.begin() + static_cast<std::ptrdiff_t>(inits_->size());
   draft->params.insert(at, more.begin(), more.end());
   return ir::seal(std::move(draft));
@@ -231,12 +234,12 @@ Result<Values> LoopGradient::backward(std::span<const Value> target_gradients) {
 Result<ir::FunctionRef> LoopGradient::backward_body() const {
   IrBuilder b;
   adopt_sizes(b);
-  const Value step = b.parameter("step", index_type);
+  const Value step = b.parameter("step", index_type());
   Values carried, captured, rows;
   for (std::size_t i : carried_) carried.push_back(b.parameter("d", param_type(lead_ + i)));
   const std::size_t first_capture = lead_ + inits_->size();
   for (std::size_t i : captured_) captured.push_back(b.parameter("d", param_type(first_capture + i)));
-  const Value count = has_known_count() ? b.extent(rows_) : b.parameter("count", index_type);
+  const Value count = has_known_count() ? b.extent(rows_) : b.parameter("count", index_type());
   for (std::size_t i : kept_)
     rows.push_back(b.parameter(cat("kept", i), kept_type(param_type(lead_ + i), inner_rows())));
   const Value index = count - 1.0 - step;

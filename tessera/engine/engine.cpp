@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "tessera/base/program_end.h"
 #include "tessera/base/text.h"
 #include "tessera/compile/whole_calls.h"
 #include "tessera/engine/autotune.h"
@@ -51,6 +52,7 @@ Engine::Engine(EngineOptions options)
   const bool is_exact = passes.floats == compiler::FloatRules::exact;
   if (is_exact && !passes.takes && !device_->target().sources.empty())
     passes.takes = compiler::stays_whole_unless_costly;
+  end_behind_openings();
   if (options_.deterministic) device_->settle();  // what computes must not depend on when it is there
   idle_memory_.reserve(max_idle_memory);          // destructors give memory back here and must not fail
   const char* log = std::getenv("TESSERA_LOG");
@@ -67,10 +69,9 @@ const std::shared_ptr<Engine>& Engine::default_engine() {
   static const auto* engine = [] {
     const std::lock_guard lock(the_default().mutex);
     the_default().is_made = true;
-    // Never destroyed: static tensors may outlive it.
-    auto* made = new std::shared_ptr<Engine>(create(std::move(the_default().options)));
-    std::atexit([] { default_engine()->queue_.stop(); });
-    return made;
+    // Never destroyed, nor stopped: static tensors may outlive it, and its threads go on until the process
+    // is gone.
+    return new std::shared_ptr<Engine>(create(std::move(the_default().options)));
   }();
   return *engine;
 }
@@ -285,6 +286,7 @@ Result<void> Engine::evaluate(std::span<Node* const> nodes) {
 
 /// What an evaluation returns, or what it throws as an error.
 Result<void> Engine::evaluate_once(std::span<Node* const> nodes) {
+  end_behind_openings();
   try {
     return Evaluation(*this).run(nodes);
   } catch (const Exception& exception) {

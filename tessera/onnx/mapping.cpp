@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 
 #include "tessera/onnx/value_target.h"
 #include "tessera/op/catalogue.h"
@@ -21,7 +22,7 @@ Result<void> NodeCall::status() const {
 }
 
 const Item& NodeCall::item(std::size_t i) {
-  static const Item none;
+  static const auto& none = *new Item;  // never destroyed
   if (has(i)) return items_[i];
   fail(error("input ", i, " is missing"));
   return none;
@@ -43,7 +44,7 @@ Values NodeCall::all() {
 }
 
 const Values& NodeCall::sequence(std::size_t i) {
-  static const Values none;
+  static const auto& none = *new Values;  // never destroyed
   const Item& one = item(i);
   if (one.kind == Item::Kind::sequence) return *one.sequence;
   fail(error("input ", i, " is no sequence"));
@@ -247,11 +248,11 @@ Result<op::Attributes> common_attributes(NodeCall& node, const op::Card& card) {
 }
 
 const std::map<std::string_view, const op::Card*>& cards_by_onnx_name() {
-  static const auto all = [] {
-    std::map<std::string_view, const op::Card*> out;
+  static const auto& all = *[] {  // never destroyed
+    auto out = std::make_unique<std::map<std::string_view, const op::Card*>>();
     for (const op::Card* card : op::all_cards())
-      if (!card->onnx.type.empty()) out.emplace(card->onnx.type, card);
-    return out;
+      if (!card->onnx.type.empty()) out->emplace(card->onnx.type, card);
+    return out.release();
   }();
   return all;
 }
@@ -268,15 +269,15 @@ Result<Items> map_by_card(NodeCall& node) {
 }
 
 const std::multimap<Key, const Mapping*>& mappings() {
-  static const auto all = [] {
-    std::multimap<Key, const Mapping*> out;
+  static const auto& all = *[] {  // never destroyed
+    auto out = std::make_unique<std::multimap<Key, const Mapping*>>();
     for (const auto table :
          {attention_mappings(), control_mappings(), detection_mappings(), elementwise_mappings(),
           grid_mappings(), indexing_mappings(), microsoft_mappings(), network_mappings(),
           quantised_mappings(), recurrent_mappings(), reduction_mappings(), resampling_mappings(),
           sequence_mappings(), shape_mappings(), signal_mappings()})
-      for (const Mapping& mapping : table) out.emplace(Key{mapping.domain, mapping.op}, &mapping);
-    return out;
+      for (const Mapping& mapping : table) out->emplace(Key{mapping.domain, mapping.op}, &mapping);
+    return out.release();
   }();
   return all;
 }

@@ -1,17 +1,19 @@
 #include "tessera/runtime/code_store.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <array>
-#include <cerrno>
+#include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
 #include <span>
 
-#include "tessera/base/file.h"
 #include "tessera/base/hash.h"
+#include "tessera/base/private_folder.h"
 #include "tessera/base/text.h"
+#include "tessera/runtime/cache_options.h"
 
 using namespace tessera;
 using namespace tessera::runtime;
@@ -27,6 +29,8 @@ struct Header {
   Hash128 check;  ///< of key and code
 };
 
+std::string file_name(std::string_view key) { return cat(hash_text(key).to_hex(), ".bin"); }
+
 Hash128 check_of(std::span<const std::byte> key, std::span<const std::byte> code) {
   return Hasher().add_bytes(key).add_bytes(code).finish();
 }
@@ -35,49 +39,131 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-/// Whether nobody else can have written it.
-bool is_own(const std::string& path) {
-  struct stat info {};
-  return stat(path.c_str(), &info) == 0 && info.st_uid == geteuid() &&
-         (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+constexpr std::uint64_t default_bytes = std::uint64_t{256} << 20;
+/// What is left when files are removed, and what a process may add before it looks again what there is.
+constexpr std::uint64_t kept_of_8 = 7, added_of = 16;
+
+/// Of the process; never destroyed.
+struct Caches {
+  std::mutex mutex;
+  CacheOptions options;
+  std::set<std::string> warned;
+  std::map<std::string, std::uint64_t> until_look;  ///< by folder: bytes that may be saved before
+
+  static Caches& all() {
+    static auto& only = *new Caches;
+    return only;
+  }
+  void warn_once(const std::string& message) {
+    const std::lock_guard lock(mutex);
+    if (warned.insert(message).second) std::fprintf(stderr, "tessera: %s\n", message.c_str());
+  }
+  CacheOptions said() {
+    const std::lock_guard lock(mutex);
+    return options;
+  }
+};
+
+const char* environment(const char* name) { return secure_getenv(name); }
+
+bool is_folder_name(const char* name) { return name != nullptr && name[0] == '/'; }
+
+/// A home that is there; empty if there is none.
+std::string home_folder() {
+  const char* home = environment("HOME");
+  return is_folder_name(home) ? home : "";
 }
 
-/// Makes a folder and those above it, for the user alone.
-Result<void> make_folder(const std::string& folder) {
-  for (std::size_t at = folder.find('/', 1);; at = folder.find('/', at + 1)) {
-    const std::string part = folder.substr(0, at);
-    if (mkdir(part.c_str(), 0700) != 0 && errno != EEXIST)
-      return Error(ErrorCode::io,
-                   cat("cannot make the folder ", printable(part), ": ", std::strerror(errno)));
-    if (at == std::string::npos) return {};
+/// Where all kinds of files are; empty: nowhere.
+std::string cache_folder() {
+  if (const auto said = Caches::all().said().folder) return *said;
+  if (const char* cache = environment("TESSERA_CACHE"); cache != nullptr && cache[0] != '\0') {
+    if (std::string_view(cache) == "off") return "";
+    if (is_folder_name(cache)) return cache;
+    Caches::all().warn_once(
+        cat("TESSERA_CACHE: '", printable(cache), "' is no cache, expected an absolute folder or off"));
+    return "";
   }
+  if (const char* cache = environment("XDG_CACHE_HOME"); is_folder_name(cache)) return cat(cache, "/tessera");
+  const std::string home = home_folder();
+  return home.empty() ? "" : cat(home, "/.cache/tessera");
+}
+
+std::uint64_t max_bytes() {
+  if (const auto said = Caches::all().said().max_bytes) return *said;
+  const char* text = environment("TESSERA_CACHE_MB");
+  if (text == nullptr) return default_bytes;
+  std::uint64_t number = 0;
+  const char* end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, number);
+  if (error == std::errc() && stop == end && number <= (std::uint64_t{1} << 40)) return number << 20;
+  Caches::all().warn_once(cat("TESSERA_CACHE_MB: '", printable(text), "' is no number of MiB; 256 are used"));
+  return default_bytes;
+}
+
+/// A folder that is there and not to be believed is told once.
+template <class T>
+Result<T> warned(Result<T> folder) {
+  if (!folder && folder.error().code() == ErrorCode::unsupported)
+    Caches::all().warn_once(folder.error().message());
+  return folder;
+}
+
+/// A home that is not there is not made.
+std::string never_made(const std::string& folder) {
+  const std::string home = home_folder();
+  return !home.empty() && folder.starts_with(home + "/") ? home : "/";
+}
+
+/// Whether so many bytes fit at all. Now and then it is looked whether older ones must go.
+bool make_place(const PrivateFolder& folder, const std::string& path, std::uint64_t bytes) {
+  const std::uint64_t most = max_bytes();
+  if (bytes > most * kept_of_8 / 8) return false;
+  Caches& caches = Caches::all();
+  {
+    const std::lock_guard lock(caches.mutex);
+    std::uint64_t& left = caches.until_look[path];
+    if (left >= bytes) return left -= bytes, true;
+  }
+  // What other processes save until they look is not known here.
+  const std::uint64_t step = most / added_of;
+  std::uint64_t there = folder.shrink(most - std::min(most, bytes));
+  if (there + bytes + step > most) there = folder.shrink(most * kept_of_8 / 8 - bytes);
+  const std::lock_guard lock(caches.mutex);
+  caches.until_look[path] = step;
+  return there + bytes <= most;
 }
 
 }  // namespace
 
+void runtime::set_cache_options(const CacheOptions& options) {
+  Caches& caches = Caches::all();
+  const std::lock_guard lock(caches.mutex);
+  if (options.folder) caches.options.folder = options.folder;
+  if (options.max_bytes) caches.options.max_bytes = options.max_bytes;
+  caches.until_look.clear();
+}
+
 std::string CodeStore::default_folder(std::string_view what) {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && cache[0] == '/') return cat(cache, "/tessera/", what);
-  const char* home = std::getenv("HOME");
-  return home != nullptr && home[0] == '/' ? cat(home, "/.cache/tessera/", what) : std::string();
+  const std::string folder = cache_folder();
+  return folder.empty() ? std::string() : cat(folder, "/", what);
 }
 
-std::string CodeStore::path_of(std::string_view key) const {
-  return cat(folder_, "/", hash_text(key).to_hex(), ".bin");
-}
+std::string CodeStore::path_of(std::string_view key) const { return cat(folder_, "/", file_name(key)); }
 
-bool CodeStore::may_have_code() const { return !folder_.empty() && is_own(folder_); }
+bool CodeStore::may_have_code() const {
+  return !folder_.empty() && warned(PrivateFolder::open(folder_)).ok();
+}
 
 std::optional<std::vector<std::byte>> CodeStore::load(std::string_view key) const {
-  if (!may_have_code()) return std::nullopt;
-  const std::string path = path_of(key);
-  if (!is_own(path)) return std::nullopt;
-  const auto file = map_file(path);
-  if (!file || file->size() < sizeof(Header) || file->size() > largest_file) return std::nullopt;
-  const std::span<const std::byte> all(file->data(), file->size());
+  if (folder_.empty()) return std::nullopt;
+  const auto folder = warned(PrivateFolder::open(folder_));
+  if (!folder) return std::nullopt;
+  auto file = folder->read(file_name(key), largest_file);
+  if (!file || file->size() < sizeof(Header)) return std::nullopt;
   Header header;
-  std::memcpy(&header, all.data(), sizeof header);
-  const auto rest = all.subspan(sizeof header);
+  std::memcpy(&header, file->data(), sizeof header);
+  const auto rest = std::span<const std::byte>(*file).subspan(sizeof header);
   const bool fits = header.magic == magic && header.key_size == key.size() && rest.size() >= key.size() &&
                     header.code_size == rest.size() - key.size();
   if (!fits) return std::nullopt;
@@ -90,10 +176,12 @@ std::optional<std::vector<std::byte>> CodeStore::load(std::string_view key) cons
 
 Result<void> CodeStore::save(std::string_view key, std::span<const std::byte> code) const {
   if (folder_.empty()) return Error(ErrorCode::io, "there is no folder for generated code");
-  TESSERA_TRY(make_folder(folder_));
-  if (!is_own(folder_))
-    return Error(ErrorCode::io, cat("the folder ", printable(folder_), " is not the user's own"));
+  const auto folder = TESSERA_TRY(warned(PrivateFolder::make(folder_, never_made(folder_))));
+  const std::uint64_t bytes = sizeof(Header) + key.size() + code.size();
+  if (bytes > largest_file || !make_place(folder, folder_, bytes))
+    return Error(ErrorCode::limit, cat("a file of ", bytes, " bytes has no place in ", printable(folder_),
+                                       ", which may have ", max_bytes(), " bytes"));
   const Header header{magic, key.size(), code.size(), check_of(bytes_of(key), code)};
   const std::span<const std::byte> parts[] = {std::as_bytes(std::span(&header, 1)), bytes_of(key), code};
-  return write_file(path_of(key), parts, FileUsers::user_alone);
+  return folder.write(file_name(key), parts);
 }

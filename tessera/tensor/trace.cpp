@@ -98,7 +98,7 @@ class NodeWriter {
 }  // namespace
 
 const autodiff::Rules& tessera::detail::rules_of(const Node& call) {
-  static const autodiff::Rules none;
+  static const auto& none = *new autodiff::Rules;  // never destroyed
   const auto* rules = static_cast<const RegionRules*>(call.extra->custom.get());
   return rules == nullptr ? none : rules->rules;
 }

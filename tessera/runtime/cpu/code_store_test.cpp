@@ -5,14 +5,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <thread>
 
 #include "tessera/base/text.h"
 #include "tessera/kernel/kernel_case.h"
+#include "tessera/runtime/cache_options.h"
 #include "tessera/runtime/cpu/kernel_cache.h"
 
 using namespace tessera;
@@ -176,6 +179,195 @@ TEST_F(CodeStoreTest, ThreadsMayWriteOneKey) {
       }
     });
   for (std::thread& thread : threads) thread.join();
+}
+
+// ---- who may have put what there
+
+TEST_F(CodeStoreTest, Trap_U20_AFolderThatIsReachedByALinkIsNotUsed) {
+  const CodeStore real(root_ + "/real/kernels");
+  ASSERT_TRUE(real.save("key", code(1)));
+  std::filesystem::create_directory_symlink(root_ + "/real", root_ + "/link");
+  std::filesystem::create_directory_symlink(root_ + "/real/kernels", root_ + "/real/last");
+  for (const std::string& path : {root_ + "/link/kernels", root_ + "/real/last"}) {
+    const CodeStore linked(path);
+    EXPECT_FALSE(linked.load("key")) << path;
+    EXPECT_FALSE(linked.may_have_code()) << path;
+    const auto saved = linked.save("other", code(2));
+    ASSERT_FALSE(saved) << path;
+    EXPECT_NE(saved.error().message().find("is not used: it is reached by a link"), std::string::npos);
+  }
+  EXPECT_FALSE(real.load("other"));
+  EXPECT_TRUE(real.load("key"));
+}
+
+TEST_F(CodeStoreTest, Trap_U20_AFolderBelowOneThatOthersMayWriteIsNotUsed) {
+  const CodeStore store(folder());
+  ASSERT_TRUE(store.save("key", code(1)));
+  for (const mode_t mode : {0777, 0770, 0757}) {
+    chmod((root_ + "/deep").c_str(), mode);
+    EXPECT_FALSE(store.load("key")) << mode;
+    const auto saved = store.save("key", code(1));
+    ASSERT_FALSE(saved) << mode;
+    EXPECT_NE(saved.error().message().find("others may write in a folder above it"), std::string::npos);
+  }
+  chmod((root_ + "/deep").c_str(), 01777);
+  EXPECT_TRUE(store.load("key")) << "only owners remove what is in it, as in /tmp";
+  chmod((root_ + "/deep").c_str(), 0755);
+  EXPECT_TRUE(store.load("key"));
+}
+
+TEST_F(CodeStoreTest, Trap_U20_AFolderThatOthersSeeOrOwnIsNotUsed) {
+  const CodeStore store(folder());
+  ASSERT_TRUE(store.save("key", code(1)));
+  for (const mode_t mode : {0755, 0750, 0720, 0702}) {
+    chmod(folder().c_str(), mode);
+    EXPECT_FALSE(store.load("key")) << mode;
+    EXPECT_FALSE(store.save("key", code(1))) << mode;
+  }
+  chmod(folder().c_str(), 0700);
+  EXPECT_TRUE(store.load("key"));
+  if (geteuid() != 0) return;
+  constexpr uid_t nobody = 65534;
+  ASSERT_EQ(chown(folder().c_str(), nobody, nobody), 0);
+  EXPECT_FALSE(store.load("key"));
+}
+
+TEST_F(CodeStoreTest, Trap_U20_FilesAreNotReachedByLinksAndAreFiles) {
+  const CodeStore store(folder());
+  ASSERT_TRUE(store.save("key", code(1)));
+  const std::string path = store.path_of("key"), away = root_ + "/away";
+  std::filesystem::rename(path, away);
+  std::filesystem::create_symlink(away, path);
+  EXPECT_FALSE(store.load("key"));
+  ASSERT_TRUE(store.save("key", code(2))) << "the link is replaced, not followed";
+  EXPECT_EQ(store.load("key"), code(2));
+  EXPECT_FALSE(std::filesystem::is_symlink(path));
+  std::filesystem::remove(path);
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_FALSE(store.load("key")) << "nobody writes to it";
+  ASSERT_TRUE(store.save("key", code(3)));
+  EXPECT_EQ(store.load("key"), code(3));
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);
+  EXPECT_FALSE(store.load("key"));
+  EXPECT_FALSE(store.save("key", code(3)));
+}
+
+/// What `f` gives with other variables of the environment, in a process of its own; empty: not set.
+template <class F>
+bool with_variables(const std::map<std::string, std::string>& variables, const F& f) {
+  return in_child([&] {
+    for (const auto& [name, value] : variables)
+      if (value.empty())
+        unsetenv(name.c_str());
+      else
+        setenv(name.c_str(), value.c_str(), 1);
+    return f();
+  });
+}
+
+TEST_F(CodeStoreTest, Trap_U20_AHomeThatIsNotThereIsNotMade) {
+  const std::string home = root_ + "/home";
+  const auto save = [] { return CodeStore(CodeStore::default_folder()).save("key", code(1)).ok(); };
+  const std::map<std::string, std::string> of_home{
+      {"HOME", home}, {"XDG_CACHE_HOME", ""}, {"TESSERA_CACHE", ""}};
+  EXPECT_FALSE(with_variables(of_home, save));
+  EXPECT_FALSE(std::filesystem::exists(home));
+  std::filesystem::create_directory(home);
+  EXPECT_TRUE(with_variables(of_home, save));
+  EXPECT_TRUE(std::filesystem::exists(home + "/.cache/tessera/kernels"));
+}
+
+TEST_F(CodeStoreTest, TheCacheIsMovedAndTurnedOff) {
+  const auto folder = [] { return CodeStore::default_folder(); };
+  const std::string moved = root_ + "/moved";
+  EXPECT_TRUE(with_variables({{"TESSERA_CACHE", moved}}, [&] { return folder() == moved + "/kernels"; }));
+  EXPECT_TRUE(with_variables({{"TESSERA_CACHE", "off"}}, [&] { return folder().empty(); }));
+  EXPECT_TRUE(with_variables({{"TESSERA_CACHE", "somewhere"}}, [&] { return folder().empty(); }));
+  EXPECT_TRUE(with_variables({{"TESSERA_CACHE", ""}, {"XDG_CACHE_HOME", root_}},
+                             [&] { return folder() == root_ + "/tessera/kernels"; }));
+  EXPECT_TRUE(with_variables({{"TESSERA_CACHE", "off"}}, [&] {
+    set_cache_options({.folder = moved});
+    return folder() == moved + "/kernels";
+  })) << "what the program says goes first";
+  EXPECT_TRUE(with_variables({{"TESSERA_CACHE", moved}}, [&] {
+    set_cache_options({.folder = ""});
+    return folder().empty();
+  }));
+}
+
+// ---- bounds
+
+std::uint64_t bytes_in(const std::string& folder) {
+  std::uint64_t out = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) out += entry.file_size();
+  return out;
+}
+
+TEST_F(CodeStoreTest, TakesNoMoreThanItMayAndKeepsWhatIsUsed) {
+  EXPECT_TRUE(in_child([&] {
+    constexpr std::uint64_t most = 64'000;
+    set_cache_options({.max_bytes = most});
+    const CodeStore store(folder());
+    if (!store.save("used", code(1)).ok()) return false;
+    for (int i = 0; i < 300; ++i) {
+      usleep(200);  // times of files tell them apart
+      if (!store.save(cat("key ", i), code(i)).ok() || !store.load("used")) return false;
+      if (bytes_in(folder()) > most) return false;
+    }
+    return store.load("key 299") == code(299) && !store.load("key 0") && bytes_in(folder()) > most / 2;
+  }));
+}
+
+TEST_F(CodeStoreTest, ProcessesShareTheBound) {
+  constexpr std::uint64_t most = 64'000;
+  const auto work = [&](int own) {
+    set_cache_options({.max_bytes = most});
+    const CodeStore store(folder());
+    for (int i = 0; i < 200; ++i)
+      if (!store.save(cat("key ", own, " ", i), code(i)).ok()) return false;
+    return true;
+  };
+  std::vector<pid_t> children;
+  for (int own = 0; own < 4; ++own)
+    if (const pid_t child = fork(); child == 0)
+      _exit(work(own) ? 0 : 1);
+    else
+      children.push_back(child);
+  for (const pid_t child : children) {
+    int status = 1;
+    waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+  // Each may have added a sixteenth since it looked.
+  EXPECT_LE(bytes_in(folder()), most + 4 * most / 16);
+}
+
+TEST_F(CodeStoreTest, WhatIsTooLargeOrMayNotBeIsNotKept) {
+  EXPECT_TRUE(in_child([&] {
+    set_cache_options({.max_bytes = 500});
+    const CodeStore store(folder());
+    return !store.save("key", code(1)).ok() && !store.load("key");
+  }));
+  EXPECT_TRUE(in_child([&] {
+    set_cache_options({.max_bytes = 0});
+    return !CodeStore(folder()).save("key", code(1)).ok();
+  }));
+}
+
+TEST_F(CodeStoreTest, RemovesWhatWritersLeftBehind) {
+  EXPECT_TRUE(in_child([&] {
+    set_cache_options({.max_bytes = 100'000});
+    if (!CodeStore(folder()).save("key", code(1)).ok()) return false;
+    const std::string old = folder() + "/0123.bin.new-77-1", fresh = folder() + "/0123.bin.new-78-1";
+    std::ofstream(old) << "half";
+    std::ofstream(fresh) << "half";
+    std::filesystem::last_write_time(old,
+                                     std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+    set_cache_options({.max_bytes = 100'000});  // looks again
+    return CodeStore(folder()).save("other", code(1)).ok() && !std::filesystem::exists(old) &&
+           std::filesystem::exists(fresh);
+  }));
 }
 
 op::HostTensor tanh_of(const op::HostTensor& x, const KernelOptions& options, std::string& why) {

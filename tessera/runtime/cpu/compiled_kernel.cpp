@@ -338,6 +338,8 @@ RowFunction CompiledKernel::code_for(const CompiledJob& job, bool can_repeat) {
       std::find_if(variants_.begin(), variants_.end(), [&](const Variant& v) { return v.shape == shape; });
   if (at == variants_.end()) {
     auto made = compile(shape, options_.quality);
+    // There may be memory the next time.
+    if (!made && made.error().code() == ErrorCode::memory) return nullptr;
     if (!made) why_interpreted_ = made.error().to_text();
     if (made && !made->why_not_stored.empty()) why_not_stored_ = made->why_not_stored;
     const bool can_improve = made && made->quality != CodeQuality::good;

@@ -1,4 +1,4 @@
-// The statics of a library that was opened at run time.
+// The statics of a library that was opened at run time (base/program_end.h).
 #pragma once
 
 namespace tessera::runtime::cpu {

@@ -1,14 +1,16 @@
 #include "tessera/runtime/cpu/llvm.h"
 
 #include <dlfcn.h>
-#include <unistd.h>
+#include <sys/mman.h>
 
-#include <array>
-#include <cstdlib>
-#include <cstring>
-#include <mutex>
+#include <exception>
+#include <new>
 #include <span>
+#include <stdexcept>
+#include <string_view>
 
+#include "tessera/base/once.h"
+#include "tessera/base/program_end.h"
 #include "tessera/base/text.h"
 #include "tessera/runtime/cpu/library_statics.h"
 
@@ -57,65 +59,98 @@ namespace {
 
 constexpr int relocation_pic = 2, code_model_small = 3, file_object = 1;
 
-/// Releases a handle at the end of a scope.
+/// Releases a handle at the end of a scope. What LLVM was thrown out of is left as it is: it may be locked.
 class Held {
  public:
-  Held(void* handle, void (*dispose)(void*)) : handle_(handle), dispose_(dispose) {}
+  Held(void* handle, void (*dispose)(void*), const std::atomic<bool>& is_broken)
+      : handle_(handle), dispose_(dispose), is_broken_(is_broken) {}
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
   ~Held() {
-    if (handle_ != nullptr) dispose_(handle_);
+    if (handle_ != nullptr && !is_broken_) dispose_(handle_);
   }
   [[nodiscard]] void* get() const { return handle_; }
 
  private:
   void* handle_;
   void (*dispose_)(void*);
+  const std::atomic<bool>& is_broken_;
 };
+
+/// LLVM would end the program.
+[[noreturn]] void throw_bad_alloc(void*, const char*, bool) { throw std::bad_alloc(); }
+[[noreturn]] void throw_failure(const char* reason) { throw std::runtime_error(reason); }
+
+Error broken_error() {
+  return Error(ErrorCode::unsupported, "LLVM found no memory, after which it cannot be used any more");
+}
+
+/// Less than this, and LLVM may find none where it has no way out (the library itself has 110 MB).
+constexpr std::size_t memory_to_open = std::size_t{256} << 20, memory_to_compile = std::size_t{64} << 20;
+
+/// Whether so much memory could be had now: nothing of it is touched.
+bool has_memory(std::size_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  munmap(memory, bytes);
+  return true;
+}
+
+Error too_little_memory(std::size_t bytes) {
+  return Error(ErrorCode::memory, cat("LLVM is not asked: there are no ", bytes >> 20, " MiB for it"));
+}
+
+/// Whether the loader failed for a reason that may pass.
+bool is_want_of_memory(std::string_view message) {
+  return message.find("annot allocate memory") != std::string_view::npos ||
+         message.find("failed to map") != std::string_view::npos;
+}
 
 }  // namespace
 
 Llvm::Llvm() : functions_(std::make_unique<Functions>()) {}
 Llvm::~Llvm() = default;
 
-Result<Llvm*>& Llvm::only() {
-  static auto& found = *new Result<Llvm*>(try_open());  // never destroyed
-  return found;
-}
-
 Result<const Llvm*> Llvm::open() {
-  const Result<Llvm*>& found = only();
-  return found ? Result<const Llvm*>(*found) : Result<const Llvm*>(found.error());
+  static auto& opened = *new Once<const Llvm*>;  // never destroyed
+  return opened.get(&try_open);
 }
 
-void Llvm::end() {
-  Llvm& llvm = **only();
-  // Who compiled when the process was forked is no thread of the child: it would wait for ever.
-  if (getpid() != llvm.process_) return;
-  const std::lock_guard lock(llvm.in_use_);
-  llvm.is_over_ = true;
+/// An exception must not pass through LLVM, which leaves its locks locked then: it is not called again.
+template <class F, class... Arguments>
+auto Llvm::call(F* function, Arguments... arguments) const {
+  try {
+    return function(arguments...);
+  } catch (...) {
+    is_broken_ = true;
+    throw;
+  }
 }
 
-Result<Llvm*> Llvm::try_open() {
+Result<const Llvm*> Llvm::try_open() {
 #ifndef __x86_64__
   return Error(ErrorCode::unsupported, "code is generated for x86-64 only");
 #else
+  const ForeignOpening opening;
+  if (!opening.is_inside()) return Error(ErrorCode::unsupported, "nothing is opened while the program ends");
+  if (!has_memory(memory_to_open)) return too_little_memory(memory_to_open);
   std::string tried;
   for (const char* name : {"libLLVM.so.19.1", "libLLVM-19.so.1", "libLLVM.so.18.1", "libLLVM-18.so.1",
                            "libLLVM-17.so.1", "libLLVM-16.so.1"}) {
+    // Lives as long as the program: LLVM has state of its own that must not go first.
+    auto out = std::unique_ptr<Llvm, void (*)(Llvm*)>(new Llvm, [](Llvm* llvm) { delete llvm; });
     void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
+      const char* const why = dlerror();
+      if (why != nullptr && is_want_of_memory(why)) return Error(ErrorCode::memory, cat(name, ": ", why));
       tried += cat(tried.empty() ? "" : ", ", name);
       continue;
     }
-    // Lives as long as the program: LLVM has state of its own that must not go first.
-    auto* out = new Llvm;
     auto loaded = out->load(library);
-    // What the library made while it was loaded is destroyed after end() has waited, what it makes later
-    // never.
-    if (loaded && std::atexit(&Llvm::end) == 0) out->outlives_program_ = keep_later_statics(library);
-    if (loaded) return out;
-    delete out;
+    // What the library made while it was loaded is destroyed after the end has waited for those inside, what
+    // it makes later never.
+    if (loaded) out->outlives_program_ = keep_later_statics(library);
+    if (loaded) return static_cast<const Llvm*>(out.release());
     tried += cat(tried.empty() ? "" : ", ", name, ", which cannot be used: ", loaded.error().message());
   }
   return Error(ErrorCode::not_found, cat("no LLVM of versions 16 to 19 on this system (tried ", tried, ")"));
@@ -157,47 +192,80 @@ Result<void> Llvm::load(void* library) {
   TESSERA_FIND(DisposeMemoryBuffer);
 #undef TESSERA_FIND
   if (!missing.empty()) return Error(ErrorCode::unsupported, cat("the library lacks", missing));
-  f.InitializeX86TargetInfo();
-  f.InitializeX86Target();
-  f.InitializeX86TargetMC();
-  f.InitializeX86AsmPrinter();
+  try {
+    return start(library);
+  } catch (const std::exception& thrown) {
+    if (!is_broken_) throw;
+    return Error(ErrorCode::unsupported, cat("it does not start: ", thrown.what()));
+  }
+}
+
+Result<void> Llvm::start(void* library) {
+  const Functions& f = *functions_;
+  // Not of the C interface; where it is called otherwise, want of memory ends the program.
+  using OnBadAlloc = void (*)(void (*)(void*, const char*, bool), void*);
+  if (const auto on_bad_alloc = reinterpret_cast<OnBadAlloc>(
+          dlsym(library, "_ZN4llvm31install_bad_alloc_error_handlerEPFvPvPKcbES0_")))
+    call(on_bad_alloc, &throw_bad_alloc, nullptr);
+  using OnFailure = void (*)(void (*)(const char*));
+  if (const auto on_failure = reinterpret_cast<OnFailure>(dlsym(library, "LLVMInstallFatalErrorHandler")))
+    call(on_failure, &throw_failure);
+  call(f.InitializeX86TargetInfo);
+  call(f.InitializeX86Target);
+  call(f.InitializeX86TargetMC);
+  call(f.InitializeX86AsmPrinter);
   unsigned major = 0, minor = 0, patch = 0;
-  f.GetVersion(&major, &minor, &patch);
+  call(f.GetVersion, &major, &minor, &patch);
   version_ = cat(major, ".", minor, ".", patch);
-  cpu_ = f.taken(f.GetHostCPUName());
-  features_ = f.taken(f.GetHostCPUFeatures());
-  triple_ = f.taken(f.GetDefaultTargetTriple());
-  process_ = getpid();
+  cpu_ = f.taken(call(f.GetHostCPUName));
+  features_ = f.taken(call(f.GetHostCPUFeatures));
+  triple_ = f.taken(call(f.GetDefaultTargetTriple));
   char* message = nullptr;
-  if (f.GetTargetFromTriple(triple_.c_str(), &target_, &message) != 0)
+  if (call(f.GetTargetFromTriple, triple_.c_str(), &target_, &message) != 0)
     return Error(ErrorCode::unsupported, cat("no target for ", triple_, ": ", f.taken(message)));
   return {};
 }
 
 Result<std::vector<std::byte>> Llvm::compile(const std::string& text, CodeQuality quality) const {
-  const std::shared_lock lock(in_use_);
-  if (is_over_) return Error(ErrorCode::unsupported, "no code is made while the program ends");
+  const ForeignStay stay;
+  if (!stay.is_inside()) return Error(ErrorCode::unsupported, "no code is made while the program ends");
+  const auto which = static_cast<std::size_t>(quality);
+  std::unique_lock<std::mutex> alone;
+  if (!has_made_[which]) alone = std::unique_lock(first_[which]);
+  if (is_broken_) return broken_error();
+  if (!has_memory(memory_to_compile)) return too_little_memory(memory_to_compile);
+  try {
+    auto out = compile_inside(text, quality);
+    if (out) has_made_[which] = true;
+    return out;
+  } catch (const std::exception&) {
+    if (is_broken_) return broken_error();
+    throw;
+  }
+}
+
+Result<std::vector<std::byte>> Llvm::compile_inside(const std::string& text, CodeQuality quality) const {
   const Functions& f = *functions_;
   const int level = quality == CodeQuality::fast ? 0 : 2;
-  const Held context(f.ContextCreate(), f.ContextDispose);
-  const Held machine(f.CreateTargetMachine(target_, triple_.c_str(), cpu_.c_str(), features_.c_str(), level,
-                                           relocation_pic, code_model_small),
-                     f.DisposeTargetMachine);
+  const Held context(call(f.ContextCreate), f.ContextDispose, is_broken_);
+  const Held machine(call(f.CreateTargetMachine, target_, triple_.c_str(), cpu_.c_str(), features_.c_str(),
+                          level, relocation_pic, code_model_small),
+                     f.DisposeTargetMachine, is_broken_);
   if (machine.get() == nullptr) return Error(ErrorCode::device, "LLVM makes no code for this processor");
   char* message = nullptr;
   void* module = nullptr;
   // The parser takes the buffer.
-  void* buffer = f.CreateMemoryBufferWithMemoryRangeCopy(text.data(), text.size(), "kernel");
-  if (f.ParseIRInContext(context.get(), buffer, &module, &message) != 0)
+  void* buffer = call(f.CreateMemoryBufferWithMemoryRangeCopy, text.data(), text.size(), "kernel");
+  if (call(f.ParseIRInContext, context.get(), buffer, &module, &message) != 0)
     return Error(ErrorCode::internal, cat("LLVM does not read the kernel: ", f.taken(message)));
-  const Held held_module(module, f.DisposeModule);
-  const Held layout(f.CreateTargetDataLayout(machine.get()), f.DisposeTargetData);
-  f.SetTarget(module, triple_.c_str());
-  f.SetModuleDataLayout(module, layout.get());
+  const Held held_module(module, f.DisposeModule, is_broken_);
+  const Held layout(call(f.CreateTargetDataLayout, machine.get()), f.DisposeTargetData, is_broken_);
+  call(f.SetTarget, module, triple_.c_str());
+  call(f.SetModuleDataLayout, module, layout.get());
   void* object = nullptr;
-  if (f.TargetMachineEmitToMemoryBuffer(machine.get(), module, file_object, &message, &object) != 0)
+  if (call(f.TargetMachineEmitToMemoryBuffer, machine.get(), module, file_object, &message, &object) != 0)
     return Error(ErrorCode::device, cat("LLVM generates no code for the kernel: ", f.taken(message)));
-  const Held held_object(object, f.DisposeMemoryBuffer);
+  const Held held_object(object, f.DisposeMemoryBuffer, is_broken_);
   const auto bytes = std::as_bytes(std::span(f.GetBufferStart(object), f.GetBufferSize(object)));
   return std::vector<std::byte>(bytes.begin(), bytes.end());
 }

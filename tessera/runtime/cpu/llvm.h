@@ -2,10 +2,10 @@
 // Nothing of LLVM is needed to build.
 #pragma once
 
-#include <sys/types.h>
-
+#include <array>
+#include <atomic>
 #include <memory>
-#include <shared_mutex>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -19,12 +19,14 @@ enum class CodeQuality : std::uint8_t { fast, good };
 /// Thread-safe.
 class Llvm {
  public:
-  /// The newest library of versions 19 to 16 that the system has and that can be used. Tried once; the error
-  /// says what was looked for. Nothing is opened before the first call.
+  /// The newest library of versions 19 to 16 that the system has and that can be used. The error says what
+  /// was looked for; one of too little memory has code `memory`, and the next call tries again. Nothing is
+  /// opened before the first call.
   [[nodiscard]] static Result<const Llvm*> open();
 
   /// Position-independent object code of this machine (ELF, x86-64) for a module in text form. An error once
-  /// the program ends: the end waits for what is compiled then, since LLVM's own state goes with it.
+  /// the program ends: the end waits for what is compiled then (program_end.h). LLVM has no way out
+  /// when it finds no memory: from then on every call is an error.
   [[nodiscard]] Result<std::vector<std::byte>> compile(const std::string& text, CodeQuality quality) const;
 
   /// Whether a program may end while another thread compiles. If not, the end may destroy what it needs.
@@ -40,18 +42,22 @@ class Llvm {
   struct Functions;
   Llvm();
   ~Llvm();
-  static Result<Llvm*>& only();
-  static Result<Llvm*> try_open();
-  /// At the end of the program.
-  static void end();
+  static Result<const Llvm*> try_open();
   Result<void> load(void* library);
+  Result<void> start(void* library);
+  [[nodiscard]] Result<std::vector<std::byte>> compile_inside(const std::string& text,
+                                                              CodeQuality quality) const;
+  template <class F, class... Arguments>
+  auto call(F* function, Arguments... arguments) const;
 
   std::unique_ptr<Functions> functions_;
   void* target_ = nullptr;
-  mutable std::shared_mutex in_use_;
-  bool is_over_ = false;  ///< the program ends
   bool outlives_program_ = false;
-  pid_t process_ = 0;  ///< that opened it
+  /// The first code of each quality sets up what LLVM has once: alone, so that nobody waits for what is left
+  /// locked if that fails.
+  mutable std::array<std::mutex, 2> first_;
+  mutable std::array<std::atomic<bool>, 2> has_made_{};
+  mutable std::atomic<bool> is_broken_{false};  ///< an exception has passed through it
   std::string version_, cpu_, features_, triple_;
 };
 

@@ -2,7 +2,10 @@
 
 #include <dlfcn.h>
 
+#include "tessera/base/once.h"
+#include "tessera/base/program_end.h"
 #include "tessera/base/text.h"
+#include "tessera/runtime/cpu/library_statics.h"
 #include "tessera/runtime/cpu/onednn_library.h"
 
 using namespace tessera;
@@ -42,9 +45,13 @@ Result<std::string> checked_version(const Library& library) {
 }
 
 Result<const OneDnn*> try_open() {
+  const ForeignOpening opening;
+  if (!opening.is_inside()) return Error(ErrorCode::unsupported, "nothing is opened while the program ends");
   void* handle = dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr)
     return Error(ErrorCode::not_found, cat("no oneDNN on this system (tried ", library_name, ")"));
+  // Threads run primitives until the process is gone.
+  static_cast<void>(keep_later_statics(handle));
   // Lives as long as the program: primitives may be destroyed by destructors of static objects.
   auto library = std::make_unique<Library>();
   TESSERA_TRY(load(*library, handle));
@@ -64,6 +71,6 @@ Result<void> OneDnn::Library::check(dnnl_status_t status, const char* what) cons
 }
 
 Result<const OneDnn*> OneDnn::open() {
-  static const auto& only = *new Result<const OneDnn*>(try_open());  // never destroyed
-  return only;
+  static auto& opened = *new Once<const OneDnn*>;  // never destroyed
+  return opened.get(&try_open);
 }

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/base/once.h"
+#include "tessera/base/program_end.h"
 #include "tessera/base/text.h"
 #include "tessera/runtime/cuda/library.h"
 #include "tessera/runtime/cuda/product_timer.h"
@@ -86,8 +88,8 @@ Result<const Functions*> open_functions() {
 }
 
 Result<const Functions*> functions() {
-  static const auto& only = *new Result<const Functions*>(open_functions());  // never destroyed
-  return only;
+  static auto& opened = *new Once<const Functions*>;  // never destroyed
+  return opened.get(&open_functions);
 }
 
 cudaDataType_t data_type(ir::Dtype dtype) {
@@ -430,6 +432,8 @@ class LtBlas final : public Blas {
 }  // namespace
 
 Result<std::unique_ptr<Blas>> Blas::open(const BlasDevice& device) {
+  const ForeignOpening opening;
+  if (!opening.is_inside()) return Error(ErrorCode::unsupported, "nothing is opened while the program ends");
   const Functions* f = TESSERA_TRY(functions());
   cublasLtHandle_t handle = nullptr;
   TESSERA_BLAS(*f, cublasLtCreate, &handle);

@@ -14,6 +14,8 @@ Current::~Current() {
 }
 
 Result<std::shared_ptr<const Context>> Context::open(const Driver& driver, int number) {
+  const ForeignOpening opening;  // of what the driver loads for a context
+  if (!opening.is_inside()) return Error(ErrorCode::device, "no GPU is opened while the program ends");
   int count = 0;
   TESSERA_CUDA(driver, cuDeviceGetCount, &count);
   if (number < 0 || number >= count)
@@ -51,15 +53,20 @@ Result<void> Context::read_properties() {
 }
 
 Result<Current> Context::enter() const {
+  ForeignStay stay;
+  if (!stay.is_inside()) {
+    if (!is_ending_thread()) wait_for_program_end();
+    return Error(ErrorCode::device, "the program ends: nothing more runs on a GPU");
+  }
   CUcontext before = nullptr;
   TESSERA_CUDA(driver_, cuCtxGetCurrent, &before);
-  if (before == handle_) return Current(nullptr);
+  if (before == handle_) return Current(std::move(stay), nullptr);
   if (before == nullptr) {
     TESSERA_CUDA(driver_, cuCtxSetCurrent, handle_);
-    return Current(nullptr);
+    return Current(std::move(stay), nullptr);
   }
   TESSERA_CUDA(driver_, cuCtxPushCurrent, handle_);
-  return Current(&driver_);
+  return Current(std::move(stay), &driver_);
 }
 
 Result<std::shared_ptr<const Stream>> Stream::create(ContextRef context) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "tessera/base/program_end.h"
 #include "tessera/base/result.h"
 #include "tessera/runtime/cuda/device_limits.h"
 #include "tessera/runtime/cuda/driver.h"
@@ -21,15 +22,17 @@ class Context;
 /// thread that had none keeps this one, as CUDA's own runtime does it.
 class Current {
  public:
-  Current(Current&& other) noexcept : driver_(std::exchange(other.driver_, nullptr)) {}
+  Current(Current&& other) noexcept
+      : stay_(std::move(other.stay_)), driver_(std::exchange(other.driver_, nullptr)) {}
   Current& operator=(Current&&) = delete;
   ~Current();
 
  private:
   friend class Context;
   /// Without a driver nothing comes back.
-  explicit Current(const Driver* driver) : driver_(driver) {}
+  Current(ForeignStay stay, const Driver* driver) : stay_(std::move(stay)), driver_(driver) {}
 
+  ForeignStay stay_;
   const Driver* driver_;
 };
 
@@ -42,6 +45,8 @@ class Context : public std::enable_shared_from_this<Context> {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
+  /// Once the program ends, the thread that ends it gets an error and others do not come back: the driver
+  /// takes itself apart.
   [[nodiscard]] Result<Current> enter() const;
 
   [[nodiscard]] const Driver& driver() const { return driver_; }

@@ -245,13 +245,13 @@ Result<std::unique_ptr<StepGraph>> CudaDevice::step_graph(StepBlame blame) {
 }
 
 Blas* CudaDevice::blas() {
-  std::call_once(blas_once_, [this] {
-    if (!open_blas_) return;
-    const auto current = context_->enter();
-    if (!current) return;
-    if (auto opened = open_blas_({context_, stream_, memory_, store_, products_})) blas_ = *std::move(opened);
+  const auto opened = blas_once_.get([this]() -> Result<Blas*> {
+    if (!open_blas_) return nullptr;
+    const Current current = TESSERA_TRY(context_->enter());
+    blas_ = TESSERA_TRY(open_blas_({context_, stream_, memory_, store_, products_}));
+    return blas_.get();
   });
-  return blas_.get();
+  return opened ? *opened : nullptr;
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 
+#include "tessera/base/once.h"
 #include "tessera/runtime/cuda/blas.h"
 #include "tessera/runtime/cuda/bound_launch.h"
 #include "tessera/runtime/cuda/call_cache.h"
@@ -92,7 +93,7 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   std::shared_ptr<DeviceMemory> memory_;
   PlanBody plan_body_;
   OpenBlas open_blas_;  ///< empty: none is wanted
-  std::once_flag blas_once_;
+  Once<Blas*> blas_once_;
   std::atomic<bool> awaits_products_{false};
   std::unique_ptr<Blas> blas_;
   CodeStore own_store_;

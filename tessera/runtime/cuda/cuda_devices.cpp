@@ -1,6 +1,8 @@
 #include "tessera/runtime/cuda/cuda_devices.h"
 
 #include "tessera/base/job_queue.h"
+#include "tessera/base/once.h"
+#include "tessera/base/program_end.h"
 #include "tessera/base/text.h"
 #include "tessera/runtime/cuda/cuda_device.h"
 #include "tessera/runtime/cuda/gate.h"
@@ -19,30 +21,27 @@ Result<int> count_devices() {
 }
 
 JobQueue& opening() {
-  static JobQueue jobs;
+  static auto& jobs = *new JobQueue;  // never destroyed
   return jobs;
 }
 
-/// Of the thread that opens a device, mostly the program's first. What belongs to a thread goes before what
-/// is static: by then a library that is just being opened would take leave of the process already.
-struct WaitsAtTheEnd {
-  ~WaitsAtTheEnd() { opening().wait(); }
-};
-
 /// A library of products takes 0.2 s until its first one: that goes on while the program prepares its data. A
-/// program that ends before waits for it, since libraries must not be opened while a process ends.
+/// program that ends before waits for it.
 void open_products_beside(const std::shared_ptr<CudaDevice>& device) {
   device->expect_products();
-  if (!opening().push([device] { device->open_products(); })) device->open_products();
-  thread_local const WaitsAtTheEnd before_the_end;
-  static_cast<void>(before_the_end);
+  end_behind_openings();
+  const auto open = [device] {
+    const ForeignOpening opening;
+    device->open_products();
+  };
+  if (!opening().push(open)) open();
 }
 
 }  // namespace
 
 Result<int> runtime::cuda::device_count() {
-  static const auto& only = *new Result<int>(count_devices());  // never destroyed
-  return only;
+  static auto& counted = *new Once<int>;  // never destroyed
+  return counted.get(&count_devices);
 }
 
 Result<std::shared_ptr<Device>> runtime::cuda::open_device(int number, CudaOptions options) {

@@ -1,5 +1,7 @@
 #include "tessera/runtime/cuda/driver.h"
 
+#include "tessera/base/once.h"
+#include "tessera/base/program_end.h"
 #include "tessera/base/text.h"
 #include "tessera/runtime/cuda/gate.h"
 #include "tessera/runtime/cuda/library.h"
@@ -10,6 +12,8 @@ using namespace tessera::runtime::cuda;
 namespace {
 
 Result<const Driver*> try_open() {
+  const ForeignOpening opening;
+  if (!opening.is_inside()) return Error(ErrorCode::unsupported, "nothing is opened while the program ends");
   const Library library = TESSERA_TRY(Library::open("the CUDA driver", {"libcuda.so.1"}));
   // Lives as long as the program: the driver has state of its own that must not go first.
   auto* out = new Driver;
@@ -37,8 +41,8 @@ Result<const Driver*> try_open() {
 }  // namespace
 
 Result<const Driver*> Driver::open() {
-  static const auto& only = *new Result<const Driver*>(try_open());  // never destroyed
-  return only;
+  static auto& opened = *new Once<const Driver*>;  // never destroyed
+  return opened.get(&try_open);
 }
 
 bool Driver::has_conditionals() const {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "tessera/base/once.h"
+#include "tessera/base/program_end.h"
 #include "tessera/base/text.h"
 #include "tessera/runtime/cuda/library.h"
 
@@ -64,11 +66,13 @@ Nvrtc::Nvrtc() : functions_(std::make_unique<Functions>()) {}
 Nvrtc::~Nvrtc() = default;
 
 Result<std::shared_ptr<const Nvrtc>> Nvrtc::open() {
-  static const auto& only = *new Result<std::shared_ptr<const Nvrtc>>(try_open());  // never destroyed
-  return only;
+  static auto& opened = *new Once<std::shared_ptr<const Nvrtc>>;  // never destroyed
+  return opened.get(&try_open);
 }
 
 Result<std::shared_ptr<const Nvrtc>> Nvrtc::try_open() {
+  const ForeignOpening opening;
+  if (!opening.is_inside()) return Error(ErrorCode::unsupported, "nothing is opened while the program ends");
   const Library library = TESSERA_TRY(Library::open("NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12"}));
   const std::shared_ptr<Nvrtc> out(new Nvrtc);
   Functions& f = *out->functions_;

@@ -1,0 +1,68 @@
+// A program may end at any moment, whatever its threads do.
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <random>
+#include <string>
+
+extern char** environ;
+
+namespace {
+
+/// TESSERA_EXIT_RUNS may ask for more.
+int run_count() {
+  const char* asked = std::getenv("TESSERA_EXIT_RUNS");
+  return asked == nullptr ? 100 : std::atoi(asked);
+}
+
+std::string outcome(const std::string& way, int microseconds, const std::string& folder) {
+  std::string program = TESSERA_EXIT_PROGRAM, how = way, when = std::to_string(microseconds), where = folder;
+  std::array<char*, 5> arguments{program.data(), how.data(), when.data(), where.data(), nullptr};
+  pid_t child = 0;
+  if (posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments.data(), environ) != 0)
+    return "not started";
+  int status = 0;
+  if (waitpid(child, &status, 0) != child) return "lost";
+  if (WIFSIGNALED(status)) return "signal " + std::to_string(WTERMSIG(status));
+  return "status " + std::to_string(WEXITSTATUS(status));
+}
+
+class Exit : public ::testing::Test {
+ protected:
+  Exit() {
+    std::string name = (std::filesystem::temp_directory_path() / "tessera-exit-XXXXXX").string();
+    folder_ = mkdtemp(name.data());
+    setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
+    setenv("TESSERA_THREADS", "2", 1);
+  }
+  ~Exit() override { std::filesystem::remove_all(folder_); }
+
+  std::string folder_;
+};
+
+}  // namespace
+
+// Moments are drawn at random: most in the first 60 ms, in which libraries are opened and first plans made.
+// Every other run finds no code that was made before, and makes it.
+TEST_F(Exit, Trap_U4_WhileThreadsEvaluateCompileAndLoad) {
+  ASSERT_EQ(outcome("prepare", 0, folder_), "status 42");
+  const char* const ways[] = {"exit", "return", "exit", "thread", "callback", "exit", "quick_exit", "_exit"};
+  std::mt19937 random(7);
+  std::map<std::string, int> outcomes;
+  for (int run = 0; run < run_count(); ++run) {
+    const std::string way = ways[static_cast<std::size_t>(run) % std::size(ways)];
+    const int longest = run % 4 == 3 ? 400'000 : 60'000;
+    const int moment = static_cast<int>(random() % static_cast<unsigned>(longest));
+    if (run % 2 == 0) std::filesystem::remove_all(folder_ + "/tessera");
+    const std::string how = outcome(way, moment, folder_);
+    ++outcomes[how];
+    EXPECT_EQ(how, "status 42") << "run " << run << ", by " << way << " after " << moment << " us";
+  }
+  for (const auto& [how, times] : outcomes)
+    std::printf("%s: %d of %d runs\n", how.c_str(), times, run_count());
+}
