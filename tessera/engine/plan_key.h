@@ -49,7 +49,7 @@ struct PlanKey {
   std::vector<KeyInput> inputs;
   stream::Buffer<std::uint64_t> parameters;
   std::uint64_t hash = 0;     ///< of the words
-  bool plan_at_once = false;  ///< it calls a function that the user wants compiled
+  bool plan_at_once = false;  ///< somebody wants the plan of one of its steps without waiting for heat
 
   /// Of some steps, ascending; `steps` empty means all. `local` has, if there are several components, the
   /// place of each step in its own. False if the component is none a plan can serve. REQUIRES the engine's

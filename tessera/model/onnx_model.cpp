@@ -82,8 +82,8 @@ auto from_caller(Here here, F&& f) {
 
 }  // namespace
 
-const std::vector<OnnxValue>& OnnxModel::inputs() const { return state_->inputs; }
-const std::vector<OnnxValue>& OnnxModel::outputs() const { return state_->outputs; }
+const std::vector<OnnxValue>& OnnxModel::inputs() const& { return state_->inputs; }
+const std::vector<OnnxValue>& OnnxModel::outputs() const& { return state_->outputs; }
 
 std::vector<Tensor> OnnxModel::operator()(std::span<const Tensor> inputs, Here here) const {
   return from_caller(here, [&]() -> Result<std::vector<Tensor>> {

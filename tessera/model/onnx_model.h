@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tessera/onnx/limits.h"
@@ -36,8 +37,10 @@ struct OnnxValue {
 class OnnxModel {
  public:
   /// Those that a caller gives: inputs with a default are not among them.
-  [[nodiscard]] const std::vector<OnnxValue>& inputs() const;
-  [[nodiscard]] const std::vector<OnnxValue>& outputs() const;
+  [[nodiscard]] const std::vector<OnnxValue>& inputs() const&;
+  [[nodiscard]] const std::vector<OnnxValue>& outputs() const&;
+  [[nodiscard]] std::vector<OnnxValue> inputs() && { return std::as_const(*this).inputs(); }
+  [[nodiscard]] std::vector<OnnxValue> outputs() && { return std::as_const(*this).outputs(); }
 
   /// The outputs for these inputs, in their order. Throws Exception with the caller's line, the file and the
   /// node.
