@@ -252,7 +252,8 @@ void Suite::chains() {
     check(name, difference([&](Inputs& in) { return chain_of_adds(in({1024}), in({1024}), count); }), 1e-5);
     Inputs in(engine());
     const Tensor x = in({1024}), y = in({1024}, {.scale = 1e-3});
-    const auto chain = compile([=](const Tensor& a, const Tensor& b) { return chain_of_adds(a, b, count); });
+    const auto chain = compile([=](const Tensor& a, const Tensor& b) { return chain_of_adds(a, b, count); },
+                               {.is_pure = true});
     say(name, latency(in.engine(), [&] { chain(x, y).eval(); }), "us", "<= 10");
   });
   row("1,000 adds of 1,024 f32, recorded anew", [&](const std::string& name) {
@@ -268,7 +269,8 @@ void Suite::unfused() {
   row("chain of 1,000 kernels, a node", [&](const std::string& name) {
     Inputs in(engine_without_fusion());
     const Tensor x = in({1024}), y = in({1024}, {.scale = 1e-3});
-    const auto chain = compile([=](const Tensor& a, const Tensor& b) { return chain_of_adds(a, b, count); });
+    const auto chain = compile([=](const Tensor& a, const Tensor& b) { return chain_of_adds(a, b, count); },
+                               {.is_pure = true});
     const double all = throughput(
         in.engine(), [&] { chain(x, y).eval(); }, 20);
     say(name, all / static_cast<double>(count), "us", "<= 0.72");
@@ -276,7 +278,8 @@ void Suite::unfused() {
   row("unchanged launch of 1,000 nodes, host time", [&](const std::string& name) {
     Inputs in(engine_without_fusion());
     const Tensor x = in({1024}), y = in({1024}, {.scale = 1e-3});
-    const auto chain = compile([=](const Tensor& a, const Tensor& b) { return chain_of_adds(a, b, count); });
+    const auto chain = compile([=](const Tensor& a, const Tensor& b) { return chain_of_adds(a, b, count); },
+                               {.is_pure = true});
     chain(x, y).eval();
     const auto time = [&] {
       value_or_throw(in.engine()->synchronize());
@@ -299,14 +302,16 @@ Tensors list_of(const nn::Parameters& p) {
 
 /// From parameters, in the order of their names, to those after a step: traced once.
 TrainingStep compiled_training_step(const nn::Loss& loss) {
-  const auto step = compile([loss](const Tensor& b0, const Tensor& b1, const Tensor& b2, const Tensor& w0,
-                                   const Tensor& w1, const Tensor& w2) {
-    nn::Parameters p{{"b0", b0}, {"b1", b1}, {"b2", b2}, {"w0", w0}, {"w1", w1}, {"w2", w2}};
-    const nn::Parameters gradients = nn::loss_and_gradients(loss, p).gradients;
-    Tensors out;
-    for (const auto& [name, parameter] : p) out.push_back(parameter - gradients.at(name) * 1e-3);
-    return out;
-  });
+  const auto step = compile(
+      [loss](const Tensor& b0, const Tensor& b1, const Tensor& b2, const Tensor& w0, const Tensor& w1,
+             const Tensor& w2) {
+        nn::Parameters p{{"b0", b0}, {"b1", b1}, {"b2", b2}, {"w0", w0}, {"w1", w1}, {"w2", w2}};
+        const nn::Parameters gradients = nn::loss_and_gradients(loss, p).gradients;
+        Tensors out;
+        for (const auto& [name, parameter] : p) out.push_back(parameter - gradients.at(name) * 1e-3);
+        return out;
+      },
+      {.is_pure = true});
   return [step](const Tensors& p) { return step(p[0], p[1], p[2], p[3], p[4], p[5]); };
 }
 
@@ -323,7 +328,7 @@ void Suite::models() {
     Inputs in(engine());
     const auto p = mlp_parameters(in, widths);
     const Tensor x = in({batch, widths.in});
-    const auto forward = compile([=](const Tensor& a) { return mlp(p, a); });
+    const auto forward = compile([=](const Tensor& a) { return mlp(p, a); }, {.is_pure = true});
     say(name, latency(in.engine(), [&] { forward(x).eval(); }), "us", "<= 28");
   });
   row("mlp 784-512-512-10 b64, training step recorded anew", [&](const std::string& name) {

@@ -164,7 +164,8 @@ void unchanged(const Options& options) {
   for (const std::int64_t nodes : {std::int64_t{10}, options.nodes}) {
     Inputs in(engine_with({no_tiles()}));
     const Tensor x = in({1024}), y = in({1024}, {.scale = 1e-3});
-    const auto chain = compile([=](const Tensor& a, const Tensor& b) { return chain_of_adds(a, b, nodes); });
+    const auto chain = compile([=](const Tensor& a, const Tensor& b) { return chain_of_adds(a, b, nodes); },
+                               {.is_pure = true});
     measure("unchanged launch of " + std::to_string(nodes) + " nodes", in.engine(), options.turns,
             [&] { return chain(x, y); });
   }
@@ -175,7 +176,8 @@ void recorded(const Options& options) {
       Engine::create({.plans = {.wait = true}, .device = value_or_throw(engine::find_device("cuda:0"))}));
   const Tensor x = in({1024}), y = in({1024}, {.scale = 1e-3});
   const auto chain =
-      compile([=](const Tensor& a, const Tensor& b) { return chain_of_adds(a, b, options.nodes); });
+      compile([=](const Tensor& a, const Tensor& b) { return chain_of_adds(a, b, options.nodes); },
+              {.is_pure = true});
   measure("adds in one kernel, compiled", in.engine(), options.turns, [&] { return chain(x, y); });
   measure("adds in one kernel, recorded anew", in.engine(), options.turns,
           [&] { return chain_of_adds(x, y, options.nodes); });
@@ -213,14 +215,16 @@ void training(const Options& options) {
   const nn::Loss loss = mlp_loss(in, 64);
   std::vector<Tensor> p;
   for (const auto& [name, parameter] : mlp_parameters(in)) p.push_back(parameter);
-  const auto step = compile([loss](const Tensor& b0, const Tensor& b1, const Tensor& b2, const Tensor& w0,
-                                   const Tensor& w1, const Tensor& w2) {
-    nn::Parameters of{{"b0", b0}, {"b1", b1}, {"b2", b2}, {"w0", w0}, {"w1", w1}, {"w2", w2}};
-    const nn::Parameters gradients = nn::loss_and_gradients(loss, of).gradients;
-    std::vector<Tensor> out;
-    for (const auto& [name, parameter] : of) out.push_back(parameter - gradients.at(name) * 1e-3);
-    return out;
-  });
+  const auto step = compile(
+      [loss](const Tensor& b0, const Tensor& b1, const Tensor& b2, const Tensor& w0, const Tensor& w1,
+             const Tensor& w2) {
+        nn::Parameters of{{"b0", b0}, {"b1", b1}, {"b2", b2}, {"w0", w0}, {"w1", w1}, {"w2", w2}};
+        const nn::Parameters gradients = nn::loss_and_gradients(loss, of).gradients;
+        std::vector<Tensor> out;
+        for (const auto& [name, parameter] : of) out.push_back(parameter - gradients.at(name) * 1e-3);
+        return out;
+      },
+      {.is_pure = true});
   const auto turn = [&] {
     p = step(p[0], p[1], p[2], p[3], p[4], p[5]);
     eval(p);

@@ -10,8 +10,8 @@
 
 namespace tessera::engine {
 
-/// Of a call whose operands need no conversion, whose numbers are floats and whose result has a low rank. It
-/// holds for operands of the same types, whatever their values.
+/// Of a call whose tensors need no conversion and whose result has a low rank. It holds for operands of the
+/// same types, whatever their values, but for numbers that do not fit the dtype they are used in.
 struct CallForm {
   static constexpr std::size_t max_operands = Node::inline_inputs;
   static constexpr std::size_t max_rank = 6;
@@ -24,8 +24,10 @@ struct CallForm {
   };
   const op::Card* card = nullptr;
   Type result;
-  bool tracks_gradient = false;                      ///< if an operand does
-  std::shared_ptr<const op::Attributes> attributes;  ///< complete; null: none
+  bool tracks_gradient = false;                        ///< if an operand does
+  bool converts_numbers = false;                       ///< not all are floats that are used as floats
+  std::array<Dtype, max_operands> number_dtypes = {};  ///< by operand, of numbers that are converted
+  std::shared_ptr<const op::Attributes> attributes;    ///< complete; null: none
 
   CallForm() = default;
   /// REQUIRES at most `max_rank` sizes.

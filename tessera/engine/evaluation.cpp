@@ -230,7 +230,8 @@ void Evaluation::choose_without_plan(Part& part) {
   const bool earned_by_siblings = !siblings.empty() && siblings.size() < max_free_siblings;
   Heat& heat = engine_.plans_.heat(siblings.empty() ? part.key.hash : exact_hash(part.key));
   part.report.missed = Outline::of(memory_->needed, part.steps, memory_->local, part.key);
-  const bool at_once = thread_state.plan_at_once > 0 || part.key.plan_at_once;
+  const bool few_siblings = siblings.size() < max_free_siblings;
+  const bool at_once = thread_state.plan_at_once > 0 || (part.key.plan_at_once && few_siblings);
   if (heat.count < options.threshold && !earned_by_siblings && !at_once) {
     part.report.cause = cat("seen ", heat.count, " of ", options.threshold, " times");
     if (heat.count + 1 == options.threshold) engine_.plans_.remember(part.key);

@@ -54,11 +54,18 @@ std::uint64_t KnownCalls::hash_with(std::uint64_t hash, AttributeEntries attribu
   return hash;
 }
 
-void KnownCalls::add(const op::Card& card, std::span<const Operand> operands, op::Attributes given,
+void KnownCalls::add(const op::Card& card, std::span<const Operand> operands,
+                     std::span<const Dtype> number_dtypes, op::Attributes given,
                      std::shared_ptr<const op::Attributes> complete, const op::ValueType& result) {
   const auto sizes = ir::constant_shape(result.shape);
   CallTypes types;
   if (!types.set(card, operands) || !sizes || sizes->size() > CallForm::max_rank) return;
   const std::uint64_t hash = hash_of(types, given.entries());
-  calls_.add(hash, {types, CallForm(card, result.dtype, *sizes, std::move(complete)), std::move(given)});
+  CallForm form(card, result.dtype, *sizes, std::move(complete));
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i].node != nullptr) continue;
+    form.number_dtypes[i] = number_dtypes[i];
+    form.converts_numbers |= !operands[i].is_float || !ir::is_float(number_dtypes[i]);
+  }
+  calls_.add(hash, {types, std::move(form), std::move(given)});
 }

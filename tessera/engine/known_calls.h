@@ -13,6 +13,9 @@ namespace tessera::engine {
 
 /// What a call of few operands is found by: what is called, and on which types.
 struct CallTypes {
+  /// Stands for an integer, where a float has no type number: no type has it.
+  static constexpr TypeNumber integer = ~TypeNumber{0};
+
   const op::Card* card = nullptr;
   /// How many operands and the type of the first, the types of the second and the third; none for numbers.
   /// Two in a word: what was just written in halves is slow to read as a whole.
@@ -41,9 +44,10 @@ class KnownCalls {
   template <std::size_t count>
   [[nodiscard]] const CallForm* find(const op::Card& card, std::span<const Operand, count> operands,
                                      AttributeEntries attributes = {}) const;
-  /// Remembers what was inferred, if it is simple enough: the attributes as given, and complete.
-  void add(const op::Card& card, std::span<const Operand> operands, op::Attributes given,
-           std::shared_ptr<const op::Attributes> complete, const op::ValueType& result);
+  /// Remembers what was inferred, if it is simple enough: the attributes as given, and complete; the dtypes
+  /// that numbers are used in, by operand.
+  void add(const op::Card& card, std::span<const Operand> operands, std::span<const Dtype> number_dtypes,
+           op::Attributes given, std::shared_ptr<const op::Attributes> complete, const op::ValueType& result);
 
  private:
   static std::uint64_t hash_of(const CallTypes& call, AttributeEntries attributes) {
@@ -65,8 +69,10 @@ inline bool CallTypes::set(const op::Card& called, std::span<const Operand, coun
   others = 0;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const Operand& operand = operands[i];
-    const TypeNumber type = operand.node == nullptr ? no_type_number : number_of_type(*operand.node);
-    if (type == no_type_number && !(operand.node == nullptr && operand.is_float)) return false;
+    const TypeNumber type = operand.node != nullptr ? number_of_type(*operand.node)
+                            : operand.is_float      ? no_type_number
+                                                    : integer;
+    if (type == no_type_number && operand.node != nullptr) return false;
     const std::uint64_t word = std::uint64_t{type} << (i == 1 ? 0 : 32);
     (i == 0 ? first : others) |= word;
   }

@@ -62,7 +62,6 @@ struct Extra {
   std::vector<Storage> stored_results;  ///< of a call with several results that was computed
   std::vector<Storage*> retired;        ///< storages that were replaced; others may still read them
   ir::FunctionRef function;             ///< of a call of a traced function
-  bool plan_at_once = false;            ///< of such a call: its plan is made when it is first evaluated
   std::shared_ptr<const CustomGradient> custom;
   Node* gradient = nullptr;  ///< what backward() found so far; counted
 
@@ -77,7 +76,7 @@ static_assert(sizeof(Extra) <= 512);
 struct Node {
   static constexpr std::size_t inline_inputs = 3;
   static constexpr std::size_t inline_dims = 4;
-  enum Flag : std::uint8_t {
+  enum Flag : std::uint16_t {
     tracks_gradient = 1,   ///< backward() may come here: inputs stay after evaluation
     needs_gradient = 2,    ///< a leaf whose gradient is asked for
     is_result = 4,         ///< one of several results of inputs[0]
@@ -86,6 +85,7 @@ struct Node {
     placeholder = 32,      ///< a parameter of a traced region: has no value
     gradient_source = 64,  ///< an argument whose gradient is being asked for
     no_gradient = 128,     ///< traced while no gradients were tracked: none flows out of it
+    plan_at_once = 256,    ///< the plan of what computes it is made when it is first evaluated
   };
 
   // First what walks over the graph look at.
@@ -99,7 +99,7 @@ struct Node {
   const op::Card* card = nullptr;  ///< null: a leaf or one of several results
   Dtype dtype = Dtype::f32;
   std::uint8_t rank = 0;
-  std::atomic<std::uint8_t> flags{0};
+  std::atomic<std::uint16_t> flags{0};
   bool claimed = false;         ///< an evaluation is computing it; under the engine's lock
   bool owns_component = false;  ///< else its inputs keep its component; changes under the engine's lock
   std::uint16_t block = 0;      ///< the named scope it was recorded in
@@ -122,7 +122,7 @@ struct Node {
   }
   [[nodiscard]] bool is(Flag flag) const { return (flags.load(std::memory_order_relaxed) & flag) != 0; }
   void set(Flag flag) { flags.fetch_or(flag, std::memory_order_relaxed); }
-  void clear(Flag flag) { flags.fetch_and(static_cast<std::uint8_t>(~flag), std::memory_order_relaxed); }
+  void clear(Flag flag) { flags.fetch_and(static_cast<std::uint16_t>(~flag), std::memory_order_relaxed); }
   [[nodiscard]] bool is_stored() const { return storage.load(std::memory_order_acquire) != nullptr; }
   [[nodiscard]] std::int64_t element_count() const;
   [[nodiscard]] op::ValueType type() const;

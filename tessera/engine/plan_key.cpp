@@ -105,7 +105,8 @@ inline void PlanKey::write_sizes(const Node& node) {
 inline bool PlanKey::write_step(const Needed& needed, std::uint32_t step,
                                 std::span<const std::uint32_t> local, FunctionNumbers& functions) {
   const Node& node = needed.node(step);
-  const std::uint8_t flags = node.flags.load(std::memory_order_relaxed);
+  const std::uint16_t flags = node.flags.load(std::memory_order_relaxed);
+  plan_at_once |= (flags & Node::plan_at_once) != 0;
   if (node.extra != nullptr || node.card == nullptr || (flags & (Node::placeholder | Node::is_result)) != 0)
       [[unlikely]]
     return write_uncommon(needed, step, local, functions);
@@ -149,7 +150,6 @@ bool PlanKey::write_uncommon(const Needed& needed, std::uint32_t step, std::span
                     : is_function ? functions.number(node.extra->function)
                                   : reinterpret_cast<std::uint64_t>(node.card);
   write_call(node, kind, what, needed.from(step), local);
-  plan_at_once = plan_at_once || (is_function && node.extra->plan_at_once);
   if (node.extra != nullptr) {
     write_attributes(node);
     words.push(static_cast<std::uint32_t>(node.extra->results.size()));

@@ -51,7 +51,7 @@ struct PlanKey {
   std::vector<KeyInput> inputs;
   stream::Buffer<std::uint64_t> parameters;
   std::uint64_t hash = 0;     ///< of the words
-  bool plan_at_once = false;  ///< it calls a function that the user wants compiled
+  bool plan_at_once = false;  ///< somebody wants the plan of one of its steps without waiting for heat
 
   /// The sizes without the positions: what layouts follow from.
   [[nodiscard]] std::span<const std::int64_t> extents() const {

@@ -1,6 +1,7 @@
 #include "tessera/engine/record.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -114,8 +115,9 @@ Result<ComponentRef> joined_or_new(const Operands& operands, const std::shared_p
 constinit thread_local const KnownCalls* known_calls = nullptr;
 
 /// Nothing is remembered by a thread that has ended but for the destructors of its objects.
-void remember(const op::Card& card, std::span<const Operand> operands, op::Attributes given,
-              std::shared_ptr<const op::Attributes> complete, const op::ValueType& result) {
+void remember(const op::Card& card, std::span<const Operand> operands, std::span<const Dtype> number_dtypes,
+              op::Attributes given, std::shared_ptr<const op::Attributes> complete,
+              const op::ValueType& result) {
   constinit thread_local bool has_ended = false;
   struct Own {
     Own() { known_calls = &calls; }
@@ -124,7 +126,7 @@ void remember(const op::Card& card, std::span<const Operand> operands, op::Attri
   };
   if (has_ended) return;
   thread_local Own own;
-  own.calls.add(card, operands, std::move(given), std::move(complete), result);
+  own.calls.add(card, operands, number_dtypes, std::move(given), std::move(complete), result);
 }
 
 template <std::size_t count>
@@ -171,10 +173,64 @@ template <std::size_t count>
   if (form.attributes != nullptr) node.more().attributes = form.attributes;
 }
 
-/// A call of this form; null if the operands are of two engines, or none is a node. Inlined where their
-/// number is known.
+/// Whether a dtype that is no float stores this number as it is.
+bool fits(std::int64_t number, Dtype dtype) {
+  const op::SignedWide value = number;
+  std::byte memory[8];
+  op::storer<op::SignedWide>(dtype)(memory, 0, 1, 1, &value);
+  op::SignedWide back;
+  op::loader<op::SignedWide>(dtype)(memory, 0, 1, 1, &back);
+  return back.v == number && !(ir::is_unsigned(dtype) && number < 0);
+}
+
+/// The number as the dtype it is used in stores it.
+ScalarBits as_dtype(const Operand& operand, Dtype dtype) {
+  if (ir::is_float(dtype))
+    return operand.is_float ? operand.scalar
+                            : ScalarBits::of_float(static_cast<double>(operand.scalar.as_integer()));
+  if (!operand.is_float) return operand.scalar;
+  // As `cast` does it.
+  const double value = operand.scalar.as_float();
+  std::byte memory[8];
+  op::storer<double>(dtype)(memory, 0, 1, 1, &value);
+  op::SignedWide stored;
+  op::loader<op::SignedWide>(dtype)(memory, 0, 1, 1, &stored);
+  return ScalarBits::of_integer(stored.v);
+}
+
+/// Whether a number that an op on integers is given says nothing about dtypes: an integer that fits, or no
+/// finite number, as the bounds that nobody wrote are.
+bool keeps_dtype(const Operand& number, Dtype dtype) {
+  if (ir::is_float(dtype)) return true;
+  return number.is_float ? !std::isfinite(number.scalar.as_float()) : fits(number.scalar.as_integer(), dtype);
+}
+
+template <std::size_t count>
+inline Node* recorded_plain(const CallForm& form, std::span<const Operand, count> operands, Caller caller);
+
+/// The numbers become what the form's dtypes store; null if one changes these dtypes, or is wrong.
+Node* recorded_converted(const CallForm& form, std::span<const Operand> operands, Caller caller) {
+  std::array<Operand, CallForm::max_operands> converted;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    converted[i] = operands[i];
+    if (operands[i].node != nullptr) continue;
+    if (!keeps_dtype(operands[i], form.number_dtypes[i])) return nullptr;
+    converted[i].scalar = as_dtype(operands[i], form.number_dtypes[i]);
+  }
+  return recorded_plain(form, std::span<const Operand>(converted.data(), operands.size()), caller);
+}
+
+/// A call of this form; null if the operands are of two engines, none is a node, or a number does not fit.
+/// Inlined where their number is known.
 template <std::size_t count>
 inline Node* recorded_as(const CallForm& form, std::span<const Operand, count> operands, Caller caller) {
+  if (form.converts_numbers) return recorded_converted(form, operands, caller);
+  return recorded_plain(form, operands, caller);
+}
+
+/// The same of numbers that are as they are stored.
+template <std::size_t count>
+inline Node* recorded_plain(const CallForm& form, std::span<const Operand, count> operands, Caller caller) {
   const Joined found = joined(operands);
   if (found.component == nullptr || found.is_of_two_engines) return nullptr;
   NodeRef made = new_node(form.card, found.component, caller);
@@ -239,8 +295,11 @@ class Recorder {
       return Error(component.error().code(), cat(card_.name, ": ", component.error().message()));
     AttributesRef shared_attributes;
     if (!complete.empty()) shared_attributes = std::make_shared<const op::Attributes>(std::move(complete));
-    if (results.size() == 1 && is_as_given() && !asked_)
-      remember(card_, operands_, std::move(attributes), shared_attributes, results[0]);
+    if (results.size() == 1 && is_as_given() && !asked_) {
+      SmallVector<Dtype, 8> number_dtypes;
+      for (std::size_t i = 0; i < operands_.size(); ++i) number_dtypes.push_back(scalar_dtype(i));
+      remember(card_, operands_, number_dtypes, std::move(attributes), shared_attributes, results[0]);
+    }
     return nodes(*std::move(component), std::move(shared_attributes), results);
   }
 
@@ -264,14 +323,8 @@ class Recorder {
                    cat(card_.name, ": takes ", card_.inputs.size(), " inputs, got ", operands_.size()));
     return {};
   }
-  /// Whether nothing was converted or filled in, and numbers are used as the floats they were written as.
-  [[nodiscard]] bool is_as_given() const {
-    if (!converted_.empty() || operands_.size() != given_count_) return false;
-    for (std::size_t i = 0; i < operands_.size(); ++i)
-      if (operands_[i].node == nullptr && !(operands_[i].is_float && ir::is_float(scalar_dtype(i))))
-        return false;
-    return true;
-  }
+  /// Whether no tensor was converted and nothing was filled in.
+  [[nodiscard]] bool is_as_given() const { return converted_.empty() && operands_.size() == given_count_; }
   static Operand default_of(const op::Input& input) {
     return input.type == "i64" ? Operand::of(static_cast<std::int64_t>(input.otherwise))
                                : Operand::of(input.otherwise);
@@ -320,15 +373,10 @@ class Recorder {
   /// A number that wrapped around would give wrong comparisons without a word.
   Result<void> check_fits(const Operand& number) const {
     if (number.is_float || ir::is_float(dtype_)) return {};
-    const op::SignedWide value = number.scalar.as_integer();
-    std::byte memory[8];
-    op::storer<op::SignedWide>(dtype_)(memory, 0, 1, 1, &value);
-    op::SignedWide back;
-    op::loader<op::SignedWide>(dtype_)(memory, 0, 1, 1, &back);
-    const bool below_unsigned = ir::is_unsigned(dtype_) && value.v < 0;
-    if (back.v == value.v && !below_unsigned) return {};
+    const std::int64_t value = number.scalar.as_integer();
+    if (fits(value, dtype_)) return {};
     return Error(ErrorCode::invalid_argument,
-                 cat(card_.name, ": the number ", value.v, " does not fit ", dtype_));
+                 cat(card_.name, ": the number ", value, " does not fit ", dtype_));
   }
 
   Result<void> convert(std::size_t i) {
@@ -365,21 +413,6 @@ class Recorder {
         call.more().inputs.push_back(node);
       if (node != nullptr) retain(node);
     }
-  }
-
-  /// The number as the dtype it is used in stores it.
-  static ScalarBits as_dtype(const Operand& operand, Dtype dtype) {
-    if (ir::is_float(dtype))
-      return operand.is_float ? operand.scalar
-                              : ScalarBits::of_float(static_cast<double>(operand.scalar.as_integer()));
-    if (!operand.is_float) return operand.scalar;
-    // As `cast` does it.
-    const double value = operand.scalar.as_float();
-    std::byte memory[8];
-    op::storer<double>(dtype)(memory, 0, 1, 1, &value);
-    op::SignedWide stored;
-    op::loader<op::SignedWide>(dtype)(memory, 0, 1, 1, &stored);
-    return ScalarBits::of_integer(stored.v);
   }
 
   const op::Card& card_;

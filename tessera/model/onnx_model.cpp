@@ -187,8 +187,8 @@ Result<std::vector<Tensor>> OnnxModel::State::call(std::span<const Tensor> given
   return out || !is_for_recording(out.error()) ? std::move(out) : record(given);
 }
 
-const std::vector<OnnxValue>& OnnxModel::inputs() const { return state_->inputs; }
-const std::vector<OnnxValue>& OnnxModel::outputs() const { return state_->outputs; }
+const std::vector<OnnxValue>& OnnxModel::inputs() const& { return state_->inputs; }
+const std::vector<OnnxValue>& OnnxModel::outputs() const& { return state_->outputs; }
 const onnx::Model& OnnxModel::source() const { return state_->model; }
 
 std::string OnnxModel::why_recorded() const {

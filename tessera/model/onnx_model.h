@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tessera/onnx/limits.h"
@@ -42,8 +43,10 @@ struct OnnxValue {
 class OnnxModel {
  public:
   /// Those that a caller gives: inputs with a default are not among them.
-  [[nodiscard]] const std::vector<OnnxValue>& inputs() const;
-  [[nodiscard]] const std::vector<OnnxValue>& outputs() const;
+  [[nodiscard]] const std::vector<OnnxValue>& inputs() const&;
+  [[nodiscard]] const std::vector<OnnxValue>& outputs() const&;
+  [[nodiscard]] std::vector<OnnxValue> inputs() && { return std::as_const(*this).inputs(); }
+  [[nodiscard]] std::vector<OnnxValue> outputs() && { return std::as_const(*this).outputs(); }
 
   /// The outputs for these inputs, in their order; inputs that are lazy are evaluated. Throws Exception with
   /// the caller's line, the file and the node.

@@ -18,6 +18,7 @@ using nn::Parameters;
 struct OptimizerState {
   std::int64_t steps = 0;
   Parameters slots;  ///< "velocity/NAME", "mean/NAME", "square/NAME"; f32 for parameters of f16 and bf16
+  static constexpr auto fields() { return std::tuple{field("slots", &OptimizerState::slots)}; }
 };
 
 struct SgdOptions {

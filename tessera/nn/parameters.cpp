@@ -1,5 +1,7 @@
 #include "tessera/nn/parameters.h"
 
+#include <utility>
+
 #include "tessera/base/text.h"
 #include "tessera/tensor/gradient.h"
 
@@ -46,4 +48,8 @@ const Tensor& tessera::nn::get(const Parameters& parameters, const std::string& 
   throw Exception(Error(ErrorCode::not_found,
                         cat("nothing is named '", printable(name), "'; there are: ", join(names, ", ")),
                         SourceSpan{here.file, here.line, 0}));
+}
+
+Tensor tessera::nn::get(Parameters&& parameters, const std::string& name, Here here) {
+  return get(std::as_const(parameters), name, here);
 }

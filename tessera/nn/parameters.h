@@ -8,6 +8,7 @@
 
 #include "tessera/tensor/io.h"
 #include "tessera/tensor/tensor.h"
+#include "tessera/tensor/tree.h"
 
 namespace tessera::nn {
 
@@ -19,6 +20,10 @@ using Loss = std::function<Tensor(const Parameters&)>;
 struct LossAndGradients {
   Tensor loss;
   Parameters gradients;  ///< one for each parameter, of its name
+  static constexpr auto fields() {
+    return std::tuple{field("loss", &LossAndGradients::loss),
+                      field("gradients", &LossAndGradients::gradients)};
+  }
 };
 
 /// Records the loss at `parameters` and its gradients; computes nothing.
@@ -30,5 +35,6 @@ void eval(const Parameters& parameters, Here here = {});
 
 /// The parameter, or the gradient, `name`. Throws Exception, and says which there are, if there is none.
 [[nodiscard]] const Tensor& get(const Parameters& parameters, const std::string& name, Here here = {});
+[[nodiscard]] Tensor get(Parameters&& parameters, const std::string& name, Here here = {});
 
 }  // namespace tessera::nn

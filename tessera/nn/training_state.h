@@ -15,6 +15,10 @@ struct TrainingState {
   optim::OptimizerState optimizer;
   /// What the program itself wants to find again: the epoch, the seed of its data.
   std::map<std::string, std::int64_t> progress;
+  static constexpr auto fields() {
+    return std::tuple{field("parameters", &TrainingState::parameters),
+                      field("optimizer", &TrainingState::optimizer)};
+  }
 };
 
 /// Writes a safetensors file whole, with the random state of `engine` (null: the default engine): a failure

@@ -30,8 +30,12 @@ void tessera::detail::check_name(std::string_view function, const std::string& n
 }
 
 void CallOperands::add(const Tensor& tensor, Here here) {
-  if (tensor.is_empty()) fail(here, "an empty tensor was given to an op");
+  if (tensor.is_empty() && !empty_) empty_ = {operands_.size(), here};
   operands_.push_back(engine::Operand::of(tensor.node()));
+}
+
+void CallOperands::fail_empty(const op::Card& card) const {
+  fail(empty_->second, cat(card.name, ": operand ", empty_->first, " is an empty tensor"));
 }
 
 CallOperands& CallOperands::add(const Operand& operand) {
@@ -64,6 +68,7 @@ CallOperands& CallOperands::add(const OperandList& list) {
 std::vector<Tensor> tessera::detail::call_all(const op::Card& card, const CallOperands& operands,
                                               op::Attributes attributes,
                                               const std::shared_ptr<engine::Engine>& engine) {
+  operands.expect_no_empty(card);
   const auto nodes = value_or_throw(
       engine::record(card, operands.operands(), std::move(attributes), operands.caller(), engine));
   std::vector<Tensor> out;
@@ -74,6 +79,7 @@ std::vector<Tensor> tessera::detail::call_all(const op::Card& card, const CallOp
 Tensor tessera::detail::call(const op::Card& card, const CallOperands& operands,
                              const op::Attributes& attributes, const std::shared_ptr<engine::Engine>& engine,
                              std::optional<Dtype> dtype) {
+  operands.expect_no_empty(card);
   if (!dtype)
     if (engine::Node* node =
             engine::record_known(card, operands.operands(), attributes.entries(), operands.caller()))
@@ -93,8 +99,8 @@ inline engine::Operand plain(const Operand& operand) {
 }
 /// Whether it may be looked up among the calls that are known: an operand that is there.
 inline bool is_plain(const Operand& operand) {
-  return operand.kind() == Operand::Kind::real ||
-         (operand.kind() == Operand::Kind::tensor && !operand.tensor().is_empty());
+  return operand.kind() != Operand::Kind::none &&
+         !(operand.kind() == Operand::Kind::tensor && operand.tensor().is_empty());
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tessera/engine/record.h"
@@ -18,13 +19,19 @@ class CallOperands {
   CallOperands& add(const OperandList& list);
   [[nodiscard]] std::span<const engine::Operand> operands() const { return operands_; }
   [[nodiscard]] engine::Caller caller() const { return caller_; }
+  /// Throws if a tensor among them is empty.
+  void expect_no_empty(const op::Card& card) const {
+    if (empty_) fail_empty(card);
+  }
 
  private:
   void add(const Tensor& tensor, Here here);
+  [[noreturn]] void fail_empty(const op::Card& card) const;
 
   SmallVector<engine::Operand, 4> operands_;
   engine::Caller caller_;
-  bool skipped_ = false;  ///< an input was left out
+  bool skipped_ = false;                               ///< an input was left out
+  std::optional<std::pair<std::size_t, Here>> empty_;  ///< the first empty tensor
 };
 
 inline engine::Caller caller_of(Here here) { return {here.file, here.line}; }

@@ -108,7 +108,7 @@ Tensor Custom::one(std::span<const Operand* const> operands) const {
   for (const Operand* operand : operands) {
     if (operand->kind() == Operand::Kind::none || (is_tensor(operand) && operand->tensor().is_empty()))
       fail(here, cat(name(), ": argument ", arguments.size(), " is empty"));
-    arguments.push_back(is_tensor(operand) ? operand->tensor() : number_argument(*operand, like));
+    arguments.push_back(is_tensor(operand) ? operand->tensor() : number_argument(*operand, &like));
   }
   std::vector<Tensor> results = all(OperandList(arguments, here));
   if (results.size() != 1) fail(here, cat(name(), ": has ", results.size(), " results; all() gives them"));

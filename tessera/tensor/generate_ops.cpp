@@ -152,13 +152,18 @@ void write_results(std::string& out, const Card& card) {
   out += cat("struct ", result_type(card), " {\n  Tensor ");
   std::vector<std::string> names;
   for (std::string_view name : card.results) names.push_back(identifier(name));
-  out += join(names, ", ") + ";\n};\n";
+  std::vector<std::string> fields;
+  for (const std::string& name : names)
+    fields.push_back(cat("field(", quote(name), ", &", result_type(card), "::", name, ")"));
+  out += cat(join(names, ", "), ";\n  static constexpr auto fields() { return std::tuple{",
+             join(fields, ", "), "}; }\n};\n");
 }
 
 std::string header() {
   std::string out =
       "// Generated from the op catalogue; do not edit.\n#pragma once\n\n#include <limits>\n#include "
-      "<optional>\n\n#include \"tessera/tensor/tensor.h\"\n\nnamespace tessera {\n\n";
+      "<optional>\n\n#include \"tessera/tensor/tensor.h\"\n#include \"tessera/tensor/tree.h\"\n\nnamespace "
+      "tessera {\n\n";
   for (const Card* card : cards()) {
     write_options(out, *card);
     write_results(out, *card);

@@ -146,7 +146,7 @@ std::recursive_mutex& gradient_mutex() {
 
 }  // namespace
 
-Tensor& Tensor::requires_grad(Here here) {
+Tensor& Tensor::requires_grad(Here here) & {
   node_of(*this, "requires_grad", here);
   if (!ir::is_float(dtype()))
     fail(here, cat("a tensor of type ", node_->type(), " has no gradient: it is no float"));
@@ -198,7 +198,12 @@ Tensor Tensor::grad(Here here) const {
   return tensor_of(NodeRef::share(node_->extra->gradient));
 }
 
-void Tensor::zero_grad() {
+Tensor Tensor::requires_grad(Here here) && {
+  requires_grad(here);
+  return std::move(*this);
+}
+
+void Tensor::zero_grad() & {
   const std::lock_guard lock(gradient_mutex());
   if (node_ == nullptr || node_->extra == nullptr || node_->extra->gradient == nullptr) return;
   engine::release(std::exchange(node_->extra->gradient, nullptr));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tessera/tensor/tensor.h"
+#include "tessera/tensor/tree.h"
 
 namespace tessera {
 
@@ -24,6 +25,10 @@ using TensorFunction = std::function<Tensor(const std::vector<Tensor>&)>;
 struct ValueAndGradients {
   Tensor value;
   std::vector<Tensor> gradients;
+  static constexpr auto fields() {
+    return std::tuple{field("value", &ValueAndGradients::value),
+                      field("gradients", &ValueAndGradients::gradients)};
+  }
 };
 /// Value and gradients of `f`, which gives one number, with respect to the arguments `wrt` (all of them, if
 /// empty).
@@ -48,6 +53,9 @@ requires std::is_invocable_r_v<Tensor, F, const Tensor&> &&
 
 struct ValueAndTangent {
   Tensor value, tangent;
+  static constexpr auto fields() {
+    return std::tuple{field("value", &ValueAndTangent::value), field("tangent", &ValueAndTangent::tangent)};
+  }
 };
 /// The value of `f` at `xs`, and how it changes when xs change by `tangents`.
 [[nodiscard]] ValueAndTangent jvp(const TensorFunction& f, const std::vector<Tensor>& xs,

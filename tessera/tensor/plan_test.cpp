@@ -507,10 +507,12 @@ TEST(PlanDifferences, TheLogHasOneLinePerEvaluation) {
 TEST(Compile, APlanAtOnceWithItsLiteralsInside) {
   const auto engine = waiting();
   int traced = 0;
-  const auto f = compile([&](const Tensor& x, const Tensor& rate) {
-    ++traced;
-    return exp(x * 0.5) - rate * x;
-  });
+  const auto f = compile(
+      [&](const Tensor& x, const Tensor& rate) {
+        ++traced;
+        return exp(x * 0.5) - rate * x;
+      },
+      {.is_pure = true});
   const Tensor x = numbers(engine, {4});
   for (const double rate : {0.1, 0.2, 0.3})
     expect_near(f(x, full({}, rate, {.engine = engine})),
@@ -573,13 +575,14 @@ TEST(Compile, SeveralThreadsMayCallItFirst) {
 
 TEST(Compile, WhatCannotBeTracedIsAnError) {
   const auto again = std::make_shared<std::function<Tensor(Tensor)>>();
-  const auto g = compile([again](const Tensor& a) { return (*again)(a); });
+  const auto g = compile([again](const Tensor& a) { return (*again)(a); }, {.is_pure = true});
   *again = [g](const Tensor& a) { return g(a); };
   EXPECT_THROW((void)g(ones({1})), Exception);
   *again = nullptr;
-  const auto random = compile([](const Tensor& a) { return a + rand({1}); });
+  const auto random = compile([](const Tensor& a) { return a + rand({1}); }, {.is_pure = true});
   EXPECT_THROW((void)random(ones({1})), Exception);
-  const auto asks = compile([](const Tensor& a) { return exp(a).item<float>() > 0 ? a : a + 1; });
+  const auto asks =
+      compile([](const Tensor& a) { return exp(a).item<float>() > 0 ? a : a + 1; }, {.is_pure = true});
   try {
     (void)asks(ones({1}));
     FAIL() << "a value that is not there";

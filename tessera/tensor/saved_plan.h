@@ -68,13 +68,13 @@ struct PlanPath {
 };
 
 /// Writes the plan of a compiled function for arguments of these dtypes and shapes, with the tensors it
-/// captured as constants. Numbers among the arguments are inputs. Throws Exception if it cannot be saved: it
-/// calls a function of this process, as ts::custom makes them.
+/// captured, and what is no tensor in the arguments, as constants. Inputs are the tensors of the arguments
+/// and the numbers that the function takes as tensors, outputs the tensors of the result, in the order of the
+/// tree. Throws Exception if it cannot be saved: it asks for values or random numbers, or calls a function of
+/// this process, as ts::custom makes them.
 template <class F, class... A>
 void save_plan(const PlanPath& path, const Compiled<F>& function, const A&... arguments) {
-  const Tensor* like = detail::first_tensor(arguments...);
-  function.template body<sizeof...(A)>().save(path.value, {detail::as_argument(arguments, like)...},
-                                              path.here);
+  function.save(path.value, path.here, arguments...);
 }
 
 }  // namespace tessera

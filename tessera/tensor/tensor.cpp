@@ -108,7 +108,7 @@ std::int64_t Tensor::size(Here here) const {
   return out;
 }
 
-const Tensor& Tensor::eval(Here here) const {
+const Tensor& Tensor::eval(Here here) const& {
   Node& node = node_of(*this, "eval", here);
   if (node.is_stored()) return *this;
   Node* const nodes[] = {&node};
@@ -116,16 +116,21 @@ const Tensor& Tensor::eval(Here here) const {
   return *this;
 }
 
+Tensor Tensor::eval(Here here) && {
+  static_cast<const Tensor&>(*this).eval(here);
+  return std::move(*this);
+}
+
 bool Tensor::is_evaluated(Here here) const { return node_of(*this, "is_evaluated", here).is_stored(); }
 
-std::span<const std::byte> Tensor::bytes(Here here) const {
+std::span<const std::byte> Tensor::bytes(Here here) const& {
   const bool is_host = stored(*this, here).buffer->is_host();
   const Storage& storage = is_host ? contiguous_storage(*this, here) : stored(*this, here);
   return value_at(here, runtime::host_elements(storage, dtype()));
 }
 
 template <class T>
-std::span<const T> Tensor::data(Here here) const {
+std::span<const T> Tensor::data(Here here) const& {
   const Dtype own = node_of(*this, "data", here).dtype;
   const bool bits = (own == Dtype::f16 || own == Dtype::bf16) && std::is_same_v<T, std::uint16_t>;
   if (dtype_of<T> != own && !bits)
@@ -167,11 +172,11 @@ std::vector<T> Tensor::to_vector(Here here) const {
   use(double) use(float) use(std::int64_t) use(std::int32_t) use(std::int16_t) use(std::int8_t) \
       use(std::uint8_t) use(std::uint16_t) use(std::uint32_t) use(std::uint64_t)
 #define TESSERA_INSTANTIATE(T)                                                            \
-  template std::span<const T> Tensor::data<T>(Here here) const;                           \
+  template std::span<const T> Tensor::data<T>(Here here) const&;                          \
   template T Tensor::item<T>(std::initializer_list<std::int64_t> index, Here here) const; \
   template std::vector<T> Tensor::to_vector<T>(Here here) const;
 TESSERA_ELEMENT_TYPES(TESSERA_INSTANTIATE)
-template std::span<const bool> Tensor::data<bool>(Here here) const;
+template std::span<const bool> Tensor::data<bool>(Here here) const&;
 template bool Tensor::item<bool>(std::initializer_list<std::int64_t> index, Here here) const;
 #undef TESSERA_INSTANTIATE
 #undef TESSERA_ELEMENT_TYPES
@@ -185,7 +190,7 @@ const void* Tensor::storage(Here here) const { return first_element(stored(*this
 
 // ---- writing
 
-void Tensor::fill(double value, Here here) {
+void Tensor::fill(double value, Here here) & {
   const Node& node = node_of(*this, "fill", here);
   become(full(shape(), value, {.dtype = node.dtype, .engine = node.component->engine()}, here), here);
 }
@@ -197,14 +202,14 @@ void Tensor::become(Tensor next, Here here) {
   if (needs_gradient) requires_grad(here);
 }
 
-void Tensor::assign(const Tensor& other, Here here) {
+void Tensor::assign(const Tensor& other, Here here) & {
   const Node &mine = node_of(*this, "assign", here), &theirs = node_of(other, "assign", here);
   if (mine.dtype != theirs.dtype || !detail::have_same_shape(*this, other))
     fail(here, ErrorCode::shape, cat("assign: a ", mine.type(), " cannot be assigned a ", theirs.type()));
   become(other, here);
 }
 
-void Tensor::update_slice(const Shape& starts, const Tensor& update, const Shape& steps, Here here) {
+void Tensor::update_slice(const Shape& starts, const Tensor& update, const Shape& steps, Here here) & {
   static const op::Card& card = detail::card("update_slice");
   if (node_of(*this, "update_slice", here).dtype != node_of(update, "update_slice", here).dtype)
     fail(here, cat("update_slice: a ", update.node_->type(), " cannot be written into a ", node_->type()));
@@ -214,7 +219,7 @@ void Tensor::update_slice(const Shape& starts, const Tensor& update, const Shape
 }
 
 void Tensor::update_slice(std::initializer_list<Tensor> positions, const Tensor& update, const Shape& steps,
-                          Here here) {
+                          Here here) & {
   static const op::Card& card = detail::card("update_slice_at");
   if (positions.size() == 0) return update_slice(Shape(), update, steps, here);
   if (node_of(*this, "update_slice", here).dtype != node_of(update, "update_slice", here).dtype)

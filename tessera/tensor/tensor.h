@@ -5,8 +5,10 @@
 //
 // A call infers shape and dtype at once and throws tessera::Exception with the caller's file and line if it
 // is wrong. A Tensor is a value: writing to one (fill, assign, update_slice) gives this handle a new version;
-// copies of the handle, and everything recorded before, keep the old one. Handles may be used by several
-// threads as std::shared_ptr may.
+// copies of the handle, and everything recorded before, keep the old one. A part of a tensor is a value of
+// its own, so writing to one that has no name is not compiled: `b[1] = t` is `b.update_slice({1, 0}, t)`. Nor
+// is asking one for its memory: `(x + 1).data<float>()`. Handles may be used by several threads as
+// std::shared_ptr may.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +17,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "tessera/base/error.h"
@@ -68,10 +71,12 @@ class Tensor {
   Tensor(const Tensor& other);
   Tensor(Tensor&& other) noexcept : node_(other.node_) { other.node_ = nullptr; }
   ~Tensor();
-  Tensor& operator=(Tensor other) noexcept {
+  Tensor& operator=(Tensor other) & noexcept {
     std::swap(node_, other.node_);
     return *this;
   }
+  /// Would be lost, as in `b[1] = t`: update_slice() writes into a part of a tensor.
+  void operator=(Tensor other) && = delete;
 
   [[nodiscard]] bool is_empty() const { return node_ == nullptr; }
   [[nodiscard]] Dtype dtype(Here here = {}) const;
@@ -82,35 +87,41 @@ class Tensor {
   [[nodiscard]] std::int64_t size(Here here = {}) const;
 
   /// Computes and stores the value. What is stored is never computed again.
-  const Tensor& eval(Here here = {}) const;
+  const Tensor& eval(Here here = {}) const&;
+  Tensor eval(Here here = {}) &&;
   /// Whether the value is stored.
   [[nodiscard]] bool is_evaluated(Here here = {}) const;
   /// The elements, row by row, valid as long as a handle to this value lives. Computes. T must be what the
   /// dtype stores.
   template <class T>
-  [[nodiscard]] std::span<const T> data(Here here = {}) const;
+  [[nodiscard]] std::span<const T> data(Here here = {}) const&;
+  /// Nobody would hold the elements: give the tensor a name, or ask for to_vector().
+  template <class T>
+  std::span<const T> data(Here here = {}) const&& = delete;
   /// The bytes of the elements, row by row.
-  [[nodiscard]] std::span<const std::byte> bytes(Here here = {}) const;
+  [[nodiscard]] std::span<const std::byte> bytes(Here here = {}) const&;
+  std::span<const std::byte> bytes(Here here = {}) const&& = delete;
   /// One element, converted to T.
   template <class T>
   [[nodiscard]] T item(std::initializer_list<std::int64_t> index = {}, Here here = {}) const;
   /// All elements, converted to T.
   template <class T>
   [[nodiscard]] std::vector<T> to_vector(Here here = {}) const;
-  /// Strides in elements of a stored tensor, and where its elements begin: for looking at views.
+  /// Strides in elements of a stored tensor, and where its elements begin: for looking at views, not for
+  /// reading.
   [[nodiscard]] Shape strides(Here here = {}) const;
   [[nodiscard]] const void* storage(Here here = {}) const;
 
   /// A new version in which every element is `value`.
-  void fill(double value, Here here = {});
+  void fill(double value, Here here = {}) &;
   /// A new version with the value of `other`, which has the same shape and dtype.
-  void assign(const Tensor& other, Here here = {});
+  void assign(const Tensor& other, Here here = {}) &;
   /// A new version in which the part from `starts` on, every steps-th element, is `update`.
-  void update_slice(const Shape& starts, const Tensor& update, const Shape& steps = {}, Here here = {});
+  void update_slice(const Shape& starts, const Tensor& update, const Shape& steps = {}, Here here = {}) &;
   /// The same at positions that are values: integers of rank 0, for the first axes. A negative one counts
   /// from the end, then the part is brought inside its axis, as XLA does.
   void update_slice(std::initializer_list<Tensor> positions, const Tensor& update, const Shape& steps = {},
-                    Here here = {});
+                    Here here = {}) &;
 
   /// Shares the storage where that is possible.
   [[nodiscard]] Tensor slice(std::vector<Slice> slices, Here here = {}) const;
@@ -122,7 +133,8 @@ class Tensor {
 
   /// From now on what is recorded with this handle leads back to it: backward() leaves a gradient here.
   /// Values it is assigned later require gradients too.
-  Tensor& requires_grad(Here here = {});
+  Tensor& requires_grad(Here here = {}) &;
+  [[nodiscard]] Tensor requires_grad(Here here = {}) &&;
   /// Whether it depends on a tensor whose gradient is asked for.
   [[nodiscard]] bool is_tracked() const;
   /// Adds the gradients of sum(this * dy) to those of all tensors that require one; `dy` may be left out if
@@ -131,7 +143,7 @@ class Tensor {
   void backward(const Tensor& dy, Here here = {}) const;
   /// What backward() found so far: zeros at first.
   [[nodiscard]] Tensor grad(Here here = {}) const;
-  void zero_grad();
+  void zero_grad() &;
 
   /// What was recorded for this value. While the graph lives, evaluation does not forget it.
   [[nodiscard]] Graph graph(Here here = {}) const;
@@ -163,15 +175,20 @@ constexpr bool is_beyond_i64(T value) {
 }
 }  // namespace detail
 
-/// What an op takes: a tensor, a number, or nothing; and where the caller stands.
+/// What is written as a number: one of C++'s arithmetic types, or an enumerator that converts to one.
+template <class T>
+concept PlainNumber = std::is_arithmetic_v<T> ||(std::is_enum_v<T>&& std::is_convertible_v<T, std::int64_t>);
+
+/// What an op takes: a tensor, a number, or nothing; and where the caller stands. For parameters: the tensor
+/// is not held.
 class Operand {
  public:
   enum class Kind : std::uint8_t { none, tensor, real, integer };
 
   Operand(Here here = {}) : here_(here) {}
   Operand(const Tensor& tensor, Here here = {}) : kind_(Kind::tensor), tensor_(&tensor), here_(here) {}
-  template <class T>
-  requires std::is_arithmetic_v<T> Operand(T value, Here here = {}) : here_(here) {
+  template <PlainNumber T>
+  Operand(T value, Here here = {}) : here_(here) {
     if (std::is_floating_point_v<T> || detail::is_beyond_i64(value)) {
       kind_ = Kind::real;
       real_ = static_cast<double>(value);
@@ -205,7 +222,8 @@ class OperandList {
       : tensors_(tensors.begin(), tensors.end()), here_(here) {}
   OperandList(const std::vector<Tensor>& tensors, Here here = {}) : tensors_(tensors), here_(here) {}
 
-  [[nodiscard]] std::span<const Tensor> tensors() const { return tensors_; }
+  [[nodiscard]] std::span<const Tensor> tensors() const& { return tensors_; }
+  std::span<const Tensor> tensors() const&& = delete;
   [[nodiscard]] Here here() const { return here_; }
 
  private:

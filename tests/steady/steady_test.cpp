@@ -14,8 +14,10 @@
 #include <cstring>
 #include <iterator>
 #include <new>
+#include <tuple>
 
 #include "tessera/engine/devices.h"
+#include "tessera/tensor/compiled.h"
 #include "tessera/tensor/create.h"
 #include "tessera/tensor/ops.h"
 #include "tessera/tensor/scope.h"
@@ -168,6 +170,67 @@ TEST(SteadyState, calls_with_attributes_allocate_nothing) {
       << "transpose";
   EXPECT_EQ(settled_allocations([&](int i) { layer_norm(scaled(i)).eval(); }), 0) << "layer_norm";
   EXPECT_EQ(settled_allocations([&](int i) { log_softmax(tanh(scaled(i))).eval(); }), 0) << "log_softmax";
+}
+
+// One step of a real-time network: a state goes in and comes out, the weights are captured.
+TEST(SteadyState, Trap_U15_a_compiled_step_allocates_nothing) {
+  const auto engine = cpu_engine();
+  const CreateOptions here{.engine = engine};
+  Tensor wx = full({16, 48}, 0.01, here), wh = full({16, 48}, 0.02, here), b = zeros({48}, here);
+  eval({wx, wh, b});
+  struct Gru {
+    Tensor hidden;
+    double gain = 1;
+    static constexpr auto fields() {
+      return std::tuple{field("hidden", &Gru::hidden), field("gain", &Gru::gain)};
+    }
+  };
+  const SliceOptions parts[] = {{.starts = {0}, .stops = {16}, .axes = {1}},
+                                {.starts = {16}, .stops = {32}, .axes = {1}},
+                                {.starts = {32}, .stops = {48}, .axes = {1}}};
+  const auto step = compile([&](const Gru& state, const Tensor& x, const Tensor& rate) {
+    const Tensor a = matmul(x, wx) + b, c = matmul(state.hidden, wh);
+    const Tensor z = sigmoid(slice(a, parts[0]) + slice(c, parts[0])),
+                 r = sigmoid(slice(a, parts[1]) + slice(c, parts[1])),
+                 n = tanh(slice(a, parts[2]) + r * slice(c, parts[2]));
+    return Gru{(1 - z) * n * rate + z * state.hidden * state.gain, state.gain};
+  });
+  const Tensor x = ones({1, 16}, here).eval();
+  Gru state{zeros({1, 16}, here).eval()};
+  const long count = settled_allocations([&](int i) {
+    state.gain = 1.0 - 1e-6 * i;
+    state = step(state, x, 1.0 + 1e-6 * i);
+    state.hidden.eval();
+  });
+  EXPECT_EQ(count, 0);
+  EXPECT_NE(engine->report().components[0].tier, engine::Tier::streamed);
+}
+
+TEST(SteadyState, Trap_U8_numbers_allocate_nothing_however_they_are_written) {
+  const auto engine = cpu_engine();
+  const Tensor x = ones({64, 48}, {.engine = engine}).eval(),
+               k = full({64, 48}, 7, {.dtype = i32, .engine = engine}).eval(), mask = (k > 3).eval();
+  const auto expect_none = [](const char* what, auto&& call) {
+    EXPECT_EQ(settled_allocations([&](int) { (void)call(); }), 0) << what;
+  };
+  expect_none("x + 1.0f", [&] { return x + 1.0F; });
+  expect_none("x + 1", [&] { return x + 1; });
+  expect_none("1 - x", [&] { return 1 - x; });
+  expect_none("x * 2u", [&] { return x * 2U; });
+  expect_none("x / 2l", [&] { return x / 2L; });
+  expect_none("x + size", [&] { return x + std::size_t{3}; });
+  expect_none("x * true", [&] { return x * true; });
+  expect_none("x > 0", [&] { return x > 0; });
+  expect_none("k % 10", [&] { return k % 10; });
+  expect_none("k == 7", [&] { return k == 7; });
+  expect_none("-1 * k", [&] { return -1 * k; });
+  expect_none("k & 3", [&] { return k & 3; });
+  expect_none("maximum(x, 0)", [&] { return maximum(x, 0); });
+  expect_none("pow(x, 2)", [&] { return pow(x, 2); });
+  expect_none("where(mask, x, 0)", [&] { return where(mask, x, 0); });
+  expect_none("clip(x, 0, 6)", [&] { return clip(x, 0, 6); });
+  expect_none("clip(k, 0, 6)", [&] { return clip(k, 0, 6); });
+  expect_none("clip(k, 0)", [&] { return clip(k, 0); });
 }
 
 }  // namespace
