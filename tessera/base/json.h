@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <initializer_list>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,20 +22,30 @@
 
 namespace tessera {
 
-/// One value of a parsed document. Plain data; JsonCursor reads it with messages.
-struct Json {
+class JsonCursor;
+class JsonDocument;
+class JsonItems;
+class JsonMembers;
+class JsonParser;
+
+/// One value of a parsed document, which must outlive it. JsonCursor reads it with messages. Small: strings
+/// are decoded, and numbers cut out of the text, when they are asked for.
+class Json {
+ public:
   enum class Kind : std::uint8_t { null, boolean, number, string, array, object };
 
-  Kind kind = Kind::null;
-  bool boolean = false;
-  std::size_t offset = 0;                ///< where the value begins in the text
-  std::string text;                      ///< string: the value; number: as written
-  std::vector<Json> items;               ///< array: elements; object: values
-  std::vector<std::string> keys;         ///< object: keys, in the order of `items`
-  std::vector<std::size_t> key_offsets;  ///< object: where each key begins
+  Json(const JsonDocument& document, std::uint32_t node) : document_(&document), node_(node) {}
 
-  /// The value under `key`, or null.
-  [[nodiscard]] const Json* find(std::string_view key) const;
+  [[nodiscard]] Kind kind() const;
+  [[nodiscard]] std::size_t offset() const;       ///< where the value begins in the text
+  [[nodiscard]] bool boolean() const;             ///< false unless it is `true`
+  [[nodiscard]] std::string text() const;         ///< string: the value; number: as written; else empty
+  [[nodiscard]] std::string_view number() const;  ///< as written. REQUIRES a number
+
+ private:
+  friend class JsonCursor;
+  const JsonDocument* document_;
+  std::uint32_t node_;  ///< in the document
 };
 
 /// "null", "a boolean", "a number", …: for messages.
@@ -43,33 +55,46 @@ struct JsonLimits {
   std::size_t depth = 256;
 };
 
-class JsonCursor;
-
-/// A parsed text.
+/// A parsed text. Takes about four bytes for each of its own where values are as short as they can be, less
+/// otherwise.
 class JsonDocument {
  public:
   /// Parses one JSON value. Errors have line, column, caret and what was expected.
   static Result<JsonDocument> parse(std::string file, std::string text, JsonLimits limits = {});
 
-  [[nodiscard]] const Json& root() const { return root_; }
+  [[nodiscard]] Json root() const { return {*this, 0}; }
   [[nodiscard]] JsonCursor cursor() const;
   [[nodiscard]] const SourceText& source() const { return source_; }
 
  private:
+  friend class Json;
+  friend class JsonCursor;
+  friend class JsonItems;
+  friend class JsonMembers;
+
+  /// Values in the order of the text; an object has a string, the key, before each value.
+  struct Node {
+    std::uint32_t offset = 0;  ///< in the text; its first character is the kind
+    std::uint32_t next = 0;    ///< behind the last node inside
+  };
+  /// Blocks: a vector would hold everything twice while it grows.
+  using Nodes = std::deque<Node>;
+  friend class JsonParser;
+
   SourceText source_;
-  Json root_;
+  Nodes nodes_;
 };
 
-/// A value in a document together with the way to it; every accessor names both when it fails. Cheap to copy;
-/// the document must outlive it.
+/// A value in a document together with messages that name the way to it. Cheap to copy; the document must
+/// outlive it and stay where it is.
 class JsonCursor {
  public:
-  JsonCursor(const SourceText& source, const Json& value, std::string path)
-      : source_(&source), value_(&value), path_(std::move(path)) {}
+  explicit JsonCursor(Json value) : value_(value) {}
 
-  [[nodiscard]] const Json& value() const { return *value_; }
-  [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] bool is(Json::Kind kind) const { return value_->kind == kind; }
+  [[nodiscard]] const Json& value() const { return value_; }
+  /// "nodes[0].op". Costs a walk over the document: for errors.
+  [[nodiscard]] std::string path() const;
+  [[nodiscard]] bool is(Json::Kind kind) const { return value_.kind() == kind; }
 
   /// An error at this value: "file:line:column: path: message".
   [[nodiscard]] Error error(std::string_view message) const;
@@ -89,16 +114,89 @@ class JsonCursor {
   [[nodiscard]] Result<std::int64_t> integer() const;
   /// A finite number.
   [[nodiscard]] Result<double> number() const;
-  [[nodiscard]] Result<std::vector<JsonCursor>> array() const;
+  [[nodiscard]] Result<JsonItems> array() const;
   /// The members of an object, in the order of the text.
-  [[nodiscard]] Result<std::vector<std::pair<std::string, JsonCursor>>> members() const;
+  [[nodiscard]] Result<JsonMembers> members() const;
 
  private:
   [[nodiscard]] Error wrong_kind(std::string_view expected) const;
 
-  const SourceText* source_;
-  const Json* value_;
-  std::string path_;
+  Json value_;
+};
+
+/// The elements of an array, to walk over.
+class JsonItems {
+ public:
+  class Iterator {
+   public:
+    using value_type = JsonCursor;
+    using difference_type = std::ptrdiff_t;
+    using iterator_category = std::input_iterator_tag;
+    using reference = JsonCursor;
+    using pointer = void;
+
+    Iterator(const JsonDocument& document, std::uint32_t node) : document_(&document), node_(node) {}
+    JsonCursor operator*() const { return JsonCursor(Json(*document_, node_)); }
+    Iterator& operator++() {
+      node_ = document_->nodes_[node_].next;
+      return *this;
+    }
+    Iterator operator++(int) {
+      const Iterator before = *this;
+      ++*this;
+      return before;
+    }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    friend class JsonMembers;
+    const JsonDocument* document_;
+    std::uint32_t node_;
+  };
+
+  JsonItems(const JsonDocument& document, std::uint32_t array) : document_(&document), array_(array) {}
+
+  [[nodiscard]] Iterator begin() const { return {*document_, array_ + 1}; }
+  [[nodiscard]] Iterator end() const { return {*document_, document_->nodes_[array_].next}; }
+  [[nodiscard]] bool empty() const { return begin() == end(); }
+  /// Counts them.
+  [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(std::distance(begin(), end())); }
+  /// Costs a walk over those before it. REQUIRES i < size().
+  [[nodiscard]] JsonCursor operator[](std::size_t i) const {
+    return *std::next(begin(), static_cast<std::ptrdiff_t>(i));
+  }
+
+ private:
+  const JsonDocument* document_;
+  std::uint32_t array_;
+};
+
+/// The members of an object, to walk over: key and value.
+class JsonMembers {
+ public:
+  class Iterator {
+   public:
+    Iterator(const JsonDocument& document, std::uint32_t key) : at_(document, key) {}
+    std::pair<std::string, JsonCursor> operator*() const { return {(*at_).value().text(), *std::next(at_)}; }
+    Iterator& operator++() {
+      std::advance(at_, 2);
+      return *this;
+    }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    JsonItems::Iterator at_;  ///< at a key
+  };
+
+  JsonMembers(const JsonDocument& document, std::uint32_t object) : document_(&document), object_(object) {}
+
+  [[nodiscard]] Iterator begin() const { return {*document_, object_ + 1}; }
+  [[nodiscard]] Iterator end() const { return {*document_, document_->nodes_[object_].next}; }
+  [[nodiscard]] bool empty() const { return begin() == end(); }
+
+ private:
+  const JsonDocument* document_;
+  std::uint32_t object_;
 };
 
 /// Writes JSON into a string, compact or indented. Commas and line breaks are its own business.

@@ -1,6 +1,9 @@
 #include "tessera/base/json.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <optional>
 
@@ -92,6 +95,57 @@ TEST(JsonWriter, IndentsAndReadsBack) {
   json.end_object().end_object();
   EXPECT_EQ(json.text(), "{\n  \"a\": 0.5,\n  \"b\": [\n    1,\n    null\n  ],\n  \"c\": {}\n}");
   EXPECT_TRUE(JsonDocument::parse("f", json.text()));
+}
+
+TEST(Json, PathsAndKeysWithEscapes) {
+  auto doc = JsonDocument::parse("f", R"({"a\u0062": {"x": [1, [2, {"y\n": true}]]}, "c": null})");
+  ASSERT_TRUE(doc) << doc.error().to_text();
+  const auto ab = *doc->cursor().field("ab");
+  const auto inner = (*(*(*ab.field("x")).array())[1].array())[1];
+  EXPECT_EQ((*inner.field("y\n")).path(), "ab.x[1][1].y\n");
+  EXPECT_FALSE(*doc->cursor().optional_field("c"));
+  std::string members;
+  for (const auto& [name, value] : *doc->cursor().members())
+    members += cat(name, " ", describe(value.value().kind()), ";");
+  EXPECT_EQ(members, "ab an object;c null;");
+  EXPECT_EQ(error_of(R"({"ab": 1, "b": 2, "a\u0062": 3})"), "member \"ab\" is given twice");
+}
+
+/// How much memory the process has at most held, in bytes.
+std::size_t peak_memory() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  return static_cast<std::size_t>(used.ru_maxrss) * 1024;
+}
+
+TEST(Json, Trap_U19_TakesAtMostTenTimesItsText) {
+  const auto repeated = [](std::string_view item, std::size_t bytes) {
+    std::string out = "[";
+    while (out.size() < bytes) out += item;
+    out.back() = ']';
+    return out;
+  };
+  const auto members = [](std::size_t bytes) {
+    std::string out = "{";
+    for (std::size_t i = 0; out.size() < bytes; ++i) out += cat("\"", i, "\":1,");
+    out.back() = '}';
+    return out;
+  };
+  constexpr std::size_t bytes = 8'000'000;
+  for (const std::string& text : {repeated("1,", bytes), repeated("\"\",", bytes), repeated("[],", bytes),
+                                  repeated("{\"a\":[1]},", bytes), members(bytes)}) {
+    // In a process of its own: what others have held counts as the peak of this one.
+    const pid_t child = fork();
+    if (child == 0) {
+      const std::size_t before = peak_memory();
+      const auto doc = JsonDocument::parse("f", text);
+      const bool is_small = doc && peak_memory() - before < 10 * bytes;
+      _exit(is_small ? 0 : 1);
+    }
+    int status = 1;
+    waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << text.substr(0, 30);
+  }
 }
 
 }  // namespace

@@ -11,6 +11,9 @@ namespace {
 
 constexpr std::size_t most_problems = 1'000;
 
+/// Whether enough is wrong: a list of millions of wrong items would take hours to complain about.
+bool is_full(const Report& problems) { return problems.diagnostics().size() >= most_problems; }
+
 template <class Enum>
 Result<Enum> read_word(const JsonCursor& json, std::initializer_list<Enum> all) {
   const std::string word = TESSERA_TRY(json.string());
@@ -29,11 +32,11 @@ Result<Dtype> read_dtype(const JsonCursor& json) {
 }
 
 bool is_integer(const Json& json) {
-  return json.kind == Json::Kind::number && json.text.find_first_of(".eE") == std::string::npos;
+  return json.kind() == Json::Kind::number && json.number().find_first_of(".eE") == std::string_view::npos;
 }
 
 Result<ScalarValue> read_scalar(const JsonCursor& json) {
-  if (json.is(Json::Kind::boolean)) return ScalarValue(std::int64_t{json.value().boolean});
+  if (json.is(Json::Kind::boolean)) return ScalarValue(std::int64_t{json.value().boolean()});
   if (is_integer(json.value())) return ScalarValue(TESSERA_TRY(json.integer()));
   return ScalarValue(TESSERA_TRY(json.number()));
 }
@@ -41,7 +44,7 @@ Result<ScalarValue> read_scalar(const JsonCursor& json) {
 Result<ir::AttributeValue> read_list_attribute(const JsonCursor& json) {
   std::vector<std::int64_t> integers;
   std::vector<double> numbers;
-  for (const JsonCursor& item : TESSERA_TRY(json.array())) {
+  for (const JsonCursor item : TESSERA_TRY(json.array())) {
     numbers.push_back(TESSERA_TRY(item.number()));
     if (is_integer(item.value())) integers.push_back(TESSERA_TRY(item.integer()));
   }
@@ -50,8 +53,8 @@ Result<ir::AttributeValue> read_list_attribute(const JsonCursor& json) {
 }
 
 Result<ir::AttributeValue> read_attribute(const JsonCursor& json) {
-  if (json.is(Json::Kind::boolean)) return ir::AttributeValue(json.value().boolean);
-  if (json.is(Json::Kind::string)) return ir::AttributeValue(json.value().text);
+  if (json.is(Json::Kind::boolean)) return ir::AttributeValue(json.value().boolean());
+  if (json.is(Json::Kind::string)) return ir::AttributeValue(json.value().text());
   if (json.is(Json::Kind::array)) return read_list_attribute(json);
   if (is_integer(json.value())) return ir::AttributeValue(TESSERA_TRY(json.integer()));
   return ir::AttributeValue(TESSERA_TRY(json.number()));
@@ -142,11 +145,13 @@ class Fields {
   void list(const JsonCursor& field, List& to, const Read& read) {
     const auto items = field.array();
     if (!items) return fail(items.error());
-    for (const JsonCursor& item : *items)
+    for (const JsonCursor item : *items) {
+      if (is_full(problems_)) return;
       if (auto one = read(item))
         to.push_back(*std::move(one));
       else
         fail(one.error());
+    }
   }
 
   [[nodiscard]] std::optional<JsonCursor> find(std::string_view key) const {
@@ -212,10 +217,10 @@ class DescriptionReader {
     if (!field) return;
     const auto items = field->array();
     if (!items) return root.fail(items.error());
-    out.reserve(items->size());
-    for (const JsonCursor& json : *items) {
+    for (const JsonCursor json : *items) {
+      if (is_full(out_.problems)) return;
       T one;
-      one.at = places_.at(json.value().offset);
+      one.at = places_.at(json.value().offset());
       Fields fields(json, out_.problems);
       (this->*read)(fields, one);
       bool is_kept = fields.ok();
@@ -265,8 +270,8 @@ class DescriptionReader {
   static void read_sizes(Fields& fields, const JsonCursor& json, std::array<std::int64_t, 3>& out) {
     std::vector<std::int64_t> sizes;
     fields.list(json, sizes, read_integer);
-    const std::size_t given = json.value().items.size();
-    if (json.is(Json::Kind::array) && (given == 0 || given > 3))
+    const auto given = json.array();
+    if (given && (given->empty() || given->size() > 3))
       return fields.fail(json.error("expected one to three sizes"));
     std::copy(sizes.begin(), sizes.end(), out.begin());
   }
@@ -313,9 +318,9 @@ class DescriptionReader {
   void read_parameters(Fields& node_fields, const JsonCursor& list, Node& node) {
     const auto items = list.array();
     if (!items) return node_fields.fail(items.error());
-    for (const JsonCursor& json : *items) {
+    for (const JsonCursor json : *items) {
       Parameter& out = node.parameters.emplace_back();
-      out.at = places_.at(json.value().offset);
+      out.at = places_.at(json.value().offset());
       Fields fields(json, out_.problems);
       fields.belong_to(node_fields.owner());
       read_parameter(fields, out);
@@ -335,7 +340,7 @@ class DescriptionReader {
     fields.take("in_device_memory", out.in_device_memory, read_flag);
     fields.take("dtype", out.dtype, read_dtype);
     fields.take("shape", out.shape, read_rule);
-    if (const auto shape = fields.find("shape")) out.shape_at = places_.at(shape->value().offset);
+    if (const auto shape = fields.find("shape")) out.shape_at = places_.at(shape->value().offset());
     fields.take("buffer", out.buffer, read_text);
     fields.take("required", out.required, read_flag);
   }
@@ -368,7 +373,7 @@ class DescriptionReader {
     const auto count = fields.find("count");
     if (count && count->is(Json::Kind::string)) {
       if (!out.condition.empty()) return fields.fail(count->error("the region has a condition already"));
-      out.condition = count->value().text;
+      out.condition = count->value().text();
     } else if (count) {
       fields.take("count", out.count, read_integer);
     }
@@ -391,6 +396,6 @@ class DescriptionReader {
 
 Result<Reading> tessera::description::read_description(std::string file, std::string text) {
   const JsonDocument document = TESSERA_TRY(JsonDocument::parse(std::move(file), std::move(text)));
-  if (document.root().kind != Json::Kind::object) return document.cursor().error("expected an object");
+  if (document.root().kind() != Json::Kind::object) return document.cursor().error("expected an object");
   return DescriptionReader(document).read();
 }

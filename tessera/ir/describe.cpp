@@ -42,6 +42,7 @@ struct DescribeAttribute {
 
 std::string tessera::ir::describe(const Node& node) {
   if (const auto* var = as<Var>(node)) return printable(shortened(var->name, 60));
+  if (const auto* constant = as<FloatConst>(node)) return describe_float(constant->value, constant->dtype);
   if (const auto* function = as<Function>(node))
     return function->name.empty() ? "function" : printable(shortened(function->name, 60));
   if (node.kind() <= NodeKind::tuple_type || node.kind() == NodeKind::assign) return print_line(node);
@@ -66,10 +67,11 @@ std::string tessera::ir::describe(const Bytes& bytes) {
 std::string tessera::ir::describe(const Dim& dim) { return to_text(dim); }
 std::string tessera::ir::describe(const std::string& text) { return printable(shortened(text, 60)); }
 std::string tessera::ir::describe(Dtype dtype) { return std::string(to_string(dtype)); }
-std::string tessera::ir::describe(double value) {
+std::string tessera::ir::describe(double value) { return describe_float(value, Dtype::f64); }
+std::string tessera::ir::describe_float(double value, Dtype dtype) {
   if (!std::isnan(value)) return cat(value);
   std::string out;
-  append_float(out, value, Dtype::f64);
+  append_float(out, value, dtype);
   return out;
 }
 std::string tessera::ir::describe(ScalarOpcode opcode) { return std::string(to_string(opcode)); }

@@ -17,13 +17,15 @@ namespace tessera::ir {
 [[nodiscard]] std::string describe(Dtype dtype);
 /// A NaN by its bits: two may differ.
 [[nodiscard]] std::string describe(double value);
+/// The same of a dtype, whose bits a NaN shows.
+[[nodiscard]] std::string describe_float(double value, Dtype dtype);
 [[nodiscard]] std::string describe(ScalarOpcode opcode);
 template <class T>
 requires std::is_arithmetic_v<T>
 [[nodiscard]] std::string describe(T value) { return cat(value); }
 template <class T>
 [[nodiscard]] std::string describe(const std::optional<T>& value) {
-  return value ? describe(*value) : "<absent>";
+  return value ? describe(*value) : "absent";
 }
 
 /// The name of field `index` of the node.

@@ -76,7 +76,7 @@ void tessera::ir::append_identifier(std::string& out, std::string_view name) {
     append_escaped(out, name, '`');
 }
 
-void VariableNames::open() { scopes_.push_back({next_scope_++, {}, {}}); }
+void VariableNames::open() { scopes_.push_back({next_scope_++, {}, {}, {}}); }
 
 void VariableNames::close() {
   Scope& scope = scopes_.back();
@@ -117,10 +117,12 @@ bool VariableNames::taken(const NameSet::Use* use, bool everywhere) const {
 std::string_view VariableNames::unique(std::string_view wanted, bool everywhere) {
   if (!taken(names_.find(wanted), everywhere)) return wanted;
   const SizeName split = split_size_name(wanted);
-  for (std::uint64_t number = split.number + 1;; ++number) {
-    std::string name = cat(split.base, "_", number);
-    if (!taken(names_.find(name), everywhere)) return made_.emplace_back(std::move(name));
-  }
+  const auto numbered = [&](std::uint64_t number) { return cat(split.base, "_", number); };
+  TakenNumbers& numbers = everywhere ? numbers_everywhere_ : scopes_.back().numbers;
+  const std::uint64_t number = numbers.first_free(split.base, split.number + 1, [&](std::uint64_t candidate) {
+    return taken(names_.find(numbered(candidate)), everywhere);
+  });
+  return made_.emplace_back(numbered(number));
 }
 
 std::string_view VariableNames::define(const Var& var) {

@@ -1,9 +1,12 @@
 // Names for the text form: unique where they are used, unchanged where they can be.
 #pragma once
 
+#include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -37,6 +40,38 @@ class NameSet {
   std::vector<Use> uses_;
 };
 
+/// For each name without its number, the numbers that were found taken, as runs: who looks for a free one
+/// passes them in one step. Nothing that is taken may become free again.
+class TakenNumbers {
+ public:
+  /// The first number from `first` on for which `is_taken(number)` does not hold.
+  template <class IsTaken>
+  [[nodiscard]] std::uint64_t first_free(std::string_view base, std::uint64_t first,
+                                         const IsTaken& is_taken) {
+    Runs& runs = by_base_.try_emplace(std::string(base)).first->second;
+    std::uint64_t begin = first;
+    if (auto after = runs.upper_bound(first); after != runs.begin())
+      if (const auto run = std::prev(after); run->second >= first) begin = run->first, first = run->second;
+    for (auto next = runs.lower_bound(first);;) {
+      if (next != runs.end() && next->first == first) {
+        first = next->second;
+        next = runs.erase(next);
+      } else if (is_taken(first)) {
+        ++first;
+      } else {
+        break;
+      }
+    }
+    if (first != begin) runs[begin] = first;
+    return first;
+  }
+
+ private:
+  using Runs = std::map<std::uint64_t, std::uint64_t>;  ///< begin to end; they neither overlap nor touch
+
+  std::unordered_map<std::string, Runs> by_base_;  ///< only looked up
+};
+
 /// The name as it is written: as it stands, or in backquotes if it is no plain word.
 void append_identifier(std::string& out, std::string_view name);
 
@@ -67,6 +102,7 @@ class VariableNames {
     std::uint32_t id;
     std::vector<std::pair<const Var*, Entry>> covered_variables;
     std::vector<NameSet::Use> covered_names;
+    TakenNumbers numbers;
   };
 
   [[nodiscard]] bool taken(const NameSet::Use* use, bool everywhere) const;
@@ -77,7 +113,8 @@ class VariableNames {
   NodeTable<Entry> entries_;
   NodeTable<std::string_view> free_;  ///< the names of free variables, as they are written
   NameSet names_;
-  std::vector<Scope> scopes_ = std::vector<Scope>(1, Scope{1, {}, {}});
+  std::vector<Scope> scopes_ = std::vector<Scope>(1, Scope{1, {}, {}, {}});
+  TakenNumbers numbers_everywhere_;
   std::uint32_t next_scope_ = 2;
   std::deque<std::string> made_;  ///< names that no variable owns; a deque, so that views stay valid
 };

@@ -41,6 +41,7 @@ class Parser final : public ScalarContext {
       : source_(options.file, std::string(text)),
         lexer_(source_),
         file_(SourceFile::create(options.file)),
+        max_nodes_(options.max_nodes),
         free_variables_(options.free_variables != nullptr ? *options.free_variables : own_free_variables_) {}
 
   Result<NodeRef> document() {
@@ -105,6 +106,7 @@ class Parser final : public ScalarContext {
   template <HasSyntax N>
   Result<Ref<N>> node() {
     if (depth_ >= max_nesting) return lexer_.error(cat("nested deeper than ", max_nesting, " levels"));
+    TESSERA_TRY(take_node(lexer_.next_offset()));
     ++depth_;
     auto out = node_at_depth<N>();
     --depth_;
@@ -439,6 +441,12 @@ class Parser final : public ScalarContext {
     return lexer_.error_at(at, cat("unknown variable '", printable(shortened(name, 60)), "'"));
   }
 
+  Result<void> take_node(std::size_t offset) override {
+    if (++nodes_ <= max_nodes_) return {};
+    return Error(ErrorCode::limit, cat("the text has more than ", max_nodes_, " nodes"),
+                 source_.span_at(offset));
+  }
+
   /// Lines are counted from where the last span was taken, so that a long text costs one scan.
   Span here() override {
     const std::size_t at = lexer_.next_offset();
@@ -461,6 +469,8 @@ class Parser final : public ScalarContext {
   std::uint32_t line_ = 1;
   std::uint32_t column_ = 1;
   int depth_ = 0;
+  std::size_t nodes_ = 0;
+  std::size_t max_nodes_;
   std::string pending_name_;  ///< of the function that is about to be read
   TypeRef plain_size_type_ = scalar_type(Dtype::i64);
   FreeVariables own_free_variables_;
@@ -473,14 +483,15 @@ class Parser final : public ScalarContext {
 }  // namespace
 
 Ref<Var> FreeVariables::get(const std::string& name, const TypeRef& type, Span span) {
-  for (const Ref<Var>& known : variables_)
-    if (known->name == name && structural_equal(*known->type, *type, CompareMode::strict)) return known;
+  std::vector<Ref<Var>>& named = variables_[name];
+  for (const Ref<Var>& known : named)
+    if (structural_equal(*known->type, *type, CompareMode::strict)) return known;
   auto draft = std::make_unique<Var>(std::move(span));
   draft->name = name;
   draft->type = type;
   draft->id = variable(name, type)->id;
   draft->declared = true;
-  return variables_.emplace_back(seal(std::move(draft)));
+  return named.emplace_back(seal(std::move(draft)));
 }
 
 Result<NodeRef> tessera::ir::parse(std::string_view text, const ParseOptions& options) {

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "tessera/base/result.h"
@@ -17,13 +18,16 @@ class FreeVariables {
   Ref<Var> get(const std::string& name, const TypeRef& type, Span span);
 
  private:
-  std::vector<Ref<Var>> variables_;
+  std::unordered_map<std::string, std::vector<Ref<Var>>> variables_;  ///< by name; only looked up
 };
 
 struct ParseOptions {
   std::string file = "<text>";
   /// Where the variables declared `free` come from; null makes new ones.
   FreeVariables* free_variables = nullptr;
+  /// A text with more nodes is refused: a node takes about 100 bytes, and an expression may have one for each
+  /// character.
+  std::size_t max_nodes = 3'000'000;
 };
 
 /// The node a text describes: a function, a module (several functions), an expression, a statement or a type.

@@ -154,6 +154,7 @@ class ScalarParser {
 
   /// Replaces the operands from `first` on by the operation on them.
   Result<void> apply(const Pending& pending, std::size_t first) {
+    TESSERA_TRY(context_.take_node(pending.offset));
     const ScalarOpcodeInfo& opcode = info(pending.opcode);
     SmallVector<ExprRef, 2> operands(operands_.begin() + static_cast<std::ptrdiff_t>(first), operands_.end());
     operands_.resize(first);
@@ -178,6 +179,7 @@ class ScalarParser {
   Result<ExprRef> atom() {
     const char c = lexer_.peek();
     const std::size_t at = lexer_.next_offset();
+    TESSERA_TRY(context_.take_node(at));
     if ((c >= '0' && c <= '9') || (c == '-' && lexer_.raw(1) >= '0' && lexer_.raw(1) <= '9')) return number();
     if (c == '$') return parameter();
     if (c == '!') return let_reference();

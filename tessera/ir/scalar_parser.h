@@ -15,6 +15,8 @@ class ScalarContext {
   virtual ~ScalarContext() = default;
   /// The place of the next token.
   virtual Span here() = 0;
+  /// One node more is about to be made at `offset`. Fails if the text has too many.
+  virtual Result<void> take_node(std::size_t offset) = 0;
   virtual Result<ExprRef> variable_named(const std::string& name, std::size_t offset) = 0;
 };
 

@@ -16,6 +16,15 @@ using namespace tessera::ir;
 
 namespace {
 
+std::string quoted_list(const std::vector<std::string>& texts) {
+  std::string out = "[";
+  for (const std::string& text : texts) {
+    if (out.size() > 60) return out + "…]";
+    out += cat(out.size() > 1 ? ", " : "", quote(shortened(text, 60)));
+  }
+  return out + "]";
+}
+
 /// Walks two nodes side by side with an explicit stack, in the order of the fields.
 ///
 /// A pair that was found equal is not walked again: each node on the left remembers its first partner on the
@@ -153,20 +162,31 @@ class EqualWalk {
     }
     template <class T>
     bool only_left(const T& x) {
-      if (walk.report_) report(text(x), "<absent>", one_sided());
+      if (walk.report_) report(text(x), "absent", one_sided());
       return false;
     }
     template <class T>
     bool only_right(const T& y) {
-      if (walk.report_) report("<absent>", text(y), one_sided());
+      if (walk.report_) report("absent", text(y), one_sided());
       return false;
     }
 
    private:
+    /// Texts are quoted: one may read as something else that can stand there.
     template <class T>
-    static std::string text(const T& value) {
+    [[nodiscard]] std::string text(const T& value) const {
       if constexpr (detail::is_ref<T>) {
         return describe(static_cast<const Node&>(*value));
+      } else if constexpr (std::is_same_v<T, std::string>) {
+        return is_head ? describe(value) : quote(shortened(value, 60));
+      } else if constexpr (std::is_same_v<T, AttributeValue>) {
+        if (const auto* one = std::get_if<std::string>(&value)) return quote(shortened(*one, 60));
+        if (const auto* several = std::get_if<std::vector<std::string>>(&value); several && !several->empty())
+          return quoted_list(*several);
+        return describe(value);
+      } else if constexpr (std::is_same_v<T, double>) {
+        const auto* constant = as<FloatConst>(node);
+        return constant == nullptr ? describe(value) : describe_float(value, constant->dtype);
       } else {
         return describe(value);
       }
@@ -409,8 +429,13 @@ class EqualWalk {
   }
 
   bool fail(const Task& task, std::string_view reason) {
-    if (report_)
-      mismatch_ = Mismatch{path_to(task), describe(*task.a), describe(*task.b), std::string(reason)};
+    if (!report_) return false;
+    mismatch_ = Mismatch{path_to(task), describe(*task.a), describe(*task.b), std::string(reason)};
+    const auto *a = as<Var>(*task.a), *b = as<Var>(*task.b);
+    if (a != nullptr && b != nullptr && mismatch_->left == mismatch_->right) {
+      mismatch_->left += cat(": ", describe(*a->type));
+      mismatch_->right += cat(": ", describe(*b->type));
+    }
     return false;
   }
 

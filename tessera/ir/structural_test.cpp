@@ -251,14 +251,21 @@ TEST(StructuralEqual, MismatchesSayWhatDiffers) {
             "f.body[0].value.attrs.axis: 0 ≠ 1 (different attribute)");
   EXPECT_EQ(difference("func f(x: f32[2]) { y: f32[1] = sum(x) {axis = 0}\n return y }",
                        "func f(x: f32[2]) { y: f32[1] = sum(x) {axis = 0, keep = true}\n return y }"),
-            "f.body[0].value.attrs.keep: <absent> ≠ true (attribute on one side only)");
+            "f.body[0].value.attrs.keep: absent ≠ true (attribute on one side only)");
   EXPECT_EQ(
       difference("func f(x: f32[2], y: f32[2]) { return x }", "func f(x: f32[2], y: f32[2]) { return y }"),
       "f.results[0]: x ≠ y (uses of different definitions)");
   EXPECT_EQ(
       difference("func f(x: f32[2]) { return x }", "func f(x: f32[2]) { a: f32[2] = relu(x)\n return a }"),
-      "f.body[0]: <absent> ≠ a: f32[2] = relu(x) (different number of elements)");
+      "f.body[0]: absent ≠ a: f32[2] = relu(x) (different number of elements)");
   EXPECT_EQ(difference("expr 1", "expr true"), "int_const: 1 ≠ true (different kind of node)");
+  EXPECT_EQ(difference("free x: f32[2] expr x", "free x: f32[3] expr x"),
+            "var: x: f32[2] ≠ x: f32[3] (different free variables)");
+  EXPECT_EQ(difference("expr f32.nan", "expr f32.bits(0x7fc00001)"),
+            "float_const: f32.bits(0x7fc00000) ≠ f32.bits(0x7fc00001) (different value)");
+  EXPECT_EQ(difference("func f(x: f32[2]) { a: f32[2] = pad(x) {mode = \"absent\"} return x }",
+                       "func f(x: f32[2]) { a: f32[2] = pad(x) return x }"),
+            "f.body[0].value.attrs.mode: \"absent\" ≠ absent (attribute on one side only)");
   EXPECT_EQ(difference("free x free y expr x + 1", "free x free y expr y + 1"),
             "scalar_op.operands[0]: x ≠ y (different free variables)");
 }

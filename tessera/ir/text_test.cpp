@@ -11,6 +11,7 @@
 #include "tessera/ir/seal.h"
 #include "tessera/ir/structural_equal.h"
 #include "tessera/ir/to_json.h"
+#include "tests/support/growth.h"
 #include "tests/support/repeats.h"
 
 using namespace tessera;
@@ -337,6 +338,63 @@ TEST(Parse, EveryErrorHasACaret) {
     EXPECT_NE(result.error().to_text().find("^"), std::string::npos) << result.error().to_text();
     EXPECT_GT(result.error().span().line, 0u) << text;
   }
+}
+
+/// A function whose statements all define names of one base, which must be numbered.
+std::string repeated_definitions(std::size_t statements, std::string_view (*name)(std::size_t)) {
+  std::string out = "func main(x: f32) {\n";
+  for (std::size_t i = 0; i < statements; ++i) out += cat("  ", name(i), ": f32 = neg(x)\n");
+  return out + "  return x\n}\n";
+}
+
+TEST(Print, Trap_U18_NumbersNamesWithoutCountingFromTheStart) {
+  const auto same = [](std::size_t) -> std::string_view { return "y"; };
+  const auto alternating = [](std::size_t i) -> std::string_view { return i % 2 == 0 ? "y" : "y_40"; };
+  for (const auto name : {+same, +alternating}) {
+    const NodeRef small = value_or_throw(parse(repeated_definitions(2'000, name)));
+    const NodeRef large = value_or_throw(parse(repeated_definitions(32'000, name)));
+    EXPECT_LT(fixture::times_as_long([&] { (void)print(*small); }, [&] { (void)print(*large); }), 80)
+        << "the square would be 256";
+  }
+  const std::string text = printed(repeated_definitions(90, alternating));
+  EXPECT_NE(text.find("y_39: f32"), std::string::npos);
+  EXPECT_EQ(printed(text), text) << "each name once";
+}
+
+TEST(Print, Trap_U18_NumbersNamesInRegionsAndOfFreeVariables) {
+  const auto nested = [](std::size_t count) {
+    std::string out = "func main(p: bool, x: f32) {\n";
+    for (std::size_t i = 0; i < count; ++i)
+      out += "  y: f32 = if p with (x) (y: f32) { y: f32 = neg(y) return y } else (y: f32) { return y }\n";
+    return value_or_throw(parse(out + "  return x\n}\n"));
+  };
+  const NodeRef small = nested(500), large = nested(8'000);
+  EXPECT_LT(fixture::times_as_long([&] { (void)print(*small); }, [&] { (void)print(*large); }), 80);
+}
+
+TEST(Parse, Trap_U19_ATextOfTooManyNodesIsRefusedBeforeItTakesMemory) {
+  std::string text = "expr 1";
+  for (int i = 0; i < 1'000; ++i) text += "+1";
+  const auto refused = parse(text, {.file = "f", .max_nodes = 2'000});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::limit);
+  EXPECT_EQ(refused.error().message(), "the text has more than 2000 nodes");
+  EXPECT_EQ(refused.error().span().line, 1U);
+  EXPECT_TRUE(parse(text, {.max_nodes = 2'001}));
+  EXPECT_FALSE(parse("func f(x: f32) { a: f32 = neg(x) b: f32 = neg(a) return b }", {.max_nodes = 4}));
+}
+
+TEST(Parse, Trap_U18_FreeVariablesAreFoundByName) {
+  const auto declared = [](std::size_t count) {
+    std::string out;
+    for (std::size_t i = 0; i < count; ++i) out += cat("free v", i, ": f32\n");
+    return out + "expr v0";
+  };
+  const std::string small = declared(1'000), large = declared(16'000);
+  EXPECT_LT(
+      fixture::times_as_long([&] { value_or_throw(parse(small)); }, [&] { value_or_throw(parse(large)); }),
+      80)
+      << "the square would be 256";
 }
 
 }  // namespace

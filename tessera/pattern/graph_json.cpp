@@ -17,9 +17,10 @@ class GraphReader {
     TESSERA_TRY(root_.only_fields(
         {"nodes", "outputs", "commutative", "traits", "externals", "name", "comment", "meta"}));
     const JsonCursor list = TESSERA_TRY(root_.field("nodes"));
-    const std::vector<JsonCursor> nodes = TESSERA_TRY(list.array());
+    const JsonItems nodes = TESSERA_TRY(list.array());
     TESSERA_TRY(read_ids(nodes));
-    for (std::size_t i = 0; i < nodes.size(); ++i) TESSERA_TRY(read_node(nodes[i], draft_.nodes[i]));
+    auto draft = draft_.nodes.begin();
+    for (const JsonCursor node : nodes) TESSERA_TRY(read_node(node, *draft++));
     if (const auto outputs = TESSERA_TRY(root_.optional_field("outputs")))
       TESSERA_TRY(read_outputs(*outputs));
     if (const auto externals = TESSERA_TRY(root_.optional_field("externals")))
@@ -28,13 +29,13 @@ class GraphReader {
   }
 
  private:
-  Result<void> read_ids(const std::vector<JsonCursor>& nodes) {
-    for (const JsonCursor& node : nodes) {
+  Result<void> read_ids(const JsonItems& nodes) {
+    for (const JsonCursor node : nodes) {
       const JsonCursor id = TESSERA_TRY(node.field("id"));
       const std::string name = TESSERA_TRY(id.string());
       if (name.empty()) return id.error("expected an id, got an empty string");
       if (!names_.add(name)) return id.error(cat("node id ", quote(shortened(name, 60)), " is used twice"));
-      draft_.nodes.push_back({.id = name, .offset = id.value().offset});
+      draft_.nodes.push_back({.id = name, .offset = id.value().offset()});
     }
     if (const std::string* id = names_.ambiguous())
       return root_.error(
@@ -60,12 +61,12 @@ class GraphReader {
 
   Result<std::vector<DraftValue>> read_values(const JsonCursor& json) {
     std::vector<DraftValue> out;
-    for (const JsonCursor& item : TESSERA_TRY(json.array())) out.push_back(TESSERA_TRY(read_value(item)));
+    for (const JsonCursor item : TESSERA_TRY(json.array())) out.push_back(TESSERA_TRY(read_value(item)));
     return out;
   }
 
   Result<DraftValue> read_value(const JsonCursor& json) {
-    const std::size_t offset = json.value().offset;
+    const std::size_t offset = json.value().offset();
     if (json.is(Json::Kind::number) || json.is(Json::Kind::boolean)) {
       auto constant = TESSERA_TRY(read_attribute(json));
       return DraftValue{
@@ -88,9 +89,9 @@ class GraphReader {
   }
 
   Result<void> read_after(const JsonCursor& json, DraftNode& node) {
-    for (const JsonCursor& item : TESSERA_TRY(json.array())) {
+    for (const JsonCursor item : TESSERA_TRY(json.array())) {
       const auto found = names_.find(TESSERA_TRY(item.string()));
-      if (!found) return item.error(cat(quote(shortened(item.value().text, 60)), " is no node id"));
+      if (!found) return item.error(cat(quote(shortened(item.value().text(), 60)), " is no node id"));
       node.after.push_back(found->node);
     }
     return {};
@@ -104,7 +105,7 @@ class GraphReader {
       return {};
     }
     node.lists_results = true;
-    for (const JsonCursor& item : TESSERA_TRY(results->array())) {
+    for (const JsonCursor item : TESSERA_TRY(results->array())) {
       TESSERA_TRY(item.only_fields({"dtype", "shape"}));
       node.results.push_back(TESSERA_TRY(types_.read(item)));
     }
@@ -113,10 +114,10 @@ class GraphReader {
 
   Result<void> read_outputs(const JsonCursor& json) {
     draft_.outputs.emplace();
-    for (const JsonCursor& item : TESSERA_TRY(json.array())) {
+    for (const JsonCursor item : TESSERA_TRY(json.array())) {
       DraftValue value = TESSERA_TRY(read_value(item));
       if (value.kind != DraftValue::Kind::result)
-        return item.error(cat(quote(shortened(item.value().text, 60)), " is no node id"));
+        return item.error(cat(quote(shortened(item.value().text(), 60)), " is no node id"));
       draft_.outputs->push_back(std::move(value));
     }
     return {};
@@ -147,7 +148,7 @@ Result<TraitsRef> read_traits(const JsonCursor& root, TraitsRef base) {
   const auto commutative = TESSERA_TRY(root.optional_field("commutative"));
   if (commutative) {
     traits->hide_base(trait::commutative);
-    for (const JsonCursor& op : TESSERA_TRY(commutative->array()))
+    for (const JsonCursor op : TESSERA_TRY(commutative->array()))
       traits->add(trait::commutative, ir::canonical_name(TESSERA_TRY(op.string())));
   } else {
     for (const char* op : {"add", "mul"}) traits->add(trait::commutative, op);

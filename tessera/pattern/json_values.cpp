@@ -8,28 +8,28 @@ using namespace tessera::pattern;
 namespace {
 
 bool is_integer_text(const Json& json) {
-  return json.kind == Json::Kind::number && json.text.find_first_of(".eE") == std::string::npos;
+  return json.kind() == Json::Kind::number && json.number().find_first_of(".eE") == std::string_view::npos;
 }
 
 Result<AttributeValue> read_list(const JsonCursor& json) {
-  const std::vector<JsonCursor> items = TESSERA_TRY(json.array());
-  const auto all = [&](auto claim) { return std::ranges::all_of(items, claim); };
+  const JsonItems items = TESSERA_TRY(json.array());
+  const auto all = [&](auto claim) { return std::all_of(items.begin(), items.end(), claim); };
   if (all([](const JsonCursor& item) {
         return item.is(Json::Kind::boolean) || is_integer_text(item.value());
       })) {
     std::vector<std::int64_t> out;
-    for (const JsonCursor& item : items)
-      out.push_back(item.is(Json::Kind::boolean) ? item.value().boolean : TESSERA_TRY(item.integer()));
+    for (const JsonCursor item : items)
+      out.push_back(item.is(Json::Kind::boolean) ? item.value().boolean() : TESSERA_TRY(item.integer()));
     return AttributeValue(std::move(out));
   }
   if (all([](const JsonCursor& item) { return item.is(Json::Kind::number); })) {
     std::vector<double> out;
-    for (const JsonCursor& item : items) out.push_back(TESSERA_TRY(item.number()));
+    for (const JsonCursor item : items) out.push_back(TESSERA_TRY(item.number()));
     return AttributeValue(std::move(out));
   }
   if (all([](const JsonCursor& item) { return item.is(Json::Kind::string); })) {
     std::vector<std::string> out;
-    for (const JsonCursor& item : items) out.push_back(TESSERA_TRY(item.string()));
+    for (const JsonCursor item : items) out.push_back(TESSERA_TRY(item.string()));
     return AttributeValue(std::move(out));
   }
   return json.error("expected a list of numbers or a list of strings");
@@ -38,11 +38,11 @@ Result<AttributeValue> read_list(const JsonCursor& json) {
 }  // namespace
 
 Result<AttributeValue> tessera::pattern::read_attribute(const JsonCursor& json) {
-  switch (json.value().kind) {
+  switch (json.value().kind()) {
     case Json::Kind::boolean:
-      return AttributeValue(json.value().boolean);
+      return AttributeValue(json.value().boolean());
     case Json::Kind::string:
-      return AttributeValue(json.value().text);
+      return AttributeValue(json.value().text());
     case Json::Kind::array:
       return read_list(json);
     case Json::Kind::number:
@@ -53,16 +53,16 @@ Result<AttributeValue> tessera::pattern::read_attribute(const JsonCursor& json) 
       break;
   }
   return json.error(
-      cat("expected a boolean, a number, a string or a list of them, got ", describe(json.value().kind)));
+      cat("expected a boolean, a number, a string or a list of them, got ", describe(json.value().kind())));
 }
 
 Result<std::vector<std::string>> tessera::pattern::read_names(const JsonCursor& json) {
   std::vector<std::string> out;
   if (json.is(Json::Kind::string)) {
-    out.push_back(json.value().text);
+    out.push_back(json.value().text());
     return out;
   }
-  for (const JsonCursor& item : TESSERA_TRY(json.array())) out.push_back(TESSERA_TRY(item.string()));
+  for (const JsonCursor item : TESSERA_TRY(json.array())) out.push_back(TESSERA_TRY(item.string()));
   return out;
 }
 
@@ -76,8 +76,8 @@ Result<ir::Dtype> tessera::pattern::read_dtype(const JsonCursor& json) {
 
 Result<ir::Dim> TypeReader::read_dim(const JsonCursor& json) {
   if (json.is(Json::Kind::string)) {
-    ir::ExprRef& size = sizes_[json.value().text];
-    if (size == nullptr) size = ir::size_symbol(json.value().text);
+    ir::ExprRef& size = sizes_[json.value().text()];
+    if (size == nullptr) size = ir::size_symbol(json.value().text());
     return ir::Dim(size);
   }
   const std::int64_t size = TESSERA_TRY(json.integer());
@@ -91,7 +91,7 @@ Result<DraftType> TypeReader::read(const JsonCursor& object) {
     type.dtype = TESSERA_TRY(read_dtype(*dtype));
   if (const auto shape = TESSERA_TRY(object.optional_field("shape"))) {
     type.shape.emplace();
-    for (const JsonCursor& item : TESSERA_TRY(shape->array()))
+    for (const JsonCursor item : TESSERA_TRY(shape->array()))
       type.shape->push_back(TESSERA_TRY(read_dim(item)));
   }
   return type;

@@ -32,7 +32,7 @@ Result<PatternCost> read_pattern_cost(const JsonCursor& json) {
 Result<ValueCondition> read_value_condition(const JsonCursor& json) {
   ValueCondition condition;
   if (const auto values = TESSERA_TRY(json.optional_field("in"))) {
-    for (const JsonCursor& item : TESSERA_TRY(values->array()))
+    for (const JsonCursor item : TESSERA_TRY(values->array()))
       condition.one_of.push_back(TESSERA_TRY(read_attribute(item)));
     if (condition.one_of.empty()) return values->error("expected at least one value");
   }
@@ -69,12 +69,12 @@ Result<AttributeCondition> read_attribute_condition(const std::string& name, con
 Result<std::vector<ir::Dtype>> read_dtypes(const JsonCursor& json) {
   if (json.is(Json::Kind::string)) return std::vector{TESSERA_TRY(read_dtype(json))};
   std::vector<ir::Dtype> out;
-  for (const JsonCursor& item : TESSERA_TRY(json.array())) out.push_back(TESSERA_TRY(read_dtype(item)));
+  for (const JsonCursor item : TESSERA_TRY(json.array())) out.push_back(TESSERA_TRY(read_dtype(item)));
   return out;
 }
 
 Result<Repeat> read_repeat(const JsonCursor& json) {
-  if (json.is(Json::Kind::boolean)) return json.value().boolean ? Repeat{1, none} : Repeat{};
+  if (json.is(Json::Kind::boolean)) return json.value().boolean() ? Repeat{1, none} : Repeat{};
   TESSERA_TRY(json.only_fields({"min", "max"}));
   Repeat repeat{1, none};
   const auto bound = [&](std::string_view key, std::uint32_t& out) -> Result<void> {
@@ -105,10 +105,10 @@ class PatternReader {
     if (const auto kernel = TESSERA_TRY(json_.optional_field("kernel")))
       parts_.kernel = TESSERA_TRY(kernel->string());
     const JsonCursor list = TESSERA_TRY(json_.field("nodes"));
-    const std::vector<JsonCursor> nodes = TESSERA_TRY(list.array());
+    const JsonItems nodes = TESSERA_TRY(list.array());
     if (nodes.empty()) return list.error(cat("pattern ", quote(shortened(parts_.name, 60)), " is empty"));
     TESSERA_TRY(read_ids(nodes));
-    for (const JsonCursor& node : nodes) TESSERA_TRY(read_node(node));
+    for (const JsonCursor node : nodes) TESSERA_TRY(read_node(node));
     TESSERA_TRY(read_outputs());
     if (const auto cost = TESSERA_TRY(json_.optional_field("cost")))
       parts_.cost = TESSERA_TRY(read_pattern_cost(*cost));
@@ -119,8 +119,8 @@ class PatternReader {
   }
 
  private:
-  Result<void> read_ids(const std::vector<JsonCursor>& nodes) {
-    for (const JsonCursor& node : nodes) {
+  Result<void> read_ids(const JsonItems& nodes) {
+    for (const JsonCursor node : nodes) {
       const JsonCursor id = TESSERA_TRY(node.field("id"));
       parts_.nodes.push_back({.id = TESSERA_TRY(id.string())});
       const std::string& name = parts_.nodes.back().id;
@@ -195,7 +195,7 @@ class PatternReader {
 
   Result<void> read_inputs(const JsonCursor& json, PatternNode& node) {
     node.lists_inputs = true;
-    for (const JsonCursor& item : TESSERA_TRY(json.array()))
+    for (const JsonCursor item : TESSERA_TRY(json.array()))
       node.inputs.push_back(TESSERA_TRY(read_input(item)));
     return {};
   }
@@ -234,7 +234,7 @@ class PatternReader {
     if (condition.is(Json::Kind::object)) {
       TESSERA_TRY(condition.only_fields({"in", "not", "min", "max", "capture"}));
       external.value = TESSERA_TRY(read_value_condition(condition));
-    } else if (!condition.is(Json::Kind::boolean) || !condition.value().boolean) {
+    } else if (!condition.is(Json::Kind::boolean) || !condition.value().boolean()) {
       return condition.error("expected true or an object with conditions");
     }
     return input;
@@ -257,7 +257,7 @@ class PatternReader {
       parts_.outputs = sinks_of(parts_.nodes);
       return {};
     }
-    for (const JsonCursor& item : TESSERA_TRY(outputs->array())) {
+    for (const JsonCursor item : TESSERA_TRY(outputs->array())) {
       const std::string name = TESSERA_TRY(item.string());
       const auto found = names_.find(name);
       if (!found) return item.error(cat(quote(shortened(name, 60)), " is no node id of the pattern"));
@@ -297,7 +297,7 @@ Result<std::vector<Pattern>> tessera::pattern::read_patterns(const JsonDocument&
   const JsonCursor list = TESSERA_TRY(root.field("patterns"));
   std::vector<Pattern> out;
   std::unordered_set<std::string> names;
-  for (const JsonCursor& item : TESSERA_TRY(list.array())) {
+  for (const JsonCursor item : TESSERA_TRY(list.array())) {
     out.push_back(TESSERA_TRY(PatternReader(item, *traits).read()));
     if (!names.insert(out.back().name()).second)
       return TESSERA_TRY(item.field("name"))

@@ -49,9 +49,9 @@ bool has_negative_size(const Type& type) {
 }
 
 template <class T, class F>
-Result<AttributeValue> list_of(const std::vector<JsonCursor>& items, F&& read) {
+Result<AttributeValue> list_of(const JsonItems& items, F&& read) {
   std::vector<T> out;
-  for (const JsonCursor& item : items) out.push_back(TESSERA_TRY(read(item)));
+  for (const JsonCursor item : items) out.push_back(TESSERA_TRY(read(item)));
   return AttributeValue(std::move(out));
 }
 
@@ -60,7 +60,7 @@ Result<AttributeValue> list_from_json(const JsonCursor& json) {
   if (!items.empty() && items[0].is(Json::Kind::string))
     return list_of<std::string>(items, [](const JsonCursor& item) { return item.string(); });
   const bool all_integers = std::all_of(items.begin(), items.end(), [](const JsonCursor& item) {
-    return !item.is(Json::Kind::number) || is_integer_text(item.value().text);
+    return !item.is(Json::Kind::number) || is_integer_text(item.value().text());
   });
   if (all_integers)
     return list_of<std::int64_t>(items, [](const JsonCursor& item) { return item.integer(); });
@@ -84,14 +84,14 @@ Result<Attributes> attributes_from_json(const JsonCursor& json) {
 }  // namespace
 
 Result<AttributeValue> tessera::stream::attribute_from_json(const JsonCursor& json) {
-  switch (json.value().kind) {
+  switch (json.value().kind()) {
     case Json::Kind::boolean:
-      return AttributeValue(json.value().boolean);
+      return AttributeValue(json.value().boolean());
     case Json::Kind::number:
-      if (is_integer_text(json.value().text)) return AttributeValue(TESSERA_TRY(json.integer()));
+      if (is_integer_text(json.value().text())) return AttributeValue(TESSERA_TRY(json.integer()));
       return AttributeValue(TESSERA_TRY(json.number()));
     case Json::Kind::string:
-      return AttributeValue(json.value().text);
+      return AttributeValue(json.value().text());
     case Json::Kind::array:
       return list_from_json(json);
     case Json::Kind::null:
@@ -99,31 +99,31 @@ Result<AttributeValue> tessera::stream::attribute_from_json(const JsonCursor& js
       break;
   }
   return json.error(cat("expected a boolean, a number, a string, or a list of numbers or of strings, got ",
-                        describe(json.value().kind)));
+                        describe(json.value().kind())));
 }
 
 Result<ValueId> InstructionReader::value(const JsonCursor& json) {
   const std::string name = TESSERA_TRY(json.string());
   if (name.empty()) return json.error("expected the name of a value, got an empty string");
-  const auto [at, is_new] = ids_.try_emplace(name, next_id_);
-  if (is_new) ++next_id_;
-  return at->second;
+  if (const ValueId* known = ids_.find(name)) return *known;
+  return ids_.obtain(name, next_id_++);
 }
 
 Result<std::vector<ValueId>> InstructionReader::values(const JsonCursor& json) {
   std::vector<ValueId> out;
-  for (const JsonCursor& item : TESSERA_TRY(json.array())) out.push_back(TESSERA_TRY(value(item)));
+  for (const JsonCursor item : TESSERA_TRY(json.array())) out.push_back(TESSERA_TRY(value(item)));
   return out;
 }
 
 /// Only what was named before can die, and only once.
 Result<std::vector<ValueId>> InstructionReader::freed_values(const JsonCursor& json) {
   std::vector<ValueId> out;
+  std::unordered_set<ValueId> seen;
   const ValueId first_new = next_id_;
-  for (const JsonCursor& item : TESSERA_TRY(json.array())) {
+  for (const JsonCursor item : TESSERA_TRY(json.array())) {
     const ValueId id = TESSERA_TRY(value(item));
     if (id >= first_new) return item.error("expected a value that was named before");
-    if (std::find(out.begin(), out.end(), id) != out.end()) return item.error("expected each value once");
+    if (!seen.insert(id).second) return item.error("expected each value once");
     out.push_back(id);
   }
   return out;
@@ -131,7 +131,7 @@ Result<std::vector<ValueId>> InstructionReader::freed_values(const JsonCursor& j
 
 Result<TypeRef> InstructionReader::type(const JsonCursor& json) {
   const std::string text = TESSERA_TRY(json.string());
-  if (const auto at = types_.find(text); at != types_.end()) return at->second;
+  if (const TypeRef* known = types_.find(text)) return *known;
   const auto fail = [&](std::string_view why) {
     return json.error(
         cat("expected a type such as \"f32[2,N]\", got ", quote(shortened(text, 40)), ": ", why));
@@ -144,7 +144,7 @@ Result<TypeRef> InstructionReader::type(const JsonCursor& json) {
   if ((*node)->kind() > NodeKind::tuple_type) return fail("it is no type");
   const TypeRef parsed(static_cast<const Type*>(node->operator->()));
   if (has_negative_size(*parsed)) return fail("a size is negative");
-  return types_.emplace(text, parsed).first->second;
+  return types_.obtain(text, parsed);
 }
 
 Result<InstructionReader::Types> InstructionReader::types(const JsonCursor& instruction) {
@@ -158,15 +158,15 @@ Result<InstructionReader::Types> InstructionReader::types(const JsonCursor& inst
 Result<void> InstructionReader::read_inputs(const JsonCursor& json, Types& types, OwnedInstruction& out) {
   const auto field = TESSERA_TRY(json.optional_field("inputs"));
   if (!field) return {};
-  for (const JsonCursor& item : TESSERA_TRY(field->array())) {
+  for (const JsonCursor item : TESSERA_TRY(field->array())) {
     if (item.is(Json::Kind::number)) {
       TESSERA_TRY(item.number());
       out.inputs.push_back(Input::parameter());
     } else if (item.is(Json::Kind::string)) {
-      const auto at = types.find(item.value().text);
+      const auto at = types.find(item.value().text());
       out.inputs.push_back(Input::of(TESSERA_TRY(value(item)), at == types.end() ? TypeRef() : at->second));
     } else {
-      return item.error(cat("expected the name of a value or a number, got ", describe(item.value().kind)));
+      return item.error(cat("expected the name of a value or a number, got ", describe(item.value().kind())));
     }
   }
   return {};
@@ -178,14 +178,15 @@ Result<void> InstructionReader::read_outputs(const JsonCursor& json, Types& type
   if (one && several) return several->error("expected either 'output' or 'outputs', got both");
   std::vector<JsonCursor> items;
   if (one) items.push_back(*one);
-  if (several) items = TESSERA_TRY(several->array());
+  if (several)
+    for (const JsonCursor item : TESSERA_TRY(several->array())) items.push_back(item);
   std::unordered_set<ValueId> seen;
-  for (const JsonCursor& item : items) {
+  for (const JsonCursor item : items) {
     const ValueId id = TESSERA_TRY(value(item));
     if (!seen.insert(id).second)
       return item.error(
-          cat("expected different outputs, got ", quote(shortened(item.value().text, 40)), " twice"));
-    const auto at = types.find(item.value().text);
+          cat("expected different outputs, got ", quote(shortened(item.value().text(), 40)), " twice"));
+    const auto at = types.find(item.value().text());
     out.outputs.push_back({.value = id, .type = at == types.end() ? TypeRef() : at->second});
   }
   return {};
@@ -193,7 +194,7 @@ Result<void> InstructionReader::read_outputs(const JsonCursor& json, Types& type
 
 /// A type for a name that the instruction does not mention is a slip of the pen.
 Result<void> InstructionReader::check_types_used(const JsonCursor& json, const Types& types,
-                                                 const OwnedInstruction& out) const {
+                                                 const OwnedInstruction& out) {
   if (types.empty()) return {};
   std::unordered_set<ValueId> mentioned;
   for (const Input& input : out.inputs)
@@ -201,8 +202,8 @@ Result<void> InstructionReader::check_types_used(const JsonCursor& json, const T
   for (const Output& output : out.outputs) mentioned.insert(output.value);
   const JsonCursor field = TESSERA_TRY(json.field("types"));
   for (const auto& [name, type] : TESSERA_TRY(field.members())) {
-    const auto at = ids_.find(name);
-    if (at == ids_.end() || !mentioned.contains(at->second))
+    const ValueId* known = ids_.find(name);
+    if (known == nullptr || !mentioned.contains(*known))
       return type.error(cat("expected types of inputs and outputs of this instruction, got one of ",
                             quote(shortened(name, 40))));
   }
@@ -214,7 +215,7 @@ Result<void> InstructionReader::check_types_used(const JsonCursor& json, const T
 Result<void> InstructionReader::agree_with_known(const JsonCursor& json, OwnedInstruction& out) {
   for (std::size_t slot = 0; slot < out.inputs.size(); ++slot)
     if (!out.inputs[slot].is_parameter) TESSERA_TRY(agree_with_known(json, out, slot));
-  for (const Output& output : out.outputs) known_[output.value] = {output.type, {}, 0};
+  for (const Output& output : out.outputs) known_.set(output.value, {output.type, {}, 0});
   for (const ValueId id : out.frees) known_.erase(id);
   return {};
 }
@@ -222,7 +223,7 @@ Result<void> InstructionReader::agree_with_known(const JsonCursor& json, OwnedIn
 Result<void> InstructionReader::agree_with_known(const JsonCursor& json, OwnedInstruction& out,
                                                  std::size_t slot) {
   Input& input = out.inputs[slot];
-  Known& known = known_.try_emplace(input.value, Known{input.type, out.op, slot}).first->second;
+  Known& known = known_.obtain(input.value, Known{input.type, out.op, slot});
   if (known.type == nullptr) known.type = input.type;
   const bool is_written = std::any_of(out.outputs.begin(), out.outputs.end(),
                                       [&](const Output& output) { return output.value == input.value; });
@@ -230,8 +231,9 @@ Result<void> InstructionReader::agree_with_known(const JsonCursor& json, OwnedIn
   if (input.type == known.type || structural_equal(*input.type, *known.type, CompareMode::strict)) return {};
   const std::string name = TESSERA_TRY(TESSERA_TRY(TESSERA_TRY(json.field("inputs")).array())[slot].string());
   if (!is_one_piece_ && known.op == out.op && known.slot == slot) {
-    input.value = ids_[name] = next_id_++;
-    known_[input.value] = {input.type, out.op, slot};
+    input.value = next_id_++;
+    ids_.set(name, input.value);
+    known_.set(input.value, {input.type, out.op, slot});
     return {};
   }
   const JsonCursor types = TESSERA_TRY(json.field("types"));
@@ -254,27 +256,34 @@ Result<OwnedInstruction> InstructionReader::instruction(const JsonCursor& json) 
     out.attributes = TESSERA_TRY(attributes_from_json(*attrs));
   if (const auto effect = TESSERA_TRY(json.optional_field("effect")))
     out.effect = TESSERA_TRY(effect_from_json(*effect));
-  if (const auto free = TESSERA_TRY(json.optional_field("free")))
-    out.frees = TESSERA_TRY(freed_values(*free));
+  const auto free = TESSERA_TRY(json.optional_field("free"));
+  if (free) out.frees = TESSERA_TRY(freed_values(*free));
   TESSERA_TRY(agree_with_known(json, out));
+  // A stream may go on for ever with names that are always new.
+  if (free && !is_one_piece_)
+    for (const JsonCursor item : TESSERA_TRY(free->array())) ids_.erase(TESSERA_TRY(item.string()));
   return out;
 }
 
 Result<StreamFile> InstructionReader::stream(const JsonCursor& json) {
   TESSERA_TRY(json.only_fields({"stream", "live"}));
   is_one_piece_ = true;
+  ids_.keep_all();
+  types_.keep_all();
+  known_.keep_all();
   StreamFile out;
   const JsonCursor list = TESSERA_TRY(json.field("stream"));
-  for (const JsonCursor& item : TESSERA_TRY(list.array()))
+  for (const JsonCursor item : TESSERA_TRY(list.array()))
     out.instructions.push_back(TESSERA_TRY(instruction(item)));
   const ValueId known = next_id_;
   const auto live = TESSERA_TRY(json.optional_field("live"));
   if (!live) return out;
   out.has_live = true;
-  for (const JsonCursor& item : TESSERA_TRY(live->array())) {
+  for (const JsonCursor item : TESSERA_TRY(live->array())) {
     out.live.push_back(TESSERA_TRY(value(item)));
     if (out.live.back() >= known)
-      return item.error(cat("expected a value of the stream, got ", quote(shortened(item.value().text, 40))));
+      return item.error(
+          cat("expected a value of the stream, got ", quote(shortened(item.value().text(), 40))));
   }
   return out;
 }

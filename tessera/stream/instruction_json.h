@@ -15,6 +15,7 @@
 #include "tessera/base/json.h"
 #include "tessera/ir/parse.h"
 #include "tessera/stream/instruction.h"
+#include "tessera/stream/recent_map.h"
 
 namespace tessera::stream {
 
@@ -45,7 +46,8 @@ struct StreamFile {
   std::vector<ValueId> live;
 };
 
-/// Gives names ids and types their symbols; all instructions of one stream go through one reader.
+/// Gives names ids and types their symbols; all instructions of one stream go through one reader. Of a stream
+/// without an end, names that were not mentioned for a long time are forgotten: then they name another value.
 class InstructionReader {
  public:
   /// One instruction of a stream that may go round and round: where a slot that read a value from outside
@@ -69,17 +71,19 @@ class InstructionReader {
   [[nodiscard]] Result<void> agree_with_known(const JsonCursor& json, OwnedInstruction& out,
                                               std::size_t slot);
   [[nodiscard]] Result<void> check_types_used(const JsonCursor& json, const Types& types,
-                                              const OwnedInstruction& out) const;
+                                              const OwnedInstruction& out);
 
-  std::unordered_map<std::string, ValueId> ids_;
-  std::unordered_map<std::string, ir::TypeRef> types_;  // by text
+  /// Names that a stream may have, and mentions again: more than any unit is long.
+  static constexpr std::size_t most_recent = std::size_t{1} << 16;
+  RecentMap<std::string, ValueId> ids_{most_recent};
+  RecentMap<std::string, ir::TypeRef> types_{most_recent};  // by text
   /// What was said of a value: its type and, if it came from outside, which slot of which op said so first.
   struct Known {
     ir::TypeRef type;
     std::string op;  ///< empty if the value was made in the stream
     std::size_t slot = 0;
   };
-  std::unordered_map<ValueId, Known> known_;
+  RecentMap<ValueId, Known> known_{most_recent};
   ValueId next_id_ = 0;
   bool is_one_piece_ = false;  ///< what comes from outside is there once, not anew in each round
   ir::FreeVariables symbols_;

@@ -38,7 +38,7 @@ Result<Entry> parse_entry(std::string name, const JsonCursor& at, std::size_t av
   TESSERA_TRY(at.only_fields({"dtype", "shape", "data_offsets"}));
   Entry out{.name = std::move(name)};
   out.dtype = TESSERA_TRY(dtype_of_name(TESSERA_TRY(at.field("dtype"))));
-  for (const JsonCursor& dim : TESSERA_TRY(TESSERA_TRY(at.field("shape")).array())) {
+  for (const JsonCursor dim : TESSERA_TRY(TESSERA_TRY(at.field("shape")).array())) {
     out.shape.push_back(TESSERA_TRY(dim.integer()));
     if (out.shape.back() < 0) return dim.error("a size is negative");
   }
