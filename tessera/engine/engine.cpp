@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "tessera/base/environment.h"
 #include "tessera/base/text.h"
 #include "tessera/compile/whole_calls.h"
 #include "tessera/engine/autotune.h"
@@ -53,7 +54,7 @@ Engine::Engine(EngineOptions options)
     passes.takes = compiler::stays_whole_unless_costly;
   if (options_.deterministic) device_->settle();  // what computes must not depend on when it is there
   idle_memory_.reserve(max_idle_memory);          // destructors give memory back here and must not fail
-  const char* log = std::getenv("TESSERA_LOG");
+  const char* log = environment("TESSERA_LOG");
   log_plans_ = log != nullptr && std::string_view(log) == "plan";
 }
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <span>
 
+#include "tessera/base/environment.h"
 #include "tessera/base/file.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
@@ -56,9 +57,9 @@ Result<void> make_folder(const std::string& folder) {
 }  // namespace
 
 std::string CodeStore::default_folder(std::string_view what) {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* cache = environment("XDG_CACHE_HOME");
   if (cache != nullptr && cache[0] == '/') return cat(cache, "/tessera/", what);
-  const char* home = std::getenv("HOME");
+  const char* home = environment("HOME");
   return home != nullptr && home[0] == '/' ? cat(home, "/.cache/tessera/", what) : std::string();
 }
 

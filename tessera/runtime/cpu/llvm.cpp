@@ -1,6 +1,5 @@
 #include "tessera/runtime/cpu/llvm.h"
 
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include <array>
@@ -103,17 +102,18 @@ Result<Llvm*> Llvm::try_open() {
   std::string tried;
   for (const char* name : {"libLLVM.so.19.1", "libLLVM-19.so.1", "libLLVM.so.18.1", "libLLVM-18.so.1",
                            "libLLVM-17.so.1", "libLLVM-16.so.1"}) {
-    void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
+    const auto library = SharedLibrary::open("LLVM", std::span(&name, 1));
+    if (!library) {
       tried += cat(tried.empty() ? "" : ", ", name);
       continue;
     }
     // Lives as long as the program: LLVM has state of its own that must not go first.
     auto* out = new Llvm;
-    auto loaded = out->load(library);
+    auto loaded = out->load(*library);
     // What the library made while it was loaded is destroyed after end() has waited, what it makes later
     // never.
-    if (loaded && std::atexit(&Llvm::end) == 0) out->outlives_program_ = keep_later_statics(library);
+    if (loaded && std::atexit(&Llvm::end) == 0)
+      out->outlives_program_ = keep_later_statics(library->handle());
     if (loaded) return out;
     delete out;
     tried += cat(tried.empty() ? "" : ", ", name, ", which cannot be used: ", loaded.error().message());
@@ -122,14 +122,10 @@ Result<Llvm*> Llvm::try_open() {
 #endif
 }
 
-Result<void> Llvm::load(void* library) {
+Result<void> Llvm::load(const SharedLibrary& library) {
   Functions& f = *functions_;
   std::string missing;
-  const auto find = [&]<class T>(T*& function, const char* name) {
-    function = reinterpret_cast<T*>(dlsym(library, cat("LLVM", name).c_str()));
-    if (function == nullptr) missing += cat(" LLVM", name);
-  };
-#define TESSERA_FIND(name) find(f.name, #name)
+#define TESSERA_FIND(name) library.find(f.name, "LLVM" #name, missing)
   TESSERA_FIND(InitializeX86TargetInfo);
   TESSERA_FIND(InitializeX86Target);
   TESSERA_FIND(InitializeX86TargetMC);

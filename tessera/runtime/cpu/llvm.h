@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tessera/base/result.h"
+#include "tessera/base/shared_library.h"
 
 namespace tessera::runtime::cpu {
 
@@ -44,7 +45,7 @@ class Llvm {
   static Result<Llvm*> try_open();
   /// At the end of the program.
   static void end();
-  Result<void> load(void* library);
+  Result<void> load(const SharedLibrary& library);
 
   std::unique_ptr<Functions> functions_;
   void* target_ = nullptr;
