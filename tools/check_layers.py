@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fails when a file includes a room that its own room may not depend on, or a foreign header outside its room.
+"""Fails when a file includes a room that its own room may not depend on, or a foreign header outside its room, or calls what
+one place calls for all.
 
 The table below is the architecture (docs/architecture.md). Arrows are transitive."""
 import pathlib
@@ -34,6 +35,15 @@ FOREIGN = {
     r"onnx/|google/protobuf": ["onnx"],
     r"nlohmann|CLI/|fmt/": [],
 }
+# What is called at one place for all: the file, and what others call. Tests and what is made for them may.
+ONE_PLACE = {
+    r"\b(secure_)?getenv\(": ("base/environment.cpp", "environment() of tessera/base/environment.h"),
+    r"\bdlm?open\(": ("base/shared_library.cpp", "SharedLibrary of tessera/base/shared_library.h"),
+}
+
+
+def is_for_tests(path):
+    return path.stem.endswith("_test") or "emulator" in path.parts
 
 
 def reachable(room):
@@ -59,6 +69,9 @@ def violations(root):
             continue
         allowed = reachable(room) | {room}
         for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+            for pattern, (place, instead) in ONE_PLACE.items():
+                if re.search(pattern, line.split("//")[0]) and "/".join(parts) != place and not is_for_tests(path):
+                    yield f"{path}:{number}: only {place} may call this; use {instead}"
             include = re.match(r'\s*#\s*include\s*[<"]([^">]+)[">]', line)
             if not include:
                 continue

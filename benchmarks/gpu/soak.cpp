@@ -1,7 +1,5 @@
 #include "benchmarks/gpu/soak.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,6 +14,7 @@
 #include "tessera/describe/host_graph.h"
 #include "tessera/engine/devices.h"
 #include "tessera/engine/graph_device.h"
+#include "tessera/runtime/cuda/library.h"
 #include "tessera/tessera.h"
 
 using namespace tessera;
@@ -335,8 +334,8 @@ void expect_tiers(const EngineStatistics& tensors, int count, bool is_gpu) {
 }  // namespace
 
 CopyOnStream tessera::benchmarks::copy_of_driver() {
-  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  void* found = library == nullptr ? nullptr : dlsym(library, "cuMemcpyDtoDAsync_v2");
+  const auto library = runtime::cuda::open_library("the CUDA driver", {"libcuda.so.1"});
+  void* found = library ? library->symbol("cuMemcpyDtoDAsync_v2") : nullptr;
   if (found == nullptr) throw std::runtime_error("there is no driver with cuMemcpyDtoDAsync");
   auto* const function =
       reinterpret_cast<int (*)(unsigned long long, unsigned long long, std::size_t, void*)>(found);

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 
+#include "tessera/base/environment.h"
 #include "tessera/base/text.h"
 #include "tessera/compile/plan_function.h"
 #include "tessera/compile/tiling.h"
@@ -187,7 +188,7 @@ Result<std::shared_ptr<runtime::Device>> tessera::engine::find_device(std::strin
 }
 
 std::shared_ptr<runtime::Device> tessera::engine::default_device() {
-  const char* name = std::getenv("TESSERA_DEVICE");
+  const char* name = environment("TESSERA_DEVICE");
   if (name == nullptr) return *find_device("cpu");
   auto found = find_device(name);
   if (found) return *std::move(found);

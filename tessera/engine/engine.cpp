@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "tessera/base/environment.h"
 #include "tessera/base/program_end.h"
 #include "tessera/base/text.h"
 #include "tessera/compile/whole_calls.h"
@@ -55,7 +56,7 @@ Engine::Engine(EngineOptions options)
   end_behind_openings();
   if (options_.deterministic) device_->settle();  // what computes must not depend on when it is there
   idle_memory_.reserve(max_idle_memory);          // destructors give memory back here and must not fail
-  const char* log = std::getenv("TESSERA_LOG");
+  const char* log = environment("TESSERA_LOG");
   log_plans_ = log != nullptr && std::string_view(log) == "plan";
 }
 

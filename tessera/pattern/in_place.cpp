@@ -83,8 +83,8 @@ class OverwriteFinder {
     }
   }
 
-  /// Along each storage that is overwritten: writes stay in order, and reads between the same writes. Without a
-  /// hazard too: those who read the old value are done before it is gone.
+  /// Along each storage that is overwritten: writes stay in order, and reads between the same writes. Without
+  /// a hazard too: those who read the old value are done before it is gone.
   void order_around_writes() {
     struct Storage {
       bool is_watched = false;

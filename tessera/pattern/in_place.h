@@ -22,9 +22,8 @@ struct StorageUse {
 };
 
 struct Overwrites {
-  std::vector<bool> is_hazard;  ///< by node: it overwrites what is read later
-  std::vector<std::pair<NodeId, NodeId>>
-      orders;  ///< earlier, later: the uses of what is overwritten
+  std::vector<bool> is_hazard;                    ///< by node: it overwrites what is read later
+  std::vector<std::pair<NodeId, NodeId>> orders;  ///< earlier, later: the uses of what is overwritten
 };
 
 /// `is_output` says of each value whether somebody reads it after the last node. Near-linear.

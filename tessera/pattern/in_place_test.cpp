@@ -94,14 +94,16 @@ struct StorageProgram {
     std::string out;
     for (std::size_t i = 0; i < calls.size(); ++i) {
       std::string inputs;
-      for (const std::string& input : calls[i].inputs) inputs += cat(inputs.empty() ? "" : ",", "\"", input, "\"");
-      out += cat(i == 0 ? "" : ",", R"({"id":"n)", i, R"(","op":")", calls[i].op, R"(","inputs":[)", inputs, "]}");
+      for (const std::string& input : calls[i].inputs)
+        inputs += cat(inputs.empty() ? "" : ",", "\"", input, "\"");
+      out += cat(i == 0 ? "" : ",", R"({"id":"n)", i, R"(","op":")", calls[i].op, R"(","inputs":[)", inputs,
+                 "]}");
     }
     return cat(R"({"nodes":[)", out, "]}");
   }
 
-  /// What each call computed, then what the storage of each value holds at the end that no call reads; nothing
-  /// if a call runs before those it reads from.
+  /// What each call computed, then what the storage of each value holds at the end that no call reads;
+  /// nothing if a call runs before those it reads from.
   [[nodiscard]] std::vector<std::uint64_t> run(const std::vector<std::uint32_t>& order) const {
     std::map<std::string, std::size_t> storage_of{{"x", 0}, {"y", 1}};
     std::vector<std::uint64_t> contents{1, 2}, out(calls.size());
@@ -145,7 +147,8 @@ struct StorageProgram {
     std::iota(turns.begin(), turns.end(), 0U);
     do {
       order.clear();
-      for (const std::size_t group : turns) order.insert(order.end(), groups[group].begin(), groups[group].end());
+      for (const std::size_t group : turns)
+        order.insert(order.end(), groups[group].begin(), groups[group].end());
       if (run(order) == expected) return true;
     } while (std::next_permutation(turns.begin(), turns.end()));
     return false;
@@ -169,7 +172,8 @@ void compare_with_every_schedule(bool has_views, unsigned seed) {
       const bool can_run = program.can_run_together(set);
       // A view that may share storage is taken to read it: some sets are rejected that could run.
       ASSERT_TRUE(has_views ? can_run || !is_convex : can_run == is_convex)
-          << program.json() << " nodes " << join(nodes, " ") << (can_run ? " can" : " cannot") << " run together";
+          << program.json() << " nodes " << join(nodes, " ") << (can_run ? " can" : " cannot")
+          << " run together";
     }
   }
   EXPECT_GT(accepted, 1'000U);

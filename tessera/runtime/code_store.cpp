@@ -10,6 +10,7 @@
 #include <set>
 #include <span>
 
+#include "tessera/base/environment.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/private_folder.h"
 #include "tessera/base/text.h"
@@ -63,8 +64,6 @@ struct Caches {
     return options;
   }
 };
-
-const char* environment(const char* name) { return secure_getenv(name); }
 
 bool is_folder_name(const char* name) { return name != nullptr && name[0] == '/'; }
 

@@ -40,6 +40,13 @@ class LayerCheck(unittest.TestCase):
         self.assertEqual(self.plant("runtime/cpu/good.cpp", "#include <dnnl.h>").returncode, 0)
         self.assertEqual(self.plant("engine/bad.cpp", "#include <cuda.h>").returncode, 1)
 
+    def test_one_place_reads_the_environment_and_one_opens_libraries(self):
+        result = self.plant("engine/bad.cpp", 'const char* x = std::getenv("X");')
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("only base/environment.cpp may call this; use environment()", result.stdout)
+        self.assertEqual(self.plant("runtime/cpu/bad.cpp", 'void* x = dlopen("x.so", RTLD_NOW);').returncode, 1)
+        self.assertEqual(self.plant("engine/good_test.cpp", 'const char* x = std::getenv("X");').returncode, 0)
+
     def test_an_unknown_room_is_refused(self):
         self.assertEqual(self.plant("utils/bad.h", "").returncode, 1)
 

@@ -1,6 +1,5 @@
 #include "tessera/runtime/cpu/llvm.h"
 
-#include <dlfcn.h>
 #include <sys/mman.h>
 
 #include <exception>
@@ -100,12 +99,6 @@ Error too_little_memory(std::size_t bytes) {
   return Error(ErrorCode::memory, cat("LLVM is not asked: there are no ", bytes >> 20, " MiB for it"));
 }
 
-/// Whether the loader failed for a reason that may pass.
-bool is_want_of_memory(std::string_view message) {
-  return message.find("annot allocate memory") != std::string_view::npos ||
-         message.find("failed to map") != std::string_view::npos;
-}
-
 }  // namespace
 
 Llvm::Llvm() : functions_(std::make_unique<Functions>()) {}
@@ -137,19 +130,18 @@ Result<const Llvm*> Llvm::try_open() {
   std::string tried;
   for (const char* name : {"libLLVM.so.19.1", "libLLVM-19.so.1", "libLLVM.so.18.1", "libLLVM-18.so.1",
                            "libLLVM-17.so.1", "libLLVM-16.so.1"}) {
-    // Lives as long as the program: LLVM has state of its own that must not go first.
-    auto out = std::unique_ptr<Llvm, void (*)(Llvm*)>(new Llvm, [](Llvm* llvm) { delete llvm; });
-    void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-      const char* const why = dlerror();
-      if (why != nullptr && is_want_of_memory(why)) return Error(ErrorCode::memory, cat(name, ": ", why));
+    const auto library = SharedLibrary::open("LLVM", std::span(&name, 1));
+    if (!library) {
+      if (library.error().code() == ErrorCode::memory) return library.error();
       tried += cat(tried.empty() ? "" : ", ", name);
       continue;
     }
-    auto loaded = out->load(library);
+    // Lives as long as the program: LLVM has state of its own that must not go first.
+    auto out = std::unique_ptr<Llvm, void (*)(Llvm*)>(new Llvm, [](Llvm* llvm) { delete llvm; });
+    auto loaded = out->load(*library);
     // What the library made while it was loaded is destroyed after the end has waited for those inside, what
     // it makes later never.
-    if (loaded) out->outlives_program_ = keep_later_statics(library);
+    if (loaded) out->outlives_program_ = keep_later_statics(library->handle());
     if (loaded) return static_cast<const Llvm*>(out.release());
     tried += cat(tried.empty() ? "" : ", ", name, ", which cannot be used: ", loaded.error().message());
   }
@@ -157,14 +149,10 @@ Result<const Llvm*> Llvm::try_open() {
 #endif
 }
 
-Result<void> Llvm::load(void* library) {
+Result<void> Llvm::load(const SharedLibrary& library) {
   Functions& f = *functions_;
   std::string missing;
-  const auto find = [&]<class T>(T*& function, const char* name) {
-    function = reinterpret_cast<T*>(dlsym(library, cat("LLVM", name).c_str()));
-    if (function == nullptr) missing += cat(" LLVM", name);
-  };
-#define TESSERA_FIND(name) find(f.name, #name)
+#define TESSERA_FIND(name) library.find(f.name, "LLVM" #name, missing)
   TESSERA_FIND(InitializeX86TargetInfo);
   TESSERA_FIND(InitializeX86Target);
   TESSERA_FIND(InitializeX86TargetMC);
@@ -200,15 +188,15 @@ Result<void> Llvm::load(void* library) {
   }
 }
 
-Result<void> Llvm::start(void* library) {
+Result<void> Llvm::start(const SharedLibrary& library) {
   const Functions& f = *functions_;
   // Not of the C interface; where it is called otherwise, want of memory ends the program.
   using OnBadAlloc = void (*)(void (*)(void*, const char*, bool), void*);
   if (const auto on_bad_alloc = reinterpret_cast<OnBadAlloc>(
-          dlsym(library, "_ZN4llvm31install_bad_alloc_error_handlerEPFvPvPKcbES0_")))
+          library.symbol("_ZN4llvm31install_bad_alloc_error_handlerEPFvPvPKcbES0_")))
     call(on_bad_alloc, &throw_bad_alloc, nullptr);
   using OnFailure = void (*)(void (*)(const char*));
-  if (const auto on_failure = reinterpret_cast<OnFailure>(dlsym(library, "LLVMInstallFatalErrorHandler")))
+  if (const auto on_failure = reinterpret_cast<OnFailure>(library.symbol("LLVMInstallFatalErrorHandler")))
     call(on_failure, &throw_failure);
   call(f.InitializeX86TargetInfo);
   call(f.InitializeX86Target);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tessera/base/result.h"
+#include "tessera/base/shared_library.h"
 
 namespace tessera::runtime::cpu {
 
@@ -43,8 +44,8 @@ class Llvm {
   Llvm();
   ~Llvm();
   static Result<const Llvm*> try_open();
-  Result<void> load(void* library);
-  Result<void> start(void* library);
+  Result<void> load(const SharedLibrary& library);
+  Result<void> start(const SharedLibrary& library);
   [[nodiscard]] Result<std::vector<std::byte>> compile_inside(const std::string& text,
                                                               CodeQuality quality) const;
   template <class F, class... Arguments>

@@ -1,9 +1,8 @@
 #include "tessera/runtime/cpu/onednn.h"
 
-#include <dlfcn.h>
-
 #include "tessera/base/once.h"
 #include "tessera/base/program_end.h"
+#include "tessera/base/shared_library.h"
 #include "tessera/base/text.h"
 #include "tessera/runtime/cpu/library_statics.h"
 #include "tessera/runtime/cpu/onednn_library.h"
@@ -16,16 +15,16 @@ namespace {
 using Library = OneDnn::Library;
 constexpr const char* library_name = "libdnnl.so.2";
 
-Result<void> load(Library& out, void* library) {
+Result<void> load(Library& out, const SharedLibrary& library) {
 #define TESSERA_ONEDNN_LOAD(name)                                                 \
-  out.name = reinterpret_cast<decltype(out.name)>(dlsym(library, "dnnl_" #name)); \
+  out.name = reinterpret_cast<decltype(out.name)>(library.symbol("dnnl_" #name)); \
   if (out.name == nullptr)                                                        \
     return Error(ErrorCode::unsupported, cat(library_name, " has no function dnnl_" #name));
   TESSERA_ONEDNN_FUNCTIONS(TESSERA_ONEDNN_LOAD)
 #undef TESSERA_ONEDNN_LOAD
   // A handle of a library finds the functions of those it depends on too.
-  const auto get = reinterpret_cast<int (*)()>(dlsym(library, "omp_get_max_threads"));
-  const auto set = reinterpret_cast<void (*)(int)>(dlsym(library, "omp_set_num_threads"));
+  const auto get = reinterpret_cast<int (*)()>(library.symbol("omp_get_max_threads"));
+  const auto set = reinterpret_cast<void (*)(int)>(library.symbol("omp_set_num_threads"));
   if (get != nullptr && set != nullptr) {
     out.omp_get_max_threads = get;
     out.omp_set_num_threads = set;
@@ -47,14 +46,12 @@ Result<std::string> checked_version(const Library& library) {
 Result<const OneDnn*> try_open() {
   const ForeignOpening opening;
   if (!opening.is_inside()) return Error(ErrorCode::unsupported, "nothing is opened while the program ends");
-  void* handle = dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr)
-    return Error(ErrorCode::not_found, cat("no oneDNN on this system (tried ", library_name, ")"));
+  const SharedLibrary opened = TESSERA_TRY(SharedLibrary::open("oneDNN", std::span(&library_name, 1)));
   // Threads run primitives until the process is gone.
-  static_cast<void>(keep_later_statics(handle));
+  static_cast<void>(keep_later_statics(opened.handle()));
   // Lives as long as the program: primitives may be destroyed by destructors of static objects.
   auto library = std::make_unique<Library>();
-  TESSERA_TRY(load(*library, handle));
+  TESSERA_TRY(load(*library, opened));
   std::string version = TESSERA_TRY(checked_version(*library));
   TESSERA_TRY(library->check(library->engine_create(&library->engine, dnnl_cpu, 0), "an engine"));
   TESSERA_TRY(library->check(

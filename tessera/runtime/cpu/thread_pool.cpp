@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "tessera/base/environment.h"
 #include "tessera/base/text.h"
 
 using namespace tessera::runtime::cpu;
@@ -63,7 +64,7 @@ tessera::Result<unsigned> tessera::runtime::cpu::parse_thread_count(std::string_
 unsigned tessera::runtime::cpu::thread_count(unsigned asked) {
   if (asked != 0) return std::min(asked, most_threads);
   const unsigned of_machine = std::clamp(std::thread::hardware_concurrency(), 1U, most_threads);
-  const char* text = std::getenv("TESSERA_THREADS");
+  const char* text = environment("TESSERA_THREADS");
   if (text == nullptr) return of_machine;
   const auto given = parse_thread_count(text);
   if (given) return *given;

@@ -77,7 +77,8 @@ struct Functions {
   TESSERA_TRY((functions).checked((functions).name(__VA_ARGS__), #name))
 
 Result<const Functions*> open_functions() {
-  const Library library = TESSERA_TRY(Library::open("cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"}));
+  const SharedLibrary library =
+      TESSERA_TRY(open_library("cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"}));
   auto out = std::make_unique<Functions>();
   std::string missing;
 #define TESSERA_BLAS_FIND(name) library.find(out->name, #name, missing);

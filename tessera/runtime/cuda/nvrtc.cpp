@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "tessera/base/environment.h"
 #include "tessera/base/once.h"
 #include "tessera/base/program_end.h"
 #include "tessera/base/text.h"
@@ -55,7 +56,7 @@ std::vector<std::string> include_options(const Source& source) {
   if (source.text.find("#include") == std::string::npos) return out;
   const std::size_t slash = source.file.rfind('/');
   out.push_back(cat("--include-path=", slash == std::string::npos ? "." : source.file.substr(0, slash + 1)));
-  const char* home = std::getenv("CUDA_HOME");
+  const char* home = environment("CUDA_HOME");
   out.push_back(cat("--include-path=", home == nullptr ? "/usr/local/cuda" : home, "/include"));
   return out;
 }
@@ -73,7 +74,7 @@ Result<std::shared_ptr<const Nvrtc>> Nvrtc::open() {
 Result<std::shared_ptr<const Nvrtc>> Nvrtc::try_open() {
   const ForeignOpening opening;
   if (!opening.is_inside()) return Error(ErrorCode::unsupported, "nothing is opened while the program ends");
-  const Library library = TESSERA_TRY(Library::open("NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12"}));
+  const SharedLibrary library = TESSERA_TRY(open_library("NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12"}));
   const std::shared_ptr<Nvrtc> out(new Nvrtc);
   Functions& f = *out->functions_;
   std::string missing;

@@ -1,10 +1,9 @@
 #include "tessera/runtime/cuda/emulator/nvrtc_check.h"
 
-#include <dlfcn.h>
-
 #include <sstream>
 
 #include "tessera/base/text.h"
+#include "tessera/runtime/cuda/library.h"
 
 using namespace tessera;
 using namespace tessera::runtime::cuda;
@@ -24,24 +23,19 @@ struct Nvrtc {
 };
 
 template <class F>
-bool find(void* library, F& function, const char* name) {
-  function = reinterpret_cast<F>(dlsym(library, name));
+bool find(const SharedLibrary& library, F& function, const char* name) {
+  function = reinterpret_cast<F>(library.symbol(name));
   return function != nullptr;
 }
 
 Nvrtc open_nvrtc() {
   Nvrtc out;
-  for (const char* name :
-       {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "/usr/local/cuda/lib64/libnvrtc.so"}) {
-    void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) continue;
-    out.is_open = find(library, out.create, "nvrtcCreateProgram") &&
-                  find(library, out.compile, "nvrtcCompileProgram") &&
-                  find(library, out.log_size, "nvrtcGetProgramLogSize") &&
-                  find(library, out.log, "nvrtcGetProgramLog") &&
-                  find(library, out.destroy, "nvrtcDestroyProgram");
-    if (out.is_open) return out;
-  }
+  const auto library = open_library("NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"});
+  out.is_open = library && find(*library, out.create, "nvrtcCreateProgram") &&
+                find(*library, out.compile, "nvrtcCompileProgram") &&
+                find(*library, out.log_size, "nvrtcGetProgramLogSize") &&
+                find(*library, out.log, "nvrtcGetProgramLog") &&
+                find(*library, out.destroy, "nvrtcDestroyProgram");
   return out;
 }
 
