@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "tessera/base/slot_memory.h"
+
 namespace tessera::engine {
 
 class Engine;
@@ -16,6 +18,10 @@ class Engine;
 class Component {
  public:
   explicit Component(std::shared_ptr<Engine> engine) : engine_(std::move(engine)), id_(next_id()) {}
+
+  // Every stored tensor has one of its own.
+  static void* operator new(std::size_t bytes) { return Memory::allocate(bytes); }
+  static void operator delete(void* memory, std::size_t bytes) noexcept { Memory::free(memory, bytes); }
 
   [[nodiscard]] const std::shared_ptr<Engine>& engine() const { return engine_; }
 
@@ -44,6 +50,8 @@ class Component {
   }
 
  private:
+  using Memory = SlotMemory<48, 1>;
+
   ~Component() = default;
   static std::uint64_t next_id();
   /// What were roots a moment ago: other threads join, too.

@@ -125,6 +125,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   [[nodiscard]] bool is_deterministic() const { return options_.deterministic; }
   [[nodiscard]] bool uses_plans() const { return options_.plans.enabled; }
   void count_plans_made(std::size_t count);
+  /// Gives up the memory that plans keep for their next launch; false if there is none.
+  [[nodiscard]] bool drop_idle_instances();
   /// A run is over: it is the last evaluation. The memory of `components` is changed for that of the report.
   void publish(std::vector<ComponentReport>& components);
 
@@ -161,7 +163,6 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// REQUIRES the lock.
   void drop_plan(const PlanEntryRef& entry) noexcept;
   [[nodiscard]] Result<void> evaluate_once(std::span<Node* const> nodes);
-  [[nodiscard]] bool drop_idle_instances();
   [[nodiscard]] std::string difference_to_nearest(const ComponentReport& component) const;
   void log_report();
   void log_line(const std::string& line) const;

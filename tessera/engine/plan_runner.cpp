@@ -406,7 +406,10 @@ Result<std::vector<StoredValue>> PlanRunner::run(std::span<const ValueView> inpu
   TESSERA_TRY(take_inputs(inputs, given));
   std::unique_lock states(locks_->states, std::defer_lock);
   if (!states_.empty()) states.lock();
-  Values out = TESSERA_TRY(run_variant(given, times));
+  auto done = run_variant(given, times);
+  const bool is_short = !done && done.error().code() == ErrorCode::memory;
+  if (is_short && engine_ != nullptr && engine_->drop_idle_instances()) done = run_variant(given, times);
+  Values out = TESSERA_TRY(std::move(done));
   for (std::size_t s = 0; s < states_.size(); ++s) states_[s] = out[package_.states[s]];
   if (times.level != ProfilingLevel::none) {
     TESSERA_TRY(device_->synchronize());  // what was launched is part of it

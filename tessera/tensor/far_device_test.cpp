@@ -2,8 +2,11 @@
 // of this room also run on it (TESSERA_DEVICE=far), so that whoever reads device memory directly crashes
 // here.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
 #include <set>
 
@@ -14,6 +17,7 @@
 #include "tessera/tensor/create.h"
 #include "tessera/tensor/ops.h"
 #include "tessera/tensor/region.h"
+#include "tessera/tensor/saved_plan.h"
 
 using namespace tessera;
 
@@ -53,10 +57,12 @@ class FarMemory final : public runtime::MemorySpace {
     std::free(to_near(memory));
   }
   Result<void> copy_in(std::byte* to, std::span<const std::byte> from) override {
+    ++copies;
     std::memcpy(to_near(to), from.data(), from.size());
     return {};
   }
   Result<void> copy_out(const std::byte* from, std::span<std::byte> to) override {
+    ++copies;
     std::memcpy(to.data(), to_near(from), to.size());
     return {};
   }
@@ -64,6 +70,8 @@ class FarMemory final : public runtime::MemorySpace {
     std::memset(to_near(at), 0, bytes);
     return {};
   }
+
+  static inline std::atomic<int> copies{0};  ///< between the host and far memory
 
  private:
   std::mutex mutex_;
@@ -163,6 +171,20 @@ TEST(FarMemoryTest, plans_see_the_same_memory) {
   }
   EXPECT_NEAR(x.item<float>({0}), 2, 1e-4);
   EXPECT_GT(far.engine->statistics().planned(), 0u);
+}
+
+TEST(FarMemoryTest, a_plan_from_a_file_reads_and_leaves_its_values_on_the_device) {
+  const CreateOptions far = on_far();
+  const Tensor x = from_vector<float>({1, -2}, {2}, far), w = from_vector<float>({3, 4}, {2}, far);
+  const std::string path = testing::TempDir() + cat("far_", getpid(), ".plan");
+  save_plan(path, compile([](const Tensor& a, const Tensor& b) { return relu(a * b) + 1.0; }), x, w);
+  const SavedPlan plan = load_plan(path, {.engine = far.engine});
+  std::filesystem::remove(path);
+  Tensor y = x;
+  const int before = FarMemory::copies;
+  for (int i = 0; i < 3; ++i) y = plan({y, w})[0];
+  EXPECT_EQ(FarMemory::copies, before);
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{40, 21}));
 }
 
 TEST(FarMemoryTest, a_region_that_is_not_planned_comes_back_to_the_device) {

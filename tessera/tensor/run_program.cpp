@@ -46,12 +46,12 @@ Result<std::vector<Tensor>> tessera::detail::run_program(PlanRunner& runner, con
   TESSERA_TRY(evaluate(inputs, engine, here));
   SmallVector<ValueView, 8> given;
   std::vector<StoredValue> copies;
-  copies.reserve(inputs.size());
   for (const Tensor& input : inputs) {
     if (is_on(input, engine)) {
       const Node& node = *input.node();
       given.push_back({node.dtype, node.storage.load(std::memory_order_acquire)});
     } else {
+      copies.reserve(inputs.size());  // views of them stay
       copies.push_back(TESSERA_TRY(copied(input, *engine, here)));
       given.push_back(copies.back().view());
     }

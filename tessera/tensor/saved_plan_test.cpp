@@ -3,11 +3,15 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <set>
+#include <thread>
 
 #include "tessera/base/text.h"
+#include "tessera/engine/engine.h"
 #include "tessera/tensor/ops.h"
 #include "tessera/tensor/region.h"
 
@@ -61,6 +65,65 @@ TEST(SavedPlan, GivesWhatTheFunctionGives) {
     EXPECT_EQ(got[0].to_vector<float>(), expected[0].to_vector<float>());
     EXPECT_EQ(got[1].to_vector<float>(), expected[1].to_vector<float>());
   }
+}
+
+TEST(SavedPlan, ReadsInputsWhereTheyLie) {
+  const TemporaryFile file("views.plan");
+  const Tensor wide = from_vector<float>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {3, 4});
+  const Tensor x = wide.slice({{}, {1, 3}});
+  save_plan(file.path(), compile([](const Tensor& a) { return sum(a * 2.0, {.axes = {1}}); }), x);
+  const SavedPlan loaded = load_plan(file.path());
+  const std::vector<float> expected{6, 22, 38};
+  EXPECT_EQ(loaded({x})[0].to_vector<float>(), expected);
+  EXPECT_EQ(loaded({x.eval() * 1.0})[0].to_vector<float>(), expected) << "an input that is lazy";
+  const auto other = engine::Engine::create();
+  const Tensor elsewhere = from_vector<float>({1, 2, 5, 6, 9, 10}, {3, 2}, {.engine = other});
+  EXPECT_EQ(loaded({elsewhere})[0].to_vector<float>(), expected) << "an input of another engine";
+}
+
+TEST(SavedPlan, OutputsThatAreHeldStayAndOthersUseTheirMemoryAgain) {
+  const TemporaryFile file("held.plan");
+  const auto engine = engine::Engine::create();
+  const Tensor x = zeros({8}, {.engine = engine}).eval();
+  save_plan(file.path(), compile([](const Tensor& a) { return a + 1.0; }), x);
+  const SavedPlan loaded = load_plan(file.path(), {.engine = engine});
+  std::vector<Tensor> held{x};
+  for (int i = 0; i < 10; ++i) held.push_back(loaded({held.back()})[0]);
+  for (int i = 0; i < 11; ++i)
+    EXPECT_EQ(held[static_cast<std::size_t>(i)].item<float>({7}), static_cast<float>(i));
+  held.clear();
+  std::set<const void*> places;
+  for (int i = 0; i < 10; ++i) places.insert(loaded({x})[0].storage());
+  EXPECT_LE(places.size(), 2U);
+}
+
+TEST(SavedPlan, ServesSeveralThreadsAtOnce) {
+  const TemporaryFile file("threads.plan");
+  const Tensor w = ones({16, 16}).eval();
+  save_plan(file.path(), compile([&](const Tensor& a) { return matmul(a, w) * 0.0625; }), w);
+  const SavedPlan loaded = load_plan(file.path());
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      Tensor x = full({16, 16}, t);
+      for (int i = 0; i < 50; ++i) x = loaded({x})[0];
+      wrong += x.item<float>({3, 5}) != static_cast<float>(t);
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(SavedPlan, RunsAreReportedAndCounted) {
+  const TemporaryFile file("reported.plan");
+  const auto engine = engine::Engine::create();
+  const Tensor x = ones({4}, {.engine = engine}).eval();
+  save_plan(file.path(), compile([](const Tensor& a) { return a * 2.0; }), x);
+  const SavedPlan loaded = load_plan(file.path(), {.engine = engine});
+  const std::uint64_t before = engine->statistics().evaluations;
+  for (int i = 0; i < 2; ++i) static_cast<void>(loaded({x}));
+  EXPECT_EQ(engine->statistics().evaluations, before + 2);
+  EXPECT_NE(engine->explain().find("reported.plan: plan none"), std::string::npos) << engine->explain();
 }
 
 TEST(SavedPlan, InputsThatDoNotFitAreErrorsAtTheCall) {

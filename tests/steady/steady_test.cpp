@@ -1,133 +1,36 @@
-// A loop that is recorded again and again settles: from its hundredth evaluation on nothing is allocated.
-// malloc, mmap and operator new are replaced in this program by ones that count. What oneDNN allocates inside
-// a call of a primitive (a table of the arguments) is counted apart: its interface has no way around that. So
-// is what OpenMP and the loader make for a thread when it first has a part in such a call, which may be late.
-#include <dlfcn.h>
+// A loop that is recorded again and again settles: from its hundredth evaluation on nothing is allocated. Nor
+// by calls of plans from files, but for the handles that they give.
 #include <gtest/gtest.h>
-#include <link.h>
-#include <sys/mman.h>
+#include <unistd.h>
 
-#include <atomic>
-#include <cerrno>
-#include <cstddef>
-#include <cstdlib>
-#include <cstring>
-#include <iterator>
-#include <new>
+#include <filesystem>
 #include <tuple>
 
+#include "tessera/base/text.h"
 #include "tessera/engine/devices.h"
 #include "tessera/tensor/compiled.h"
 #include "tessera/tensor/create.h"
 #include "tessera/tensor/ops.h"
+#include "tessera/tensor/saved_plan.h"
 #include "tessera/tensor/scope.h"
-
-namespace {
-
-std::atomic<long> allocations{0};
-std::atomic<long> inside_onednn{0};
-
-/// Where the code of oneDNN lies, and of what it stands on. Asked for each allocation, so it must cost
-/// nothing: a plan that seemed slow would be given up.
-struct CodeRange {
-  std::uintptr_t begin = 0, end = 0;
-};
-constexpr const char* foreign_libraries[] = {"libdnnl", "libgomp", "ld-linux"};
-CodeRange foreign_code[std::size(foreign_libraries)];
-
-void find_onednn() {
-  const auto look = [](dl_phdr_info* info, std::size_t, void*) {
-    for (std::size_t library = 0; library < std::size(foreign_libraries); ++library) {
-      if (std::strstr(info->dlpi_name, foreign_libraries[library]) == nullptr) continue;
-      for (std::size_t i = 0; i < info->dlpi_phnum; ++i) {
-        const auto& part = info->dlpi_phdr[i];
-        if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
-        foreign_code[library] = {info->dlpi_addr + part.p_vaddr,
-                                 info->dlpi_addr + part.p_vaddr + part.p_memsz};
-      }
-    }
-    return 0;
-  };
-  dl_iterate_phdr(look, nullptr);
-}
-
-void count_for(const void* caller) {
-  const auto at = reinterpret_cast<std::uintptr_t>(caller);
-  bool is_foreign = false;
-  for (const CodeRange& code : foreign_code) is_foreign = is_foreign || (at >= code.begin && at < code.end);
-  (is_foreign ? inside_onednn : allocations).fetch_add(1, std::memory_order_relaxed);
-}
-
-}  // namespace
-
-extern "C" {
-void* __libc_malloc(std::size_t bytes);
-void* __libc_calloc(std::size_t count, std::size_t bytes);
-void* __libc_realloc(void* memory, std::size_t bytes);
-void* __libc_memalign(std::size_t alignment, std::size_t bytes);
-
-void* malloc(std::size_t bytes) {
-  count_for(__builtin_return_address(0));
-  return __libc_malloc(bytes);
-}
-void* calloc(std::size_t count, std::size_t bytes) {
-  count_for(__builtin_return_address(0));
-  return __libc_calloc(count, bytes);
-}
-void* realloc(void* memory, std::size_t bytes) {
-  count_for(__builtin_return_address(0));
-  return __libc_realloc(memory, bytes);
-}
-void* memalign(std::size_t alignment, std::size_t bytes) {
-  count_for(__builtin_return_address(0));
-  return __libc_memalign(alignment, bytes);
-}
-void* aligned_alloc(std::size_t alignment, std::size_t bytes) { return memalign(alignment, bytes); }
-int posix_memalign(void** out, std::size_t alignment, std::size_t bytes) {
-  *out = memalign(alignment, bytes);
-  return *out == nullptr ? ENOMEM : 0;
-}
-void* mmap(void* at, std::size_t bytes, int protection, int flags, int file, off_t offset) {
-  using Function = void* (*)(void*, std::size_t, int, int, int, off_t);
-  static const auto real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "mmap"));
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  return real(at, bytes, protection, flags, file, offset);
-}
-}
-
-void* operator new(std::size_t bytes) {
-  count_for(__builtin_return_address(0));
-  void* const memory = __libc_malloc(bytes == 0 ? 1 : bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-void operator delete(void* memory) noexcept { free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { free(memory); }
+#include "tests/steady/allocations.h"
 
 namespace tessera {
 namespace {
+
+using fixture::allocation_count;
+using fixture::settled_allocations;
 
 std::shared_ptr<Engine> cpu_engine() {
   return Engine::create({.plans = {.wait = true}, .device = value_or_throw(engine::find_device("cpu"))});
 }
 
-/// Allocations of the evaluations 100 to 1,100.
-template <class F>
-long settled_allocations(F&& evaluate) {
-  for (int i = 0; i < 100; ++i) evaluate(i);
-  value_or_throw(engine::find_device("cpu"))->settle();  // makes better code beside the program
-  find_onednn();
-  const long before = allocations.load();
-  for (int i = 100; i < 1100; ++i) evaluate(i);
-  return allocations.load() - before;
-}
-
 TEST(SteadyState, the_counter_counts) {
-  const long before = allocations.load();
-  delete new int(allocations.load() > 0 ? 1 : 2);
+  const long before = allocation_count();
+  delete new int(allocation_count() > 0 ? 1 : 2);
   void* volatile memory = malloc(100);
   free(memory);
-  EXPECT_GT(allocations.load(), before);
+  EXPECT_GT(allocation_count(), before);
 }
 
 TEST(SteadyState, a_network_recorded_anew_allocates_nothing) {
@@ -231,6 +134,19 @@ TEST(SteadyState, Trap_U8_numbers_allocate_nothing_however_they_are_written) {
   expect_none("clip(x, 0, 6)", [&] { return clip(x, 0, 6); });
   expect_none("clip(k, 0, 6)", [&] { return clip(k, 0, 6); });
   expect_none("clip(k, 0)", [&] { return clip(k, 0); });
+}
+
+/// Allocations of a thousand calls; each returns one vector of handles, from one vector of values.
+constexpr long per_thousand_calls = 2000;
+
+TEST(SteadyState, a_plan_from_a_file_allocates_its_handles_alone) {
+  const auto engine = cpu_engine();
+  const Tensor w = ones({48, 32}, {.engine = engine}).eval(), x = ones({64, 48}, {.engine = engine}).eval();
+  const std::string path = testing::TempDir() + cat("steady_", getpid(), ".plan");
+  save_plan(path, compile([&](const Tensor& a) { return tanh(relu(matmul(a, w)) * 0.5F); }), x);
+  const SavedPlan plan = load_plan(path, {.engine = engine});
+  std::filesystem::remove(path);
+  EXPECT_LE(settled_allocations([&](int) { (void)plan({x}); }), per_thousand_calls);
 }
 
 }  // namespace
