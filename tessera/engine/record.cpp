@@ -183,14 +183,8 @@ bool fits(std::int64_t number, Dtype dtype) {
   return back.v == number && !(ir::is_unsigned(dtype) && number < 0);
 }
 
-/// The number as the dtype it is used in stores it.
-ScalarBits as_dtype(const Operand& operand, Dtype dtype) {
-  if (ir::is_float(dtype))
-    return operand.is_float ? operand.scalar
-                            : ScalarBits::of_float(static_cast<double>(operand.scalar.as_integer()));
-  if (!operand.is_float) return operand.scalar;
-  // As `cast` does it.
-  const double value = operand.scalar.as_float();
+/// As `cast` does it.
+ScalarBits as_integer(double value, Dtype dtype) {
   std::byte memory[8];
   op::storer<double>(dtype)(memory, 0, 1, 1, &value);
   op::SignedWide stored;
@@ -198,37 +192,36 @@ ScalarBits as_dtype(const Operand& operand, Dtype dtype) {
   return ScalarBits::of_integer(stored.v);
 }
 
+/// The number as the dtype it is used in stores it.
+inline ScalarBits as_dtype(const Operand& operand, Dtype dtype) {
+  if (!ir::is_float(dtype))
+    return operand.is_float ? as_integer(operand.scalar.as_float(), dtype) : operand.scalar;
+  return operand.is_float ? operand.scalar
+                          : ScalarBits::of_float(static_cast<double>(operand.scalar.as_integer()));
+}
+
 /// Whether a number that an op on integers is given says nothing about dtypes: an integer that fits, or no
 /// finite number, as the bounds that nobody wrote are.
-bool keeps_dtype(const Operand& number, Dtype dtype) {
+inline bool keeps_dtype(const Operand& number, Dtype dtype) {
   if (ir::is_float(dtype)) return true;
   return number.is_float ? !std::isfinite(number.scalar.as_float()) : fits(number.scalar.as_integer(), dtype);
 }
 
+/// Puts operands whose numbers are as the form's dtypes store them into `out`; false if one changes these
+/// dtypes, or is wrong.
 template <std::size_t count>
-inline Node* recorded_plain(const CallForm& form, std::span<const Operand, count> operands, Caller caller);
-
-/// The numbers become what the form's dtypes store; null if one changes these dtypes, or is wrong.
-Node* recorded_converted(const CallForm& form, std::span<const Operand> operands, Caller caller) {
-  std::array<Operand, CallForm::max_operands> converted;
+inline bool convert_numbers(const CallForm& form, std::span<const Operand, count> operands, Operand* out) {
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    converted[i] = operands[i];
+    const Dtype dtype = form.number_dtypes[i];
+    out[i] = operands[i];
     if (operands[i].node != nullptr) continue;
-    if (!keeps_dtype(operands[i], form.number_dtypes[i])) return nullptr;
-    converted[i].scalar = as_dtype(operands[i], form.number_dtypes[i]);
+    if (!keeps_dtype(operands[i], dtype)) return false;
+    out[i].scalar = as_dtype(operands[i], dtype);
   }
-  return recorded_plain(form, std::span<const Operand>(converted.data(), operands.size()), caller);
+  return true;
 }
 
-/// A call of this form; null if the operands are of two engines, none is a node, or a number does not fit.
-/// Inlined where their number is known.
-template <std::size_t count>
-inline Node* recorded_as(const CallForm& form, std::span<const Operand, count> operands, Caller caller) {
-  if (form.converts_numbers) return recorded_converted(form, operands, caller);
-  return recorded_plain(form, operands, caller);
-}
-
-/// The same of numbers that are as they are stored.
+/// A call of this form, whose numbers are as they are stored.
 template <std::size_t count>
 inline Node* recorded_plain(const CallForm& form, std::span<const Operand, count> operands, Caller caller) {
   const Joined found = joined(operands);
@@ -236,6 +229,16 @@ inline Node* recorded_plain(const CallForm& form, std::span<const Operand, count
   NodeRef made = new_node(form.card, found.component, caller);
   set_call(*made, form, operands);
   return made.detach();
+}
+
+/// A call of this form; null if the operands are of two engines, none is a node, or a number does not fit.
+/// Inlined where their number is known.
+template <std::size_t count>
+inline Node* recorded_as(const CallForm& form, std::span<const Operand, count> operands, Caller caller) {
+  if (!form.converts_numbers) return recorded_plain(form, operands, caller);
+  std::array<Operand, count == std::dynamic_extent ? CallForm::max_operands : count> converted;
+  if (!convert_numbers(form, operands, converted.data())) return nullptr;
+  return recorded_plain(form, std::span<const Operand, count>(converted.data(), operands.size()), caller);
 }
 
 /// The same of numbers alone. No input keeps the component: the node does.
