@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 
+#include "tessera/base/run_meter.h"
 #include "tessera/base/text.h"
 #include "tessera/ir/walk.h"
 #include "tessera/plan/known_sizes.h"
@@ -167,13 +168,6 @@ Result<void> PlanRunner::check_work(const plan::Plan& plan, std::span<const std:
                                      std::llround(limits_.work), " are allowed"));
 }
 
-Result<void> PlanRunner::check_time(std::chrono::steady_clock::time_point begin) const {
-  if (limits_.seconds == std::numeric_limits<double>::infinity()) return {};
-  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
-  if (passed.count() <= limits_.seconds) return {};
-  return Error(ErrorCode::limit, cat("the plan runs for more than ", limits_.seconds, " seconds"));
-}
-
 /// "N is axis 0 of input 'x'", for each symbol in the size; empty if none is one of an input alone.
 std::string PlanRunner::places_of(std::size_t variant, const op::Dim& size) const {
   std::string out;
@@ -280,7 +274,6 @@ Result<PlanRunner::Tensors> PlanRunner::run_part(const Given& given, std::size_t
 
 Result<PlanRunner::Tensors> PlanRunner::run_parts(const Given& given, std::span<const std::int64_t> sizes,
                                                   EvaluationTimes& times) {
-  const auto begin = std::chrono::steady_clock::now();
   std::vector<Tensors> results;
   const auto value = [&](const Source& source) -> const HostTensor& {
     if (source.part != Source::caller) return results[source.part][source.index];
@@ -289,7 +282,7 @@ Result<PlanRunner::Tensors> PlanRunner::run_parts(const Given& given, std::span<
   };
   for (const plan::Part& part : program(given.variant).parts) {
     const std::size_t p = results.size();
-    TESSERA_TRY(check_time(begin));
+    TESSERA_TRY(RunMeter::check());
     std::vector<std::int64_t> own(sizes.begin(), sizes.end());
     for (const plan::LearnedSize& size : part.learned)
       own.push_back(TESSERA_TRY(learned_size(*part.plan->dims[own.size()], size, value(size.from))));
@@ -319,6 +312,8 @@ Result<std::vector<HostTensor>> PlanRunner::run(std::span<const HostTensor> inpu
                                                 std::span<const std::int64_t> known) {
   EvaluationTimes times{.level = profiler_->level()};
   if (times.level != ProfilingLevel::none) times.begin = EvaluationTimes::Clock::now();
+  RunMeter meter({.seconds = limits_.seconds, .work = limits_.work});
+  const RunMeter::Scope scope(limits_.has_time_or_work() ? &meter : RunMeter::current());
   const Given taken = TESSERA_TRY(given(inputs, parameters));
   TESSERA_TRY(load(taken.variant));
   Tensors out = TESSERA_TRY(run_parts(taken, TESSERA_TRY(sizes_of(taken, known)), times));

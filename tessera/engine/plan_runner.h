@@ -2,7 +2,6 @@
 // as a whole. Tensors in, tensors out.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -19,8 +18,15 @@ namespace tessera::engine {
 /// What one run may take.
 struct RunLimits {
   std::int64_t bytes = std::numeric_limits<std::int64_t>::max();  ///< of values that live at once
-  double work = std::numeric_limits<double>::infinity();          ///< multiply-adds, about; without regions
-  double seconds = std::numeric_limits<double>::infinity();       ///< looked at before each part
+  /// Multiply-adds, about: of each part before it begins, where they follow from the sizes, and of all that
+  /// bodies of regions do.
+  double work = std::numeric_limits<double>::infinity();
+  double seconds = std::numeric_limits<double>::infinity();  ///< looked at in loops and between steps
+
+  [[nodiscard]] bool has_time_or_work() const {
+    constexpr double none = std::numeric_limits<double>::infinity();
+    return work != none || seconds != none;
+  }
 };
 
 /// Makes the program for these values of the flags.
@@ -89,7 +95,6 @@ class PlanRunner {
   [[nodiscard]] Result<void> prepare(const Given& given, std::size_t p, std::vector<std::int64_t> sizes,
                                      std::span<const op::HostTensor> inputs);
   [[nodiscard]] Result<void> check_work(const plan::Plan& plan, std::span<const std::int64_t> sizes) const;
-  [[nodiscard]] Result<void> check_time(std::chrono::steady_clock::time_point begin) const;
   [[nodiscard]] Result<Tensors> run_parts(const Given& given, std::span<const std::int64_t> sizes,
                                           EvaluationTimes& times);
   [[nodiscard]] Result<Tensors> run_part(const Given& given, std::size_t p,
