@@ -97,8 +97,9 @@ std::vector<Tensor> OnnxModel::operator()(std::span<const Tensor> inputs, Here h
     TensorTarget target(state_->engine, state_->labels, state_->weights, budget);
     onnx::Items items;
     std::size_t next = 0;
+    const onnx::Initializers initializers(model.graph);
     for (const onnx::ValueInfo& input : model.graph.inputs) {
-      if (const onnx::Tensor* constant = onnx::find_initializer(model.graph, input.name)) {
+      if (const onnx::Tensor* constant = initializers.find(input.name)) {
         items.emplace_back(target.tensor(constant->value));
         continue;
       }
