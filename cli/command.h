@@ -19,7 +19,7 @@ inline const CLI::Validator finite_number(
     [](const std::string& text) {
       char* end = nullptr;
       const double value = std::strtod(text.c_str(), &end);
-      const bool ok = *end == 0 && value >= 0 && value <= 1e18;
+      const bool ok = !text.empty() && *end == 0 && value >= 0 && value <= 1e18;
       return ok ? std::string() : "expected a number from 0 to 1e18, got '" + text + "'";
     },
     "NUMBER");

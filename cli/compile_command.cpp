@@ -128,6 +128,7 @@ Result<void> print_functions(const NamedProgram& program, const compiler::Pipeli
 
 Result<Answer> run_compile(const CompileCommandOptions& options) {
   TESSERA_TRY(chosen_device(options.device));
+  if (!options.output.empty()) TESSERA_TRY(check_can_write(options.output));
   PassDumps dumps;
   TESSERA_TRY(dumps.want(options.dump_after));
   const ProgramFile file = TESSERA_TRY(open_program(options.file));

@@ -1,6 +1,10 @@
 #include "cli/digit_training.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <numeric>
 #include <random>
@@ -33,10 +37,22 @@ std::size_t count_nodes(const Tensor& loss, const nn::TrainingState& state) {
   return graphs.front().size();
 }
 
+/// Before hours of training, not after.
+void check_can_be_saved(const std::string& path) {
+  const auto given = std::filesystem::path(path).parent_path();
+  const std::string folder = given.empty() ? "." : given.string();
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error))
+    refuse(path, cat("the training cannot be kept there: there is no folder '", printable(folder), "'"));
+  if (::access(folder.c_str(), W_OK) != 0)
+    refuse(path, cat("the training cannot be kept there: '", printable(folder), "': ", std::strerror(errno)));
+}
+
 }  // namespace
 
 DigitTraining::DigitTraining(TrainingOptions options) : options_(std::move(options)), data_(load_digits()) {
   resumed_ = !options_.checkpoint.empty() && std::filesystem::exists(options_.checkpoint);
+  if (!options_.checkpoint.empty() && !resumed_) check_can_be_saved(options_.checkpoint);
   resumed_ ? resume() : begin();
 }
 

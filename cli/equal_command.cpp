@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 #include "cli/files.h"
+#include "cli/ir_text.h"
 #include "tessera/base/json.h"
 #include "tessera/ir/parse.h"
 #include "tessera/ir/structural_equal.h"
@@ -33,7 +34,7 @@ Result<Answer> compare(const EqualOptions& options) {
   ir::FreeVariables free;
   const auto read = [&](const std::string& path) -> Result<ir::NodeRef> {
     const std::string text = TESSERA_TRY(read_ir_text(path));
-    return ir::parse(text, {.file = shown(path), .free_variables = &free});
+    return parse_ir_text(path, text, &free);
   };
   const ir::NodeRef a = TESSERA_TRY(read(options.a));
   const ir::NodeRef b = TESSERA_TRY(read(options.b));

@@ -14,6 +14,7 @@
 #include "tessera/base/text.h"
 #include "tessera/compile/plan_program.h"
 #include "tessera/engine/autotune.h"
+#include "tessera/engine/devices.h"
 
 using namespace tessera;
 using namespace tessera::cli;
@@ -262,8 +263,67 @@ JsonWriter json_of(const NamedProgram& program, std::span<const Explained> expla
   return json;
 }
 
+/// A plan in a file: what it is. Why it is so, only the compiler of the program can say.
+struct PlanInFile {
+  std::string title;
+  plan::PlanRef plan;
+};
+
+Result<Answer> explain_plans(const std::string& device_name, std::span<const PlanInFile> plans,
+                             const ExplainOptions& options) {
+  if (options.autotune) return wrong("--autotune: this is measured when a plan is made");
+  const auto device = TESSERA_TRY(engine::find_device(options.device.empty() ? device_name : options.device));
+  GivenNumbers numbers = TESSERA_TRY(GivenNumbers::read(options));
+  std::string text = cat("a compiled plan for ", printable(device_name), "\n");
+  JsonWriter json(JsonWriter::Style::indented);
+  json.begin_object().member("device", device_name).key("plans").begin_array();
+  for (const PlanInFile& one : plans) {
+    compiler::Planned planned{.plan = one.plan, .function = {}, .passes = {}};
+    const auto sizes = numbers.of(one.plan->dims);
+    auto report = report_on(planned, *device, sizes);
+    if (!report) return std::move(report).error().note(sizes_text(*one.plan, sizes));
+    text += cat(one.title, one.title.empty() ? "" : "\n", plan_text(*report));
+    json.begin_object().member("title", one.title);
+    write_plan_report(json, *report);
+    json.end_object();
+  }
+  json.end_array().end_object();
+  TESSERA_TRY(numbers.check_all_used());
+  options.json ? print(json) : print(text);
+  return Answer::yes;
+}
+
+Result<Answer> explain_package(const ProgramFile& file, const ExplainOptions& options) {
+  const plan::Package package = TESSERA_TRY(read_plan(file));
+  std::vector<PlanInFile> plans;
+  for (std::size_t v = 0; v < package.programs.size(); ++v) {
+    const auto& parts = package.programs[v].parts;
+    const std::string variant = plan::variant_text(package.inputs, package.flags, v);
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+      const std::string part = parts.size() < 2 ? "" : cat("part ", p + 1, " of ", parts.size());
+      plans.push_back({cat(variant, variant.empty() || part.empty() ? "" : ", ", part), parts[p].plan});
+    }
+  }
+  return explain_plans(package.device, plans, options);
+}
+
+Result<Answer> explain_graph(const ProgramFile& file, const ExplainOptions& options) {
+  const engine::GraphPackage package = TESSERA_TRY(read_graph(file));
+  std::vector<PlanInFile> plans;
+  for (std::size_t g = 0; g < package.plans.size(); ++g) {
+    std::vector<std::string> nodes;
+    for (const std::uint32_t node : package.grouping.groups[g].nodes)
+      nodes.push_back(printable(package.program->description->nodes[node].id));
+    if (package.plans[g] != nullptr) plans.push_back({cat("ops ", join(nodes, ", ")), package.plans[g]});
+  }
+  return explain_plans(package.device, plans, options);
+}
+
 Result<Answer> run_explain(const ExplainOptions& options) {
   const ProgramFile file = TESSERA_TRY(open_program(options.file));
+  TESSERA_TRY(check_choice(file, {.name = options.function}));
+  if (file.kind == FileKind::plan) return explain_package(file, options);
+  if (file.kind == FileKind::graph) return explain_graph(file, options);
   auto program = read_program(file, {.name = options.function, .last_of_several = true});
   if (is_no_program(file, program)) return explain_groups(file, options, program.error().message());
   const NamedProgram named = TESSERA_TRY(std::move(program));
@@ -283,10 +343,12 @@ void tessera::cli::add_explain(Commands& commands) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App& command =
       commands.add("explain",
-                   "say what the compiler makes of a function, a model or a graph description: what each "
+                   "say what the compiler makes of a function, a model, a graph description or a plan in a "
+                   "file: what each "
                    "pass did and where, the tiles and what lost, the memory plan, what a change would take",
                    "  tessera explain examples/ir/mlp.tsr --dim N=32\n"
                    "  tessera explain examples/describe/running_total.json\n"
+                   "  tessera explain mlp.plan --dim N=32\n"
                    "  tessera explain model.onnx --json",
                    [options] { return run_explain(*options); });
   add_options(command, *options);

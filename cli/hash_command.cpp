@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 #include "cli/files.h"
+#include "cli/ir_text.h"
 #include "tessera/base/json.h"
 #include "tessera/ir/parse.h"
 #include "tessera/ir/structural_hash.h"
@@ -18,7 +19,7 @@ void tessera::cli::add_hash(Commands& commands) {
   auto options = std::make_shared<Options>();
   const auto run = [options]() -> Result<Answer> {
     const std::string text = TESSERA_TRY(read_ir_text(options->file));
-    const auto node = TESSERA_TRY(ir::parse(text, {.file = shown(options->file)}));
+    const auto node = TESSERA_TRY(parse_ir_text(options->file, text));
     const auto mode = options->mapping ? ir::CompareMode::mapping : ir::CompareMode::strict;
     const std::string hash = ir::structural_hash(*node, mode).to_hex();
     if (options->json)

@@ -50,12 +50,12 @@ Result<OwnedInstruction> read_line(const std::string& file, std::string_view lin
   return reader.instruction(document.cursor());
 }
 
-Result<void> record_lines(const std::string& file, std::string_view text, HotPathDetector& detector) {
+Result<void> record_lines(const std::string& path, HotPathDetector& detector) {
   InstructionReader reader;
-  for (std::uint32_t number = 1; !text.empty(); ++number) {
-    const std::size_t length = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, length);
-    text.remove_prefix(std::min(length + 1, text.size()));
+  LineReader lines = TESSERA_TRY(LineReader::open(path));
+  const std::string file = shown(path);
+  std::string line;
+  for (std::uint32_t number = 1; TESSERA_TRY(lines.next(line)); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     const auto instruction = read_line(file, line, reader);
     if (!instruction) return moved(instruction.error(), number);
@@ -92,9 +92,8 @@ void tessera::cli::add_hot(Commands& commands) {
   };
   auto options = std::make_shared<Options>();
   const auto run = [options]() -> Result<Answer> {
-    const std::string text = TESSERA_TRY(read_text(options->file));
     HotPathDetector detector(options->detector);
-    TESSERA_TRY(record_lines(shown(options->file), text, detector));
+    TESSERA_TRY(record_lines(options->file, detector));
     const HotReport report = hot_report(detector);
     JsonWriter json;
     if (options->json)

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "tessera/base/result.h"
+#include "tessera/ir/parse.h"
 
 namespace tessera::cli {
 
@@ -14,5 +14,10 @@ namespace tessera::cli {
 /// An error if what is in a file is no text of the IR, but a compiled plan, JSON or a model: it says which
 /// command takes it.
 [[nodiscard]] Result<void> check_ir_text(const std::string& path, std::string_view content);
+
+/// The node that a text of the IR describes. A text with too many nodes is an error that says what raises the
+/// limit: the environment variable TESSERA_MAX_NODES.
+[[nodiscard]] Result<ir::NodeRef> parse_ir_text(const std::string& path, std::string_view text,
+                                                ir::FreeVariables* free_variables = nullptr);
 
 }  // namespace tessera::cli

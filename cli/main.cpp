@@ -48,7 +48,10 @@ std::size_t distance(std::string_view a, std::string_view b) {
 }
 
 /// What to say where no command was given, or one that there is not. The nearest ones, or else all of them.
-Error wrong_command(const CLI::App& app, std::string_view given) {
+Error wrong_command(const CLI::App& app, std::string_view given, std::string_view first) {
+  if (first.size() > 1 && first.front() == '-')
+    return Error(ErrorCode::invalid_argument, cat("unknown option '", printable(shortened(first, 40)),
+                                                  "'; `tessera --help` lists what there is"));
   std::vector<std::string> all, near;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     all.push_back(command->get_name());
@@ -108,7 +111,8 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::RequiredError& e) {
-    if (app.get_subcommands().empty()) return report(wrong_command(app, first_word(argc, argv)));
+    if (app.get_subcommands().empty())
+      return report(wrong_command(app, first_word(argc, argv), argc > 1 ? argv[1] : ""));
     const CLI::App& command = *app.get_subcommands().front();
     // What is missing may be missing because an option is misspelt: that is what to say first.
     if (const auto unknown = command.remaining(); !unknown.empty())

@@ -89,6 +89,7 @@ class TileExplainer {
 std::string ns_text(double ns) { return cat(std::llround(ns), " ns"); }
 
 std::string proof_text(const pattern::Tiling& tiling) {
+  if (!tiling.list && tiling.uncovered.empty()) return {};  // of a plan from a file
   if (!tiling.list) return cat("tiling: none, ", tiling.uncovered.size(), " single ops\n");
   std::string out = cat("tiling: ", tiling.tiles.size(), " tiles, ", tiling.uncovered.size(),
                         " single ops, predicted ", ns_text(tiling.cost), ", ");

@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 #include "cli/files.h"
+#include "cli/ir_text.h"
 #include "tessera/ir/parse.h"
 #include "tessera/ir/print.h"
 #include "tessera/ir/to_json.h"
@@ -19,7 +20,7 @@ void tessera::cli::add_print(Commands& commands) {
   auto options = std::make_shared<Options>();
   const auto run = [options]() -> Result<Answer> {
     const std::string text = TESSERA_TRY(read_ir_text(options->file));
-    const auto node = TESSERA_TRY(ir::parse(text, {.file = shown(options->file)}));
+    const auto node = TESSERA_TRY(parse_ir_text(options->file, text));
     if (options->verify) {
       const auto errors = op::validate(*node);
       for (const Error& error : errors) std::fprintf(stderr, "tessera: %s\n", error.to_text().c_str());

@@ -51,6 +51,24 @@ Result<ProgramFile> tessera::cli::open_program(const std::string& path) {
   return out;
 }
 
+namespace {
+
+/// Of a plan that came on standard input.
+Bytes bytes_of(const ProgramFile& file) {
+  return Bytes::copy(std::as_bytes(std::span(file.content.data(), file.content.size())));
+}
+
+}  // namespace
+
+Result<plan::Package> tessera::cli::read_plan(const ProgramFile& file) {
+  return file.content.empty() ? plan::load(file.path) : plan::from_bytes(bytes_of(file), shown(file.path));
+}
+
+Result<engine::GraphPackage> tessera::cli::read_graph(const ProgramFile& file) {
+  return file.content.empty() ? engine::load_graph(file.path)
+                              : engine::graph_from_bytes(bytes_of(file), shown(file.path));
+}
+
 Result<void> tessera::cli::check_choice(const ProgramFile& file, const FunctionChoice& choice) {
   if (choice.name.empty() || file.kind == FileKind::text) return {};
   const std::string_view what = file.kind == FileKind::model         ? "a model"
@@ -67,7 +85,7 @@ Result<NamedProgram> tessera::cli::read_program(const ProgramFile& file, const F
     return Error(ErrorCode::invalid_argument, "this is a compiled plan: 'tessera run' runs it",
                  {shown(file.path), 0, 0});
   TESSERA_TRY(check_ir_text(file.path, file.content));
-  const ir::NodeRef node = TESSERA_TRY(ir::parse(file.content, {.file = shown(file.path)}));
+  const ir::NodeRef node = TESSERA_TRY(parse_ir_text(file.path, file.content));
   std::vector<ir::FunctionRef> functions;
   if (const auto* function = ir::as<ir::Function>(node)) functions.emplace_back(function);
   if (const auto* module = ir::as<ir::Module>(node)) functions = module->functions;

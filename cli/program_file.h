@@ -7,6 +7,7 @@
 
 #include "tessera/base/result.h"
 #include "tessera/compile/package.h"
+#include "tessera/engine/graph_package.h"
 #include "tessera/ir/function.h"
 #include "tessera/op/array.h"
 #include "tessera/runtime/device.h"
@@ -49,6 +50,10 @@ struct ProgramFile {
 /// The function in a file: a text that is one function or a module, a model, or a graph description without
 /// host functions.
 [[nodiscard]] Result<NamedProgram> read_program(const ProgramFile& file, const FunctionChoice& choice);
+
+/// A file of kind `plan`, and one of kind `graph`.
+[[nodiscard]] Result<plan::Package> read_plan(const ProgramFile& file);
+[[nodiscard]] Result<engine::GraphPackage> read_graph(const ProgramFile& file);
 
 /// An error if a function is chosen of a program that is but one.
 [[nodiscard]] Result<void> check_choice(const ProgramFile& file, const FunctionChoice& choice);

@@ -20,6 +20,8 @@ Result<Answer> run_file(const RunOptions& options) {
   if (options.autotune && (is_plan || is_model))
     return Error(ErrorCode::invalid_argument,
                  "--autotune: this is measured when a plan is made: tessera compile FILE --autotune -o PLAN");
+  if (!options.trace.empty()) TESSERA_TRY(check_can_write(options.trace));
+  if (!options.outputs.folder.empty()) TESSERA_TRY(check_can_make(options.outputs.folder));
   const RunOutcome outcome = TESSERA_TRY(is_model ? run_model(options) : run_plan(options));
   TESSERA_TRY(show(outcome, options.outputs));
   // Standard output is JSON alone where that is asked for.
@@ -63,9 +65,10 @@ void tessera::cli::add_run(Commands& commands) {
                    "of a program that is compiled first: measure tilings that are predicted to be close");
   command
       .add_option("--seconds", options->seconds,
-                  "give up after this time, looked at before each node of a model or part of a program")
+                  "give up a run after this time, also inside of loops and long steps")
       ->check(finite_number);
   command.add_option("--work", options->work, "the most multiply-adds of one run")->check(finite_number);
   command.add_flag("--json", options->outputs.json, "print all elements as JSON");
-  command.add_flag("--quiet", options->outputs.quiet, "show neither progress nor outputs");
+  command.add_flag("--quiet", options->outputs.quiet,
+                   "show neither progress nor outputs, only the times of --repeat");
 }

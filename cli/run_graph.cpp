@@ -4,6 +4,7 @@
 #include <map>
 
 #include "cli/run_options.h"
+#include "tessera/base/run_meter.h"
 #include "tessera/base/text.h"
 #include "tessera/describe/sequence_uses.h"
 #include "tessera/engine/devices.h"
@@ -172,15 +173,13 @@ Result<RunOutcome> launch_all(description::HostGraph& graph, runtime::Device& de
                               const description::Description& description, const RunOptions& options) {
   using Clock = std::chrono::steady_clock;
   RunOutcome out;
-  double passed = 0;
   for (int i = 0; i < options.repeat; ++i) {
-    if (options.seconds && passed >= *options.seconds)
-      return Error(ErrorCode::limit, cat("the graph runs for more than ", *options.seconds, " seconds"));
+    RunMeter meter({.seconds = options.seconds.value_or(std::numeric_limits<double>::infinity())});
+    const RunMeter::Scope scope(options.seconds ? &meter : nullptr);
     const auto begin = Clock::now();
     const auto report = TESSERA_TRY(graph.launch());
     TESSERA_TRY(device.synchronize());
     out.seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
-    passed += out.seconds.back();
     warn_of_overflows(report);
     add_times(report.profile, description, out.profile);
   }

@@ -1,6 +1,9 @@
 #include "cli/run_outputs.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <concepts>
 #include <cstdio>
@@ -132,12 +135,26 @@ Result<void> save(const RunOutcome& outcome, const std::string& folder) {
 
 }  // namespace
 
+Result<void> tessera::cli::check_can_make(const std::string& folder) {
+  std::filesystem::path there = std::filesystem::absolute(folder).lexically_normal();
+  std::error_code error;
+  while (!std::filesystem::exists(there, error) && there.has_parent_path() && there != there.parent_path())
+    there = there.parent_path();
+  error = {};
+  if (!std::filesystem::is_directory(there, error))
+    error = std::make_error_code(std::errc::not_a_directory);
+  else if (::access(there.c_str(), W_OK) != 0)
+    error = std::error_code(errno, std::generic_category());
+  if (error) return Error(ErrorCode::io, cat("cannot be made: ", error.message()), {printable(folder), 0, 0});
+  return {};
+}
+
 Result<void> tessera::cli::show(const RunOutcome& outcome, const RunOutputOptions& options) {
   if (!options.folder.empty()) TESSERA_TRY(save(outcome, options.folder));
   if (options.json)
     print_json(outcome);
   else if (!options.quiet)
     for (const NamedOutput& output : outcome.outputs) print_text(output);
-  if (outcome.seconds.size() > 1 && !options.json && !options.quiet) print_times(outcome.seconds);
+  if (outcome.seconds.size() > 1 && !options.json) print_times(outcome.seconds);
   return {};
 }

@@ -29,6 +29,8 @@ struct RunOutputOptions {
   bool quiet = false;
 };
 
+/// An error if the folder is not there and cannot be made, or cannot be written to: asked before a run.
+[[nodiscard]] Result<void> check_can_make(const std::string& folder);
 /// Saves, then prints.
 [[nodiscard]] Result<void> show(const RunOutcome& outcome, const RunOutputOptions& options);
 

@@ -20,20 +20,6 @@ using op::HostTensor;
 
 namespace {
 
-/// Of a plan that came on standard input.
-Bytes bytes_of(const ProgramFile& file) {
-  return Bytes::copy(std::as_bytes(std::span(file.content.data(), file.content.size())));
-}
-
-Result<plan::Package> plan_in(const ProgramFile& file) {
-  return file.content.empty() ? plan::load(file.path) : plan::from_bytes(bytes_of(file), shown(file.path));
-}
-
-Result<engine::GraphPackage> graph_in(const ProgramFile& file) {
-  return file.content.empty() ? engine::load_graph(file.path)
-                              : engine::graph_from_bytes(bytes_of(file), shown(file.path));
-}
-
 Result<plan::Package> package_of(NamedProgram program, const RunOptions& options) {
   const auto device = TESSERA_TRY(chosen_device(options.device));
   std::vector<plan::Program> programs;
@@ -146,8 +132,8 @@ Result<RunOutcome> run_package(plan::Package package, const RunOptions& options)
 Result<RunOutcome> tessera::cli::run_plan(const RunOptions& options) {
   const ProgramFile file = TESSERA_TRY(open_program(options.file));
   TESSERA_TRY(check_choice(file, {.name = options.function}));
-  if (file.kind == FileKind::plan) return run_package(TESSERA_TRY(plan_in(file)), options);
-  if (file.kind == FileKind::graph) return run_graph(TESSERA_TRY(graph_in(file)), options);
+  if (file.kind == FileKind::plan) return run_package(TESSERA_TRY(read_plan(file)), options);
+  if (file.kind == FileKind::graph) return run_graph(TESSERA_TRY(read_graph(file)), options);
   auto program = read_program(file, {.name = options.function});
   if (is_no_program(file, program)) {
     if (options.autotune)

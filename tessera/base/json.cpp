@@ -398,14 +398,15 @@ Result<void> JsonCursor::only_fields(std::initializer_list<std::string_view> key
 std::vector<Error> JsonCursor::unknown_fields(std::initializer_list<std::string_view> keys,
                                               std::size_t most) const {
   std::vector<Error> out;
-  const std::string where = path();
   const JsonItems names(*value_.document_, value_.node_);
-  for (auto key = names.begin(); key != names.end() && out.size() < most; ++ ++key)
-    if (const std::string name = (*key).value().text();
-        std::find(keys.begin(), keys.end(), name) == keys.end())
-      out.push_back(value_.document_->source_.error_at(
-          (*key).value().offset(), cat(where.empty() ? "" : where + ": ", "unknown field ", quote(name),
-                                       ", expected one of ", join(keys, ", "))));
+  for (auto key = names.begin(); key != names.end() && out.size() < most; ++ ++key) {
+    const std::string name = (*key).value().text();
+    if (std::find(keys.begin(), keys.end(), name) != keys.end()) continue;
+    const std::string where = path();
+    out.push_back(value_.document_->source_.error_at(
+        (*key).value().offset(), cat(where.empty() ? "" : where + ": ", "unknown field ", quote(name),
+                                     ", expected one of ", join(keys, ", "))));
+  }
   return out;
 }
 

@@ -7,6 +7,8 @@
 
 #include <optional>
 
+#include "tests/support/growth.h"
+
 using namespace tessera;
 
 namespace {
@@ -146,6 +148,21 @@ TEST(Json, Trap_U19_TakesAtMostTenTimesItsText) {
     waitpid(child, &status, 0);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << text.substr(0, 30);
   }
+}
+
+TEST(Json, FieldsOfManyObjectsAreFoundInLinearTime) {
+  const auto read = [](std::size_t objects) {
+    std::string text = "[";
+    for (std::size_t i = 0; i < objects; ++i) text += R"({"id":"a","op":"b","inputs":[1]},)";
+    text.back() = ']';
+    const auto doc = value_or_throw(JsonDocument::parse("f", std::move(text)));
+    for (const JsonCursor item : *doc.cursor().array()) {
+      EXPECT_TRUE(item.only_fields({"id", "op", "inputs"}));
+      EXPECT_EQ(item.field("op")->string()->size(), 1U);
+      EXPECT_EQ(item.field("inputs")->array()->size(), 1U);
+    }
+  };
+  EXPECT_LT(fixture::growth(std::size_t{1'000}, std::size_t{16'000}, read), 80) << "the square would be 256";
 }
 
 }  // namespace

@@ -58,8 +58,9 @@ CreateOptions tessera::capi::create_options(const tsr_options* options) {
   if (options == nullptr) return out;
   out.dtype = dtype_from(options->dtype);
   if (options->device != nullptr && out.engine->device().name() != options->device)
-    fail(TSR_ERROR_DEVICE, "there is no device '", printable(options->device), "'; the engine has '",
-         out.engine->device().name(), "'");
+    fail(TSR_ERROR_DEVICE, "device '", printable(options->device),
+         "': a device belongs to an engine, and that of this tensor computes on '",
+         out.engine->device().name(), "'; give an engine of the other device");
   return out;
 }
 

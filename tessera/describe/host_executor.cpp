@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "tessera/base/run_meter.h"
 #include "tessera/base/text.h"
 #include "tessera/describe/check_types.h"
 #include "tessera/describe/node_call.h"
@@ -222,7 +223,7 @@ class Runner {
     const Region& region = d_.regions[index];
     for (std::int64_t i = 0; TESSERA_TRY(condition(index)) != 0; ++i) {
       if (i == region.limit) return beyond_limit(*exe_.program, index);
-      TESSERA_TRY(run_scope(graph_.first_branch[index]));
+      TESSERA_TRY(run_iteration(index, i));
     }
     return {};
   }
@@ -239,9 +240,22 @@ class Runner {
         TESSERA_TRY(write(exe_.memory.data(buffer),
                           std::span(element).first(ir::size_of(graph_.buffers[buffer].dtype))));
       }
-      TESSERA_TRY(run_scope(graph_.first_branch[index]));
+      TESSERA_TRY(run_iteration(index, i));
     }
     return {};
+  }
+
+  /// The body of a loop, if there is time left; at its end the error names the loop.
+  Result<void> run_iteration(std::uint32_t index, std::int64_t iteration) {
+    auto done = RunMeter::check();
+    if (done) done = run_scope(graph_.first_branch[index]);
+    const RunMeter* meter = RunMeter::current();
+    if (done || meter == nullptr || !meter->has_ended(done.error())) return done;
+    const Region& region = d_.regions[index];
+    return Error(ErrorCode::limit,
+                 cat(to_string(region.kind), " region ", shown(region.id), ", iteration ", iteration, ": ",
+                     done.error().message()),
+                 d_.span_of(region.at));
   }
 
   [[nodiscard]] Result<std::int64_t> condition(std::uint32_t region) const {
@@ -279,6 +293,7 @@ class Runner {
   }
 
   Result<void> run_node(std::uint32_t index) {
+    TESSERA_TRY(RunMeter::check());
     const auto timer = clock_.time_node(index);
     Result<void> done =
         exe_.threads != nullptr && exe_.nodes[index].is_side_by_side ? timed_call(index) : call(index);

@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 
+#include "tessera/base/run_meter.h"
 #include "tessera/describe/test_graph.h"
 
 using namespace tessera;
@@ -188,6 +189,31 @@ TEST(HostExecutor, Trap_G12_AWhileThatNeverEndsStopsAtItsLimit) {
   EXPECT_EQ(memory.get<float>("x")[0], 1000);
   memory.set<std::int32_t>("go", {0});
   EXPECT_TRUE(graph->launch()) << "the graph is not broken by it";
+}
+
+TEST(HostExecutor, Trap_U14_ALoopEndsWithTheTimeOfTheRunAndIsNamed) {
+  for (const bool is_while : {true, false}) {
+    Builder b;
+    b.external("go", Dtype::i32, {1}).external("x", Dtype::f32, {1});
+    if (is_while)
+      b.while_("forever", "go", std::int64_t{1} << 40);
+    else
+      b.for_("forever", std::int64_t{1} << 40);
+    b.description().regions.back().limit = std::int64_t{1} << 40;
+    RunMeter meter({.seconds = 0.05});
+    const RunMeter::Scope scope(&meter);
+    int late = 0;
+    b.within("forever").kernel("body", [&](KernelCall&) { late += meter.is_late() ? 1 : 0; },
+                               {read_write("x", {.buffer = "x"})});
+    Memory memory;
+    memory.add<std::int32_t>("go", {1}).add<float>("x", {0});
+    const auto report = make_graph(b, memory)->launch();
+    ASSERT_FALSE(report);
+    EXPECT_EQ(report.error().code(), ErrorCode::limit);
+    EXPECT_NE(report.error().message().find("region 'forever', iteration "), std::string::npos)
+        << report.error().to_text();
+    EXPECT_LE(late, 1) << "what began in time";
+  }
 }
 
 TEST(HostExecutor, Trap_G19_LoopsThatRunZeroTimesLeaveCarriedValues) {

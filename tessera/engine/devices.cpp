@@ -189,7 +189,7 @@ Result<std::shared_ptr<runtime::Device>> tessera::engine::find_device(std::strin
 
 std::shared_ptr<runtime::Device> tessera::engine::default_device() {
   const char* name = environment("TESSERA_DEVICE");
-  if (name == nullptr) return *find_device("cpu");
+  if (name == nullptr || *name == '\0') return *find_device("cpu");
   auto found = find_device(name);
   if (found) return *std::move(found);
   std::fprintf(stderr, "tessera: TESSERA_DEVICE: %s; the CPU is used\n", found.error().message().c_str());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <new>
 
 #include "tessera/base/environment.h"
@@ -26,6 +27,14 @@ PlanOptions plan_options(const EngineOptions& options) {
   out.wait = true;
   out.joins_sizes = false;
   return out;
+}
+
+/// Once: engines come and go.
+void complain_of_log(std::string_view log) {
+  static std::atomic<bool> is_said{false};
+  if (is_said.exchange(true)) return;
+  std::fprintf(stderr, "tessera: TESSERA_LOG: '%s' is nothing to log, expected 'plan'\n",
+               printable(shortened(log, 40)).c_str());
 }
 
 /// How the default engine is made.
@@ -58,6 +67,7 @@ Engine::Engine(EngineOptions options)
   idle_memory_.reserve(max_idle_memory);          // destructors give memory back here and must not fail
   const char* log = environment("TESSERA_LOG");
   log_plans_ = log != nullptr && std::string_view(log) == "plan";
+  if (log != nullptr && *log != '\0' && !log_plans_) complain_of_log(log);
 }
 
 Engine::~Engine() { queue_.stop(); }
@@ -241,11 +251,14 @@ void Engine::set_random_state(RandomState state) {
 std::uint16_t Engine::block(std::uint16_t outer, std::string_view name) {
   const std::lock_guard lock(mutex_);
   const std::string path = outer == 0 ? std::string(name) : cat(blocks_[outer], "/", name);
-  const auto known = std::find(blocks_.begin(), blocks_.end(), path);
-  if (known != blocks_.end()) return static_cast<std::uint16_t>(known - blocks_.begin());
-  if (blocks_.size() > 0xffff) return outer;  // names are for people; nobody reads 65,536 of them
+  if (const auto known = block_numbers_.find(path); known != block_numbers_.end()) return known->second;
+  constexpr std::size_t most = std::numeric_limits<std::uint16_t>::max();
+  if (block_numbers_.size() == most)
+    throw Exception(
+        Error(ErrorCode::limit, cat("block '", printable(shortened(path, 60)), "' is one more than the ",
+                                    most, " different blocks of an engine: use names again")));
   blocks_.push_back(path);
-  return static_cast<std::uint16_t>(blocks_.size() - 1);
+  return block_numbers_[path] = static_cast<std::uint16_t>(blocks_.size() - 1);
 }
 
 std::string Engine::block_name(std::uint16_t block) const {

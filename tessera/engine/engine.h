@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "tessera/base/job_queue.h"
@@ -104,7 +105,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   [[nodiscard]] RandomState random_state() const;
   void set_random_state(RandomState state);
 
-  /// The number of a named scope, made if it is new. `outer` is the number of the scope around it.
+  /// The number of a named scope, made if it is new. `outer` is the number of the scope around it. Throws if
+  /// there are 65,535 others: numbers are never given again.
   std::uint16_t block(std::uint16_t outer, std::string_view name);
   /// "encoder/layer1"; empty for 0, the outermost.
   [[nodiscard]] std::string block_name(std::uint16_t block) const;
@@ -179,6 +181,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   EngineStatistics statistics_;
   RandomState random_;
   std::vector<std::string> blocks_{""};
+  std::unordered_map<std::string, std::uint16_t> block_numbers_;  ///< by path; of all but the outermost
   std::vector<Component*> watched_;  ///< of graph handles that are alive: their nodes keep their inputs
 
   PlanCache plans_;

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tessera/base/check.h"
+#include "tessera/base/run_meter.h"
 #include "tessera/base/text.h"
 #include "tessera/engine/engine.h"
 #include "tessera/ir/walk.h"
@@ -242,13 +243,6 @@ Result<void> PlanRunner::check_memory(const plan::Binding& binding) const {
                cat("the plan needs ", bytes, " bytes at once, at most ", limits_.bytes, " are allowed"));
 }
 
-Result<void> PlanRunner::check_time(std::chrono::steady_clock::time_point begin) const {
-  if (limits_.seconds == std::numeric_limits<double>::infinity()) return {};
-  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
-  if (passed.count() <= limits_.seconds) return {};
-  return Error(ErrorCode::limit, cat("the plan runs for more than ", limits_.seconds, " seconds"));
-}
-
 /// "N is axis 0 of input 'x'", for each symbol in the size; empty if none is one of an input alone.
 std::string PlanRunner::places_of(std::size_t variant, const op::Dim& size) const {
   std::string out;
@@ -372,11 +366,10 @@ void PlanRunner::report(Run& run, std::size_t p, Clock::time_point begin) const 
 }
 
 Result<PlanRunner::Values> PlanRunner::run_parts(Run& run) {
-  const auto begin = Clock::now();
   const plan::Program& program = this->program(run.given.variant);
   TESSERA_TRY(find_sizes(run));
   for (std::size_t p = 0; p < program.parts.size(); ++p) {
-    TESSERA_TRY(check_time(begin));
+    TESSERA_TRY(RunMeter::check());
     TESSERA_TRY(run_part(run, p));
   }
   Values out;
@@ -402,6 +395,8 @@ Result<std::vector<StoredValue>> PlanRunner::run(std::span<const ValueView> inpu
                                                  std::span<const std::int64_t> sizes) {
   EvaluationTimes times{.level = profiler_->level()};
   if (times.level != ProfilingLevel::none) times.begin = EvaluationTimes::Clock::now();
+  RunMeter meter({.seconds = limits_.seconds, .work = limits_.work});
+  const RunMeter::Scope scope(limits_.has_time_or_work() ? &meter : RunMeter::current());
   Given given{.variant = 0, .inputs = {}, .parameters = parameters, .sizes = sizes};
   TESSERA_TRY(take_inputs(inputs, given));
   std::unique_lock states(locks_->states, std::defer_lock);

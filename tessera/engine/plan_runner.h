@@ -3,7 +3,6 @@
 // host are copied there and back where it has memory of its own.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -26,8 +25,15 @@ class Engine;
 /// What one run may take.
 struct RunLimits {
   std::int64_t bytes = std::numeric_limits<std::int64_t>::max();  ///< of values that live at once
-  double work = std::numeric_limits<double>::infinity();          ///< multiply-adds, about; without regions
-  double seconds = std::numeric_limits<double>::infinity();       ///< looked at before each part
+  /// Multiply-adds, about: of each part before it begins, where they follow from the sizes, and of all that
+  /// bodies of regions do.
+  double work = std::numeric_limits<double>::infinity();
+  double seconds = std::numeric_limits<double>::infinity();  ///< looked at in loops and between steps
+
+  [[nodiscard]] bool has_time_or_work() const {
+    constexpr double none = std::numeric_limits<double>::infinity();
+    return work != none || seconds != none;
+  }
 };
 
 /// Makes the program for these values of the flags.
@@ -141,7 +147,6 @@ class PlanRunner {
   [[nodiscard]] Result<void> prepare(Run& run, PlanInstance& part);
   [[nodiscard]] Result<void> check_work(const plan::Plan& plan, std::span<const std::int64_t> sizes) const;
   [[nodiscard]] Result<void> check_memory(const plan::Binding& binding) const;
-  [[nodiscard]] Result<void> check_time(std::chrono::steady_clock::time_point begin) const;
   [[nodiscard]] Result<void> learn_sizes(Run& run, const plan::Part& part) const;
   [[nodiscard]] Result<Values> run_parts(Run& run);
   [[nodiscard]] Result<void> run_part(Run& run, std::size_t p);

@@ -230,3 +230,78 @@ TEST(PlanRunner, KeepsToItsLimitOfWork) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), ErrorCode::limit);
 }
+
+// ---- limits of time and work
+
+namespace {
+
+/// Loops that never end: around steps, around nothing, in each other.
+constexpr const char* endless[] = {
+    "func f(x: f32[8]) {\n"
+    "  y: f32[8] = while (x) with () limit 1000000000000 (a: f32[8]) {\n"
+    "    s: f32[] = sum(a) {axes = [0]}\n    more: bool[] = lt(s, 1e30)\n    return more\n"
+    "  } do (a: f32[8]) {\n    b: f32[8] = mul(a, 0.5)\n    return b\n  }\n"
+    "  return y\n}\n",
+    "func f(x: f32[8]) {\n"
+    "  y: f32[8] = for 1000000000000 (x) with () (i: i64[], a: f32[8]) {\n    return a\n  }\n"
+    "  return y\n}\n",
+    "func f(x: f32[8]) {\n"
+    "  y: f32[8] = for 1000000000000 (x) with () (i: i64[], a: f32[8]) {\n"
+    "    b: f32[8] = for 1000000000000 (a) with () (j: i64[], c: f32[8]) {\n"
+    "      d: f32[8] = exp(c)\n      return d\n    }\n"
+    "    return b\n  }\n"
+    "  return y\n}\n"};
+
+Error limited_error(const char* text, const std::string& device, engine::RunLimits limits) {
+  const auto function = parsed(text);
+  const auto on = value_or_throw(engine::find_device(device));
+  auto planned = value_or_throw(compiler::plan_program(function, on->target()));
+  auto runner = value_or_throw(
+      PlanRunner::create(compiler::package(*function, {std::move(planned.program)}, device), *on, limits));
+  const HostTensor x = floats({8}, std::vector<float>(8, 1));
+  const auto out = runner.run(std::span(&x, 1));
+  return out ? Error(ErrorCode::internal, "no error") : out.error();
+}
+
+}  // namespace
+
+TEST(PlanRunner, Trap_U14_AnEndlessLoopEndsAndIsNamed) {
+  for (const char* device : {"reference", "cpu"})
+    for (const char* text : endless) {
+      const Error error = limited_error(text, device, {.seconds = 0.2});
+      EXPECT_EQ(error.code(), ErrorCode::limit) << error.to_text();
+      EXPECT_NE(error.message().find(" 'y', iteration "), std::string::npos) << error.to_text();
+      EXPECT_NE(error.message().find("runs for more than 0.2 seconds"), std::string::npos) << error.to_text();
+    }
+}
+
+TEST(PlanRunner, Trap_U14_WorkInALoopCounts) {
+  for (const char* device : {"reference", "cpu"}) {
+    const Error error = limited_error(endless[0], device, {.work = 10'000});
+    EXPECT_EQ(error.code(), ErrorCode::limit) << error.to_text();
+    EXPECT_NE(error.message().find("while 'y', iteration "), std::string::npos) << error.to_text();
+    EXPECT_NE(error.message().find("the work is more than"), std::string::npos) << error.to_text();
+  }
+}
+
+TEST(PlanRunner, Trap_U14_OneHugeStepEnds) {
+  // By the reference this would take minutes, by the cpu seconds; neither runs to its end.
+  const char* text =
+      "func f(x: f32[1, 8192], w: f32[8192, 1]) {\n"
+      "  big: f32[8192, 8192] = matmul(w, x)\n  product: f32[8192, 8192] = matmul(big, big)\n"
+      "  again: f32[8192, 8192] = matmul(product, big)\n  out: f32[] = sum(again) {axes = [0, 1]}\n  return "
+      "out\n}\n";
+  const auto function = parsed(text);
+  const std::vector<HostTensor> inputs{floats({1, 8192}, std::vector<float>(8192, 1)),
+                                       floats({8192, 1}, std::vector<float>(8192, 1))};
+  for (const char* device : {"reference", "cpu"}) {
+    const auto on = value_or_throw(engine::find_device(device));
+    auto planned = value_or_throw(compiler::plan_program(function, on->target()));
+    auto runner = value_or_throw(PlanRunner::create(
+        compiler::package(*function, {std::move(planned.program)}, device), *on, {.seconds = 0.1}));
+    const auto out = runner.run(inputs);
+    ASSERT_FALSE(out) << device;
+    EXPECT_NE(out.error().message().find("runs for more than 0.1 seconds"), std::string::npos)
+        << out.error().to_text();
+  }
+}

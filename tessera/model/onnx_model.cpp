@@ -170,8 +170,9 @@ Result<std::vector<Tensor>> OnnxModel::State::record(std::span<const Tensor> giv
   TensorTarget target(engine, labels, weights, budget);
   onnx::Items items;
   std::size_t next = 0;
+  const onnx::Initializers initializers(model.graph);
   for (const onnx::ValueInfo& input : model.graph.inputs)
-    if (const onnx::Tensor* constant = onnx::find_initializer(model.graph, input.name))
+    if (const onnx::Tensor* constant = initializers.find(input.name))
       items.emplace_back(target.tensor(constant->value));
     else
       items.emplace_back(target.input(given[next++]));

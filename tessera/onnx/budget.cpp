@@ -10,10 +10,7 @@ using namespace tessera::onnx;
 Result<void> Budget::take_step() {
   if (++steps_ > limits_.steps)
     return Error(ErrorCode::limit, cat("more than ", limits_.steps, " nodes would be run"));
-  const std::chrono::duration<double> passed = Clock::now() - begin_;
-  if (passed.count() > limits_.seconds)
-    return Error(ErrorCode::limit, cat("the model runs for more than ", limits_.seconds, " seconds"));
-  return {};
+  return meter_.check_time();
 }
 
 Result<void> Budget::take_call(const op::Card& card, std::span<const op::Value> inputs,

@@ -1,16 +1,17 @@
-// What importing and running a model has taken of its limits so far.
+// What importing and running a model has taken of its limits so far. Its time is that of the thread's run
+// (base/run_meter.h): calls look at it too.
 #pragma once
 
-#include <chrono>
-
+#include "tessera/base/run_meter.h"
 #include "tessera/onnx/model.h"
 #include "tessera/op/builder.h"
 
 namespace tessera::onnx {
 
+/// Lives on the stack of the thread that walks the model.
 class Budget {
  public:
-  explicit Budget(const Limits& limits) : limits_(limits), begin_(Clock::now()) {}
+  explicit Budget(const Limits& limits) : limits_(limits), meter_({.seconds = limits.seconds}) {}
 
   [[nodiscard]] const Limits& limits() const { return limits_; }
   /// One node more. Looks at the clock as well.
@@ -20,10 +21,9 @@ class Budget {
                                        const op::Attributes& attributes, const op::ValueTypes& results);
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   Limits limits_;
-  Clock::time_point begin_;
+  RunMeter meter_;
+  RunMeter::Scope scope_{&meter_};
   std::int64_t steps_ = 0;
   double work_ = 0;
 };

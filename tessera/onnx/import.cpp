@@ -126,16 +126,11 @@ Result<void> tessera::onnx::check_operators(const Model& model) {
   return error;
 }
 
-const Tensor* tessera::onnx::find_initializer(const Graph& graph, std::string_view name) {
-  const auto at = std::find_if(graph.initializers.begin(), graph.initializers.end(),
-                               [&](const Tensor& tensor) { return tensor.name == name; });
-  return at == graph.initializers.end() ? nullptr : &*at;
-}
-
 std::vector<const ValueInfo*> tessera::onnx::required_inputs(const Model& model) {
   std::vector<const ValueInfo*> out;
+  const Initializers initializers(model.graph);
   for (const ValueInfo& input : model.graph.inputs)
-    if (find_initializer(model.graph, input.name) == nullptr) out.push_back(&input);
+    if (initializers.find(input.name) == nullptr) out.push_back(&input);
   return out;
 }
 
@@ -165,8 +160,9 @@ Result<std::vector<DataValue>> tessera::onnx::run(const Model& model, std::span<
   ValueTarget target(budget, options.call);
   Items items;
   std::size_t next = 0;
+  const Initializers initializers(model.graph);
   for (const ValueInfo& input : model.graph.inputs) {
-    const Tensor* constant = has_all ? nullptr : find_initializer(model.graph, input.name);
+    const Tensor* constant = has_all ? nullptr : initializers.find(input.name);
     if (constant != nullptr) {
       items.push_back(target.tensor(constant->value));
       continue;
@@ -193,8 +189,9 @@ Result<ir::FunctionRef> tessera::onnx::import_function(const Model& model, const
   FunctionTarget target(ir::SourceFile::create(model.file, std::move(labels)), budget);
   SizeSymbols symbols(target);
   Items items;
+  const Initializers initializers(model.graph);
   for (const ValueInfo& input : model.graph.inputs) {
-    if (const Tensor* constant = find_initializer(model.graph, input.name)) {
+    if (const Tensor* constant = initializers.find(input.name)) {
       items.push_back(target.tensor(constant->value));
       continue;
     }

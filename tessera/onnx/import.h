@@ -8,6 +8,8 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "tessera/ir/function.h"
@@ -30,8 +32,22 @@ struct Unsupported {
 /// An error that lists them all, if there are any.
 [[nodiscard]] Result<void> check_operators(const Model& model);
 
-/// The initializer that is the default of an input, or null.
-[[nodiscard]] const Tensor* find_initializer(const Graph& graph, std::string_view name);
+/// The initializers of a graph by name: those of inputs are their defaults. REQUIRES that the graph lives as
+/// long.
+class Initializers {
+ public:
+  explicit Initializers(const Graph& graph) {
+    for (const Tensor& tensor : graph.initializers) by_name_.emplace(tensor.name, &tensor);
+  }
+  /// The one of that name, or null.
+  [[nodiscard]] const Tensor* find(std::string_view name) const {
+    const auto at = by_name_.find(name);
+    return at == by_name_.end() ? nullptr : at->second;
+  }
+
+ private:
+  std::unordered_map<std::string_view, const Tensor*> by_name_;  ///< only looked up
+};
 /// The inputs that a caller must give: those without an initializer of the same name.
 [[nodiscard]] std::vector<const ValueInfo*> required_inputs(const Model& model);
 

@@ -16,7 +16,7 @@ struct Limits {
   std::int64_t steps = 2'000'000;                    ///< nodes run, counting each iteration of a loop
   std::int64_t iterations = 100'000;                 ///< of one loop
   std::int64_t work = std::int64_t{1} << 38;         ///< multiply-adds of all calls of a run, as estimated
-  double seconds = 600;                              ///< of a run, looked at before each node
+  double seconds = 600;  ///< of a run, looked at before each node, and inside of long calls
 };
 
 }  // namespace tessera::onnx

@@ -17,10 +17,23 @@ std::optional<std::int64_t> tessera::onnx::find_opset(const Opsets& opsets, std:
   return std::nullopt;
 }
 
+namespace {
+
+std::string function_key(std::string_view domain, std::string_view name) {
+  return std::string(domain).append(1, '\0').append(name);
+}
+
+}  // namespace
+
+void Model::add_function(LocalFunction function) {
+  function_index.emplace(function_key(function.domain, function.name), functions.size());
+  functions.push_back(std::move(function));
+}
+
 const LocalFunction* Model::find_function(std::string_view domain, std::string_view name) const {
-  for (const LocalFunction& function : functions)
-    if (function.name == name && function.domain == domain) return &function;
-  return nullptr;
+  if (functions.empty()) return nullptr;
+  const auto at = function_index.find(function_key(domain, name));
+  return at == function_index.end() ? nullptr : &functions[at->second];
 }
 
 std::string tessera::onnx::describe(const Node& node) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -104,7 +105,10 @@ struct Model {
   Opsets opsets;
   Graph graph;
   std::vector<LocalFunction> functions;
+  std::unordered_map<std::string, std::size_t>
+      function_index;  ///< by domain, 0 and name, the first of several
 
+  void add_function(LocalFunction function);
   [[nodiscard]] const LocalFunction* find_function(std::string_view domain, std::string_view name) const;
 };
 

@@ -444,7 +444,7 @@ class Reader {
     if (!from.has_graph()) return error("field 'graph' is missing: the file holds no model");
     out.opsets = TESSERA_TRY(opsets(from.opset_import()));
     out.graph = TESSERA_TRY(graph(from.graph(), "model"));
-    for (const auto& one : from.functions()) out.functions.push_back(TESSERA_TRY(function(one)));
+    for (const auto& one : from.functions()) out.add_function(TESSERA_TRY(function(one)));
     return out;
   }
 

@@ -80,6 +80,7 @@ Result<Items> Walk::run_body(const Graph& body, Items inputs) {
   if (inputs.size() > body.inputs.size())
     return Error(ErrorCode::invalid_argument, cat("graph ", shown(body.name), " takes ", body.inputs.size(),
                                                   " inputs, got ", inputs.size()));
+  TESSERA_TRY(RunMeter::check());  // a loop may repeat a body without nodes
   frames_.back().scopes.emplace_back();
   for (std::size_t i = 0; i < inputs.size(); ++i) bind(body.inputs[i].name, std::move(inputs[i]));
   TESSERA_TRY(bind_initializers(body));

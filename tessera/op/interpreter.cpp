@@ -5,6 +5,7 @@
 #include <iterator>
 #include <unordered_set>
 
+#include "tessera/base/run_meter.h"
 #include "tessera/base/text.h"
 #include "tessera/ir/describe.h"
 #include "tessera/ir/dim.h"
@@ -14,6 +15,7 @@
 #include "tessera/op/catalogue.h"
 #include "tessera/op/ir_builder.h"
 #include "tessera/op/wide.h"
+#include "tessera/op/work.h"
 
 using namespace tessera;
 using namespace tessera::op;
@@ -46,9 +48,10 @@ ScalarValue scalar_of(const HostTensor& tensor) {
 }
 
 /// "while", with the name of its body where that is not just "body".
-std::string loop_title(const ir::WhileRegion& region) {
-  const std::string& name = region.body->name;
-  return name.empty() || name == "body" ? "while" : cat("while '", printable(shortened(name, 60)), "'");
+std::string loop_title(std::string_view kind, const ir::FunctionRef& body) {
+  const std::string& name = body->name;
+  return name.empty() || name == "body" ? std::string(kind)
+                                        : cat(kind, " '", printable(shortened(name, 60)), "'");
 }
 
 /// The in-place calls of a function whose first argument nothing reads afterwards.
@@ -222,6 +225,7 @@ class Run {
   // ---- statements
 
   Result<void> execute(const ir::Assign& statement) {
+    statement_ = &statement;
     Tensors results = TESSERA_TRY(value(*statement.value));
     const bool is_tuple = ir::is<ir::Tuple>(*statement.value);
     if (is_tuple) {
@@ -268,12 +272,23 @@ class Run {
     const Tensors inputs = TESSERA_TRY(operands(call.args));
     std::vector<Array> arrays;
     for (const HostTensor& input : inputs) arrays.push_back(input.array());
+    TESSERA_TRY(take_work(*card, arrays, attributes));
     if (options_.run_call) return options_.run_call(*card, arrays, attributes);
     if (last_reads_.contains(call)) {
       values_[*call.args[0]].clear();
       if (inputs[0].is_unshared()) return update(*card, inputs[0], arrays, attributes);
     }
     return run_reference(*card, arrays, attributes);
+  }
+
+  /// What a call in a region takes of the work of the run; a whole plan's is known before.
+  [[nodiscard]] Result<void> take_work(const Card& card, std::span<const Array> inputs,
+                                       const Attributes& attributes) const {
+    RunMeter* meter = RunMeter::current();
+    if (meter == nullptr || depth_ == 0) return {};
+    ValueTypes types;
+    for (const Array& input : inputs) types.push_back({input.dtype, ir::shape_of(input.shape())});
+    return meter->take_work(work_of({card, types, attributes}, TESSERA_TRY(infer(card, types, attributes))));
   }
 
   /// A call in the memory of its first input: a loop that writes one row in each iteration copies none.
@@ -314,6 +329,25 @@ class Run {
     return Run(*body, reads, options_, depth_ + 1)(std::move(inputs), sizes);
   }
 
+  /// An error of an iteration. If the limits of the run ended it, the message says in which loop: by the name
+  /// of its body, or of what it gives.
+  [[nodiscard]] Error in_loop(Error error, std::string_view kind, const ir::FunctionRef& body,
+                              std::int64_t iteration) const {
+    const RunMeter* meter = RunMeter::current();
+    if (meter == nullptr || !meter->has_ended(error)) return error;
+    std::string title = loop_title(kind, body);
+    if (title == kind && !statement_->targets.empty())
+      title += cat(" '", printable(shortened(statement_->targets[0]->name, 60)), "'");
+    return {error.code(), cat(title, ", iteration ", iteration, ": ", error.message()), error.span()};
+  }
+
+  /// A body of a loop, if there is time left.
+  Result<Tensors> run_iteration(const ir::FunctionRef& body, const LastReads& reads, Tensors inputs,
+                                std::span<const std::int64_t> sizes) {
+    TESSERA_TRY(RunMeter::check());
+    return run_body(body, reads, std::move(inputs), sizes);
+  }
+
   Result<std::int64_t> integer(const ir::Expr& expr) { return scalar_of(TESSERA_TRY(operand(expr))).integer; }
 
   Result<Tensors> if_region(const ir::IfRegion& region) {
@@ -337,13 +371,16 @@ class Run {
     for (std::int64_t iteration = 0;; ++iteration) {
       Tensors arguments = state;
       arguments.insert(arguments.end(), captures.begin(), captures.end());
-      const Tensors more = TESSERA_TRY(run_body(region.condition, in_condition, arguments, sizes));
-      if (scalar_of(more.at(0)).integer == 0) return state;
+      const auto more = run_iteration(region.condition, in_condition, arguments, sizes);
+      if (!more) return in_loop(more.error(), "while", region.body, iteration);
+      if (scalar_of(more->at(0)).integer == 0) return state;
       if (iteration == limit)
-        return Error(ErrorCode::limit,
-                     cat(loop_title(region), ": goes on after its limit of ", limit, " iterations"));
+        return Error(ErrorCode::limit, cat(loop_title("while", region.body), ": goes on after its limit of ",
+                                           limit, " iterations"));
       state.clear();  // so that the body may write where it was
-      state = TESSERA_TRY(run_body(region.body, in_body, std::move(arguments), sizes));
+      auto next = run_iteration(region.body, in_body, std::move(arguments), sizes);
+      if (!next) return in_loop(std::move(next).error(), "while", region.body, iteration);
+      state = *std::move(next);
     }
   }
 
@@ -357,7 +394,9 @@ class Run {
       Tensors arguments{rank0({Dtype::i64, 0, i})};
       std::move(state.begin(), state.end(), std::back_inserter(arguments));
       arguments.insert(arguments.end(), captures.begin(), captures.end());
-      state = TESSERA_TRY(run_body(region.body, in_body, std::move(arguments), sizes));
+      auto next = run_iteration(region.body, in_body, std::move(arguments), sizes);
+      if (!next) return in_loop(std::move(next).error(), "for", region.body, i);
+      state = *std::move(next);
     }
     return state;
   }
@@ -366,6 +405,7 @@ class Run {
   const LastReads& last_reads_;
   const InterpreterOptions& options_;
   int depth_;
+  const ir::Assign* statement_ = nullptr;  ///< that is being executed
   ir::NodeTable<std::int64_t> sizes_;
   ir::NodeTable<Tensors> values_;
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tessera/base/run_meter.h"
+
 using namespace tessera;
 using namespace tessera::op;
 
@@ -9,6 +11,8 @@ namespace {
 
 // A block of b of this size stays in the second-level cache while all rows of a pass over it.
 constexpr std::int64_t block_columns = 256, block_depth = 256;
+// Between two looks at the limits of the run: about a millisecond.
+constexpr std::int64_t rows_between_looks = 16;
 
 /// The part of a product that one call of a block covers.
 struct Block {
@@ -72,7 +76,10 @@ void tessera::op::add_product(const MatrixProduct<W>& p) {
       const Block block{column, std::min(column + block_columns, p.columns), depth,
                         std::min(depth + block_depth, p.depth)};
       std::int64_t row = 0;
-      for (; row + 2 <= p.rows; row += 2) add_two_rows(p, row, block);
+      for (; row + 2 <= p.rows; row += 2) {
+        if (row % rows_between_looks == 0) RunMeter::check_or_throw();
+        add_two_rows(p, row, block);
+      }
       if (row < p.rows) add_row(p, row, block);
     }
 }

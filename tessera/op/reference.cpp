@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "tessera/base/run_meter.h"
 #include "tessera/op/body.h"
 
 using namespace tessera;
@@ -74,6 +75,7 @@ void pointwise_rows(const PointwiseBody& body, std::span<const Array> inputs, co
   const Rows rows = rows_of(written.shape);
   for (std::int64_t row = 0; row < rows.count; ++row) {
     for (std::int64_t begin = 0; begin < rows.length; begin += block_elements) {
+      RunMeter::check_or_throw();
       const auto count =
           static_cast<std::size_t>(std::min<std::int64_t>(block_elements, rows.length - begin));
       for (std::size_t k = 0; k < arity; ++k) {
@@ -134,6 +136,7 @@ void reduce_rows(const ReductionBody::On<W>& on, const Array& input, const Reduc
     W accumulated = on.init();
     for (std::int64_t row = 0; row < (rows.length == 0 ? 0 : rows.count); ++row)
       for (std::int64_t begin = 0; begin < rows.length; begin += block_elements) {
+        RunMeter::check_or_throw();
         const auto part =
             static_cast<std::size_t>(std::min<std::int64_t>(block_elements, rows.length - begin));
         load(input.data, at[0] + row_offset(view.reduced, row) + begin * stride, stride, part, buffer.data());
@@ -146,8 +149,9 @@ void reduce_rows(const ReductionBody::On<W>& on, const Array& input, const Reduc
 
 }  // namespace
 
-Result<void> tessera::op::run_reference(const CallInfo& call, std::span<const Array> inputs,
-                                        std::span<const Array> results) {
+namespace {
+
+Result<void> run_kernel(const CallInfo& call, std::span<const Array> inputs, std::span<const Array> results) {
   const Card& card = call.card();
   if (card.reference != nullptr) return card.reference(call, inputs, results);
   if (card.pointwise != nullptr) return run_pointwise(call, *card.pointwise, inputs, results[0]);
@@ -160,6 +164,18 @@ Result<void> tessera::op::run_reference(const CallInfo& call, std::span<const Ar
     }
   }
   return call.error("has no reference kernel");
+}
+
+}  // namespace
+
+Result<void> tessera::op::run_reference(const CallInfo& call, std::span<const Array> inputs,
+                                        std::span<const Array> results) {
+  if (RunMeter::current() == nullptr) return run_kernel(call, inputs, results);
+  try {
+    return run_kernel(call, inputs, results);
+  } catch (const Exception& late) {  // loops of kernels have no other way out
+    return late.error();
+  }
 }
 
 Result<void> tessera::op::run_pointwise(const CallInfo& call, const PointwiseBody& body,

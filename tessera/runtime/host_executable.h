@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "tessera/base/run_meter.h"
 #include "tessera/op/interpreter.h"
 #include "tessera/runtime/executable.h"
 #include "tessera/runtime/memory_pool.h"
@@ -64,6 +65,7 @@ class HostExecutable : public Executable {
   /// asks; several threads may do so, each for other works.
   template <class F>
   [[nodiscard]] Result<void> noted(std::size_t index, unsigned thread, F&& run) {
+    TESSERA_TRY(RunMeter::check());
     if (times_.empty()) return run();
     TimedStep& time = times_[index];
     time.thread = thread;

@@ -20,9 +20,10 @@ std::shared_ptr<Engine> engine_of(const std::shared_ptr<Engine>& given, const st
                                   Here here) {
   auto engine = given != nullptr ? given : Engine::default_engine();
   if (!device.empty() && device != engine->device().name())
-    fail(
-        here, ErrorCode::unsupported,
-        cat("there is no device '", printable(device), "'; this engine has '", engine->device().name(), "'"));
+    fail(here, ErrorCode::unsupported,
+         cat("device '", printable(device),
+             "': a device belongs to an engine, and that of this tensor computes on '",
+             engine->device().name(), "'; give an engine of the other device as `engine`"));
   return engine;
 }
 std::shared_ptr<Engine> engine_of(const CreateOptions& options, Here here) {

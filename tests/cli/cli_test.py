@@ -1,5 +1,6 @@
 """The program as a user calls it: output, messages, exit codes."""
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -270,7 +271,35 @@ class Signature(Files):
         self.assertEqual(len(self.signature(stream)["canonical"]), 50000)
 
 
+def peak_memory(arguments, lines):
+    """The most memory that the program held while it read these lines, in KiB; and what it printed."""
+    with tempfile.TemporaryFile() as out:
+        process = subprocess.Popen([PROGRAM, *arguments], stdin=subprocess.PIPE, stdout=out)
+        for line in lines:
+            process.stdin.write(line)
+        process.stdin.close()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        return used.ru_maxrss, out.read().decode(), process.returncode
+
+
 class Hot(Files):
+    def test_a_stream_of_any_length_takes_bounded_memory(self):
+        def lines(count):  # every value has a name of its own, and none is said to die
+            for i in range(count):
+                yield b'{"op":"add","inputs":["x%d","w"],"output":"y%d"}\n{"op":"exp","inputs":["y%d"],"output":"z%d"}\n' % (i, i, i, i)
+
+        small, _, _ = peak_memory(["hot", "-"], lines(150_000))
+        large, out, code = peak_memory(["hot", "-"], lines(600_000))
+        self.assertEqual((code, out.splitlines()[0].split(",")[0]), (0, "1200000 instructions"))
+        self.assertLess(large, 1.25 * small)
+
+    def test_lines_that_are_no_text(self):
+        self.assertIn("line 1 holds a zero byte", tessera("hot", "-", stdin=b"\0\0\0\n").err)
+        self.assertEqual(tessera("hot", "-", stdin="").out, "0 instructions, 0 of them hot\n")
+        self.assertIn("it is a directory", tessera("hot", "/").err)
+
     def hot(self, instructions, *arguments):
         text = "".join(json.dumps(one) + "\n" for one in instructions)
         result = tessera("hot", "--json", *arguments, "-", stdin=text)

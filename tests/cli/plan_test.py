@@ -103,6 +103,46 @@ class Plans(unittest.TestCase):
                 self.refused("multiply-adds, at most 1000 are allowed", *words, "--work", 1000)
                 self.assertEqual(tessera(*words, "--seconds", 1000, "--work", 1e9).returncode, 0)
 
+    def test_Trap_U14_endless_loops_end_and_are_named(self):
+        loops = {
+            "while": "while (x) with () limit 1000000000000 (a: f32[4]) {\n    s: f32[] = sum(a) {axes = [0]}\n    more: bool[] = lt(s, 1e30)\n"
+                     "    return more\n  } do (a: f32[4]) {\n    b: f32[4] = mul(a, 0.5)\n    return b\n  }",
+            "for": "for 1000000000000 (x) with () (i: i64[], a: f32[4]) {\n    b: f32[4] = mul(a, 0.5)\n    return b\n  }",
+        }
+        for kind, text in loops.items():
+            self.program.write_text(f"func f(x: f32[4]) {{\n  y: f32[4] = {text}\n  return y\n}}\n")
+            self.compile()
+            for file in (self.program, self.plan):
+                for device in ("cpu", "reference"):
+                    result = tessera("run", file, "--random", 1, "--device", device, "--seconds", 0.3)
+                    self.assertEqual(result.returncode, 2)
+                    self.assertIn(f"{kind} 'y', iteration ", result.stderr)
+                    self.assertIn("runs for more than 0.3 seconds", result.stderr)
+        graph = self.folder / "g.json"
+        graph.write_text(STEPS.replace('"count": 3', '"count": 1000000000000, "limit": 1000000000000'))
+        result = tessera("run", graph, "--random", 1, "--seconds", 0.3)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("for region 'loop', iteration ", result.stderr)
+
+    def test_explain_takes_plans(self):
+        self.compile()
+        text = tessera("explain", self.plan, "--dim", "N=8", "--dim", "M=8")
+        self.assertEqual(text.returncode, 0, text.stderr)
+        for part in ("a compiled plan for cpu", "steps in", "memory for N = 8, M = 8", "tiers:"):
+            self.assertIn(part, text.stdout)
+        self.assertEqual(len(json.loads(tessera("explain", self.plan, "--json").stdout)["plans"]), 1)
+        self.refused("--dim: the program has no size 'K'", "explain", self.plan, "--dim", "K=8")
+        self.refused("--function", "explain", self.plan, "--function", "f")
+        graph = ROOT / "examples/describe/running_total.json"
+        subprocess.run([TESSERA, "compile", graph, "-o", self.plan], check=True)
+        self.assertIn("a compiled plan for ", tessera("explain", self.plan).stdout)
+
+    def test_quiet_shows_the_times_of_repeated_runs(self):
+        self.compile()
+        words = ["run", self.plan, "--random", 1, "--dim", "N=2", "--dim", "M=2", "--quiet"]
+        self.assertEqual(tessera(*words).stdout, "")
+        self.assertRegex(tessera(*words, "--repeat", 3).stdout, r"^3 runs: fastest \S+ ms, median \S+ ms\n$")
+
     def test_an_input_larger_than_the_machine_is_refused(self):
         self.program.write_text("func f[N](x: i8[N]) {\n  y: i8[N] = neg(x)\n  return y\n}\n")
         self.compile()
@@ -159,7 +199,7 @@ class Plans(unittest.TestCase):
         self.refused("'x' is f32[2], expected f32[4]", "run", self.plan, "--input", f"x=raw:f32:2:{x}")
         self.refused("--parameter: this is not for the plan of a graph description", "run", self.plan, "--random", 1,
                      "--parameter", "0=1")
-        self.refused("the graph runs for more than 0.0 seconds", "run", self.plan, "--random", 1, "--seconds", 0)
+        self.refused("the program runs for more than 0.0 seconds", "run", self.plan, "--random", 1, "--seconds", 0)
         self.refused("--function: a plan is one function", "run", self.plan, "--function", "f")
         self.refused("--autotune: ", "compile", self.description, "-o", self.plan, "--autotune")
         content = bytearray(self.plan.read_bytes())
@@ -371,8 +411,7 @@ class Plans(unittest.TestCase):
         self.refused("this is JSON", "hash", ROOT / "examples/describe/particles.json")
         self.graph()
         self.refused("this is a compiled plan: 'tessera run' runs it", "print", self.plan)
-        for command in ("compile", "explain"):
-            self.refused("this is a compiled plan: 'tessera run' runs it", command, self.plan)
+        self.refused("this is a compiled plan: 'tessera run' runs it", "compile", self.plan)
         module = ROOT / "examples/ir/module.tsr"
         self.refused("say which by --function NAME", "run", module, "--random", 1)
         self.refused("has no function 'nobody'", "run", module, "--random", 1, "--function", "nobody")

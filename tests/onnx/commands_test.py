@@ -56,6 +56,26 @@ class Commands(unittest.TestCase):
         found = json.loads(self.run_program("run", "model.onnx", "--json", *words))["outputs"]
         return [output["tensors"][0]["elements"] for output in found]
 
+    def test_Trap_U14_an_endless_loop_in_a_loop_ends_and_is_named(self):
+        def loop_body(name, nodes):
+            return graph([node("Identity", ["c" + name], ["d" + name]), *nodes],
+                         [value("i" + name, INT64), value("c" + name, BOOL), value("x" + name)],
+                         [value("d" + name, BOOL), value("y" + name)])
+
+        def branch(name):
+            return graph([node("Neg", ["xb"], [name])], [], [value(name)])
+
+        choice = node("If", ["cb"], ["yb"], [attr_graph("then_branch", branch("t")), attr_graph("else_branch", branch("e"))])
+        inner = node("Loop", ["m", "go", "xa"], ["ya"], [attr_graph("body", loop_body("b", [choice]))], name="inner")
+        outer = node("Loop", ["", "go", "w"], ["y"], [attr_graph("body", loop_body("a", [inner]))], name="outer")
+        tensors = [tensor("go", [], BOOL, raw=b"\1"), tensor("w", [2], FLOAT, raw=struct.pack("<2f", 1, 2)),
+                   tensor("m", [], INT64, raw=struct.pack("<q", 1000))]
+        self.write("endless.onnx", model(graph([outer], [], [value("y")], tensors)))
+        for device in ("cpu", "reference"):
+            said = self.run_program("run", "endless.onnx", "--seconds", "0.3", "--device", device, "--quiet", code=2)
+            self.assertIn("runs for more than 0.3 seconds", said)
+            self.assertIn("node 'outer' (Loop)", said)
+
     def test_inputs_of_every_kind(self):
         expected = [[-1, 0, 1, 2], [0, 0, 1, 2]]
         raw = "raw:f32:1:b.bin"

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tessera/base/run_meter.h"
 #include "tessera/plan/size_conditions.h"
+#include "tessera/plan/work.h"
 
 using namespace tessera;
 using namespace tessera::runtime;
@@ -40,6 +42,7 @@ class BodyRuns::Body {
   Result<Tensors> run(Tensors& inputs, std::span<const std::int64_t> sizes,
                       std::span<const std::uint64_t> numbers) {
     TESSERA_TRY(prepare(inputs, sizes));
+    if (RunMeter* meter = RunMeter::current()) TESSERA_TRY(meter->take_work(TESSERA_TRY(work())));
     TESSERA_TRY(take_inputs(inputs));
     Tensors results = TESSERA_TRY(place_results(inputs));
     TESSERA_TRY(executable_->run({.inputs = from_, .parameters = numbers, .outputs = to_}));
@@ -62,6 +65,7 @@ class BodyRuns::Body {
         layouts == layouts_)
       return {};
     is_prepared_ = false;
+    work_.reset();
     if (sizes.size() == plan_->dims.size()) TESSERA_TRY(plan::check_sizes(*plan_, sizes));
     TESSERA_TRY(executable_->prepare(sizes, layouts));
     sizes_.assign(sizes.begin(), sizes.end());
@@ -77,6 +81,17 @@ class BodyRuns::Body {
         buffers_[b] = TESSERA_TRY(HostTensor::allocate(op::Dtype::u8, {std::max<std::int64_t>(bytes, 1)}));
     is_prepared_ = true;
     return {};
+  }
+
+  /// Of one run, without the regions inside, which count their own.
+  Result<double> work() {
+    if (work_) return *work_;
+    const auto by_step = TESSERA_TRY(plan::work_by_step(*plan_, sizes_));
+    double sum = 0;
+    for (std::size_t s = 0; s < by_step.size(); ++s)
+      if (plan_->steps[s].kind != plan::StepKind::function) sum += by_step[s];
+    work_ = sum;
+    return sum;
   }
 
   Result<void> take_inputs(const Tensors& inputs) {
@@ -133,6 +148,7 @@ class BodyRuns::Body {
   std::vector<std::optional<std::uint32_t>> updated_;  ///< by result
   bool is_prepared_ = false;
   std::vector<std::int64_t> sizes_;
+  std::optional<double> work_;  ///< with these sizes, once it is asked for
   std::vector<op::Layout> layouts_;
   Tensors copies_;   ///< by input; empty for large ones
   Tensors buffers_;  ///< by buffer of the binding; empty for large ones

@@ -6,9 +6,9 @@
 #include "tessera/runtime/cpu/early_start.h"
 #include "tessera/runtime/cpu/library_tiles.h"
 #include "tessera/runtime/cpu/llvm.h"
-#include "tessera/runtime/cpu/memory_error.h"
 #include "tessera/runtime/cpu/onednn.h"
 #include "tessera/runtime/cpu/single_call.h"
+#include "tessera/runtime/cpu/thrown_error.h"
 
 using namespace tessera;
 using namespace tessera::runtime;
@@ -36,7 +36,7 @@ KernelOptions CpuDevice::kernel_options() const {
 /// Op by op is for what is not hot: nothing is compiled for it.
 Result<void> CpuDevice::run(const op::CallInfo& call, std::span<const op::Array> inputs,
                             std::span<const op::Array> results) {
-  return memory_as_error([&]() -> Result<void> {
+  return thrown_as_error([&]() -> Result<void> {
     const bool done =
         TESSERA_TRY(run_single_call(call, inputs, results, {.threads = threads_, .libraries = libraries_}));
     if (done) return {};

@@ -10,9 +10,9 @@
 #include "tessera/op/reference.h"
 #include "tessera/plan/work.h"
 #include "tessera/runtime/cpu/body_runs.h"
-#include "tessera/runtime/cpu/memory_error.h"
 #include "tessera/runtime/cpu/shared_copy.h"
 #include "tessera/runtime/cpu/single_call.h"
+#include "tessera/runtime/cpu/thrown_error.h"
 
 using namespace tessera;
 using namespace tessera::runtime;
@@ -57,6 +57,19 @@ std::uint64_t most_narrow_scratch(const MemoryLayout& in_turn, double part_side_
   constexpr double nearly_all = 0.9;
   const std::uint64_t most = most_scratch(in_turn);
   return part_side_by_side < nearly_all ? most : std::max(most, 2 * in_turn.lower_bound);
+}
+
+/// All items by one thread: in one go, or in pieces where a limit of the run is looked at.
+template <class F>
+Result<void> run_alone(std::int64_t items, const F& run) {
+  constexpr std::int64_t pieces = 64;
+  const bool is_limited = RunMeter::current() != nullptr;
+  const std::int64_t piece = is_limited ? std::max<std::int64_t>(1, items / pieces) : items;
+  for (std::int64_t begin = 0; begin < items; begin += piece) {
+    TESSERA_TRY(RunMeter::check());
+    TESSERA_TRY(run(kernel::ItemRange{begin, std::min(begin + piece, items)}));
+  }
+  return {};
 }
 
 /// The first error of several threads.
@@ -262,7 +275,7 @@ void CpuExecutable::try_to_make_ready(std::size_t index) {
 }
 
 Result<void> CpuExecutable::run_works() {
-  return memory_as_error([&]() -> Result<void> {
+  return thrown_as_error([&]() -> Result<void> {
     pool_->derived()->count_launch();
     if (launches_ == 0) make_ready_together();
     follow_improvements();
@@ -285,7 +298,7 @@ Result<void> CpuExecutable::run_in_turn() {
 Result<void> CpuExecutable::run_in_turn(std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; i < end; ++i) {
     const PlainRun& plain = now_.plain[i];
-    if (plain.code != nullptr) {
+    if (plain.code != nullptr && RunMeter::current() == nullptr) {
       plain.code(&plain.frame);
       if (std::exchange(plain_failed_, std::uint8_t{0}) == 0) continue;
     }
@@ -485,7 +498,9 @@ Result<void> CpuExecutable::run_library(const LibraryForm& form, StepRun& run, c
                                         Place place) {
   TESSERA_TRY(begin_library(form, run, work));
   if (!place.is_one_thread) return run_items(*run.library, device_->threads(), scratch_);
-  TESSERA_TRY(run.library->run({0, run.library->items()}, scratch_[place.thread]));
+  TESSERA_TRY(run_alone(run.library->items(), [&](kernel::ItemRange items) {
+    return run.library->run(items, scratch_[place.thread]);
+  }));
   run.library->end();
   return {};
 }
@@ -546,7 +561,10 @@ Result<void> CpuExecutable::run_kernel(CompiledKernel& kernel, std::size_t index
   const CompiledJob& job = now_.jobs[index].job;
   const auto threads = static_cast<std::int64_t>(device_->threads().size());
   if (place.is_one_thread || job.points < points_for_threads || threads == 1) {
-    kernel.run(job, run.parameters, {0, job.job.items}, scratch_[place.thread]);
+    TESSERA_TRY(run_alone(job.job.items, [&](kernel::ItemRange items) -> Result<void> {
+      kernel.run(job, run.parameters, items, scratch_[place.thread]);
+      return {};
+    }));
     if (job.is_plain && run.copies.empty() && waves_.empty())
       now_.plain[index] = {job.code, plain_frame(job, plain_failed_)};
     return {};

@@ -16,12 +16,16 @@ Result<void> runtime::cpu::run_items(LibraryCall& call, ThreadPool& threads,
                                      std::span<kernel::Scratch> scratch) {
   std::mutex mutex;
   Result<void> first;
-  threads.run(call.items(), 1, [&](std::int64_t begin, std::int64_t end, unsigned thread) {
-    auto done = call.run({begin, end}, scratch[thread]);
-    if (done) return;
-    const std::lock_guard lock(mutex);
-    if (first) first = std::move(done);
-  });
+  try {
+    threads.run(call.items(), 1, [&](std::int64_t begin, std::int64_t end, unsigned thread) {
+      auto done = call.run({begin, end}, scratch[thread]);
+      if (done) return;
+      const std::lock_guard lock(mutex);
+      if (first) first = std::move(done);
+    });
+  } catch (const Exception& late) {
+    first = late.error();
+  }
   if (first) call.end();
   return first;
 }

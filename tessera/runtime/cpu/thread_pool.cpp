@@ -98,7 +98,7 @@ void ThreadPool::run_pieces(std::int64_t items, std::int64_t piece, Function fun
   const std::int64_t pieces = (items + piece - 1) / piece;
   std::unique_lock lock(busy_, std::try_to_lock);
   if (!lock || workers_.empty() || pieces == 1) {
-    function(context, 0, items, 0);
+    run_alone(items, piece, function, context);
     return;
   }
   place_.leave_to_caller(workers_);
@@ -106,6 +106,15 @@ void ThreadPool::run_pieces(std::int64_t items, std::int64_t piece, Function fun
   take_pieces(0);
   wait_until_done(static_cast<std::uint32_t>(pieces));
   if (has_failed_.load(std::memory_order_relaxed)) throw_failure();
+}
+
+/// In one go, or piece by piece where a limit is looked at.
+void ThreadPool::run_alone(std::int64_t items, std::int64_t piece, Function function, void* context) {
+  if (RunMeter::current() == nullptr) return function(context, 0, items, 0);
+  for (std::int64_t begin = 0; begin < items; begin += piece) {
+    RunMeter::check_or_throw();
+    function(context, begin, std::min(begin + piece, items), 0);
+  }
 }
 
 /// Who adds pieces looks whether the caller sleeps after it has added them, the caller whether all are done
@@ -142,6 +151,7 @@ void ThreadPool::publish(std::int64_t items, std::int64_t piece, std::int64_t pi
     slot.context.store(context, std::memory_order_relaxed);
     slot.items.store(items, std::memory_order_relaxed);
     slot.piece.store(piece, std::memory_order_relaxed);
+    slot.meter.store(RunMeter::current(), std::memory_order_relaxed);
     slot.share.store(share_of(job, pieces * t / threads, pieces * (t + 1) / threads),
                      std::memory_order_release);
   }
@@ -168,6 +178,7 @@ bool ThreadPool::take_piece(unsigned owner, unsigned thread) {
     void* context = from.context.load(std::memory_order_relaxed);
     const std::int64_t items = from.items.load(std::memory_order_relaxed);
     const std::int64_t piece = from.piece.load(std::memory_order_relaxed);
+    RunMeter* const meter = from.meter.load(std::memory_order_relaxed);
     const std::uint32_t first = first_of(share), end = end_of(share);
     if (first >= end) return false;
     const bool is_own = owner == thread;
@@ -177,7 +188,9 @@ bool ThreadPool::take_piece(unsigned owner, unsigned thread) {
       continue;
     const std::int64_t begin = (is_own ? first : end - 1) * piece;
     if (has_failed_.load(std::memory_order_relaxed)) return true;
+    const RunMeter::Scope scope(meter);
     try {
+      RunMeter::check_or_throw();
       function(context, begin, std::min(begin + piece, items), thread);
     } catch (...) {
       fail();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tessera/base/result.h"
+#include "tessera/base/run_meter.h"
 #include "tessera/runtime/cpu/processor_place.h"
 
 namespace tessera::runtime::cpu {
@@ -43,7 +44,8 @@ class ThreadPool {
   /// pieces of this call that run at the same time. Every thread begins with neighbouring pieces, the same
   /// in each run of as many, so that it finds its data in its cache; then it helps the others. If `work`
   /// throws, pieces that nobody has begun are left out, and the first exception is thrown here when no thread
-  /// runs any more.
+  /// runs any more. The limits of the caller's run (base/run_meter.h) hold for all threads; at its end the
+  /// rest is left out and its error is thrown.
   template <class F>
   void run(std::int64_t items, std::int64_t piece, F&& work) {
     using Work = std::remove_reference_t<F>;
@@ -62,6 +64,7 @@ class ThreadPool {
   /// the last. The thread takes the first, others the last.
   using Share = std::uint64_t;
 
+  static void run_alone(std::int64_t items, std::int64_t piece, Function function, void* context);
   void run_pieces(std::int64_t items, std::int64_t piece, Function function, void* context);
   void publish(std::int64_t items, std::int64_t piece, std::int64_t pieces, Function function, void* context);
   void work(unsigned thread);
@@ -83,6 +86,7 @@ class ThreadPool {
     std::atomic<void*> context{nullptr};
     std::atomic<std::int64_t> items{0};
     std::atomic<std::int64_t> piece{1};
+    std::atomic<RunMeter*> meter{nullptr};
   };
 
   std::mutex busy_;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <new>
@@ -171,3 +172,19 @@ TEST(ThreadPool, WorkersLeaveTheCallersProcessor) {
   EXPECT_GT(beside, 0);
 }
 #endif
+
+TEST(ThreadPool, Trap_U14_LeavesOutWhatWouldBeginAfterTheEndOfTheRun) {
+  for (const unsigned threads : {1U, 4U}) {
+    ThreadPool pool(threads);
+    tessera::RunMeter meter({.seconds = 0.01});
+    const tessera::RunMeter::Scope scope(&meter);
+    std::atomic<int> late{0};
+    const auto spin = [&](std::int64_t, std::int64_t, unsigned) {
+      if (meter.is_late()) ++late;  // began in time, or between two looks at the clock
+      while (!meter.is_late()) {
+      }
+    };
+    EXPECT_THROW(pool.run(1'000'000, 1, spin), tessera::Exception);
+    EXPECT_LE(late.load(), static_cast<int>(threads));
+  }
+}

@@ -1,4 +1,4 @@
-// The gate between what throws for want of memory and what returns errors.
+// The gate between what throws (for want of memory, or at the end of a run's limits) and what returns errors.
 #pragma once
 
 #include <new>
@@ -8,13 +8,15 @@
 
 namespace tessera::runtime::cpu {
 
-/// What `run` returns; an error of code memory if it throws std::bad_alloc.
+/// What `run` returns; an error of code memory if it throws std::bad_alloc, the error of an Exception.
 template <class F>
-[[nodiscard]] auto memory_as_error(F&& run) -> decltype(run()) {
+[[nodiscard]] auto thrown_as_error(F&& run) -> decltype(run()) {
   try {
     return std::forward<F>(run)();
   } catch (const std::bad_alloc&) {
     return Error(ErrorCode::memory, "no memory for what a computation needs beside its operands");
+  } catch (const Exception& thrown) {
+    return thrown.error();
   }
 }
 
