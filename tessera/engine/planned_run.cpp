@@ -73,15 +73,16 @@ class PlannedRun {
     const bool first = !instance_.is_prepared;
     if (instance_.is_prepared_for(key_)) return false;
     std::vector<op::Layout> layouts;
-    instance_.offsets.assign(entry_.inputs.size(), {});
+    std::vector<InputOffset> offsets(entry_.inputs.size());
     for (std::size_t i = 0; i < entry_.inputs.size(); ++i) {
       layouts.push_back(storage_of_input(i).layout);
       layouts.back().offset = 0;
       for (const LiftedSlice& slice : entry_.inputs[i].slices)
-        take_slice(steps.node(slice.step), slice.first_position, layouts.back(), instance_.offsets[i]);
+        take_slice(steps.node(slice.step), slice.first_position, layouts.back(), offsets[i]);
     }
     TESSERA_TRY(instance_.executable->prepare(symbols, layouts));
     note_executable();
+    instance_.offsets = std::move(offsets);
     instance_.is_prepared = true;
     instance_.sizes.assign(key_.extents().begin(), key_.extents().end());
     instance_.ring.clear();
