@@ -256,7 +256,7 @@ void Evaluation::choose_without_plan(Part& part) {
 
 /// A new entry, which is known from now on, so that nobody makes the same plan again. Its sizes and positions
 /// may change as those of the evaluation before did, and of all its siblings, if rules can be found for them.
-/// False, and there is none, if a plan for these sizes alone is not earned and there are no such rules.
+/// False, and there is none, if another evaluation may tell more.
 bool Evaluation::begin_plan(Part& part, const std::vector<PlanEntryRef>& siblings) {
   auto entry = std::make_shared<PlanEntry>();
   entry->words.assign(part.key.words.begin(), part.key.words.end());
@@ -284,7 +284,6 @@ bool Evaluation::begin_plan(Part& part, const std::vector<PlanEntryRef>& sibling
       }
   for (auto sibling = siblings.rbegin(); sibling != siblings.rend(); ++sibling)
     if (join((*sibling)->instances)) part.replaced.push_back(*sibling);
-  if (!part.earned && part.replaced.empty()) return false;
   entry->rules = std::move(*rules);
   entry->outline = part.report.missed;
   engine_.plans_.add(part.key.hash, entry);
