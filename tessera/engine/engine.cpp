@@ -181,7 +181,7 @@ EvaluationReport Engine::report() const {
 std::string Engine::difference_to_nearest(const ComponentReport& component) const {
   if (component.missed.ops.empty()) return "";
   const PlanEntryRef nearest = plans_.nearest(component.missed);
-  return nearest == nullptr ? "" : first_difference(nearest->outline, component.missed);
+  return nearest == nullptr ? "" : first_difference(nearest->outline, nearest->rules, component.missed);
 }
 
 std::string Engine::explain() const {

@@ -227,24 +227,32 @@ void Evaluation::give_back(Part& part) noexcept {
 void Evaluation::choose_without_plan(Part& part) {
   const PlanOptions& options = engine_.plans_.options();
   const auto siblings = engine_.plans_.with_words(part.key);
-  const bool earned_by_siblings = !siblings.empty() && siblings.size() < max_free_siblings;
+  const bool can_join = options.joins_sizes && !siblings.empty() && siblings.size() < max_free_siblings &&
+                        std::none_of(siblings.begin(), siblings.end(),
+                                     [](const PlanEntryRef& sibling) { return sibling->stands_alone; });
   Heat& heat = engine_.plans_.heat(siblings.empty() ? part.key.hash : exact_hash(part.key));
   part.report.missed = Outline::of(memory_->needed, part.steps, memory_->local, part.key);
   const bool few_siblings = siblings.size() < max_free_siblings;
-  const bool at_once = thread_state.plan_at_once > 0 || (part.key.plan_at_once && few_siblings);
-  if (heat.count < options.threshold && !earned_by_siblings && !at_once) {
-    part.report.cause = cat("seen ", heat.count, " of ", options.threshold, " times");
-    if (heat.count + 1 == options.threshold) engine_.plans_.remember(part.key);
+  part.earned = heat.count >= options.threshold || thread_state.plan_at_once > 0 ||
+                (part.key.plan_at_once && few_siblings);
+  part.has_just_become_hot = siblings.empty() && heat.count == options.threshold;
+  if ((part.earned || can_join) &&
+      begin_plan(part, options.joins_sizes ? siblings : std::vector<PlanEntryRef>())) {
+    part.entry->streamed_ns = heat.streamed_ns;
+    if (!siblings.empty())
+      part.report.cause =
+          first_difference(siblings.back()->outline, siblings.back()->rules, part.report.missed);
     return;
   }
-  if (!siblings.empty()) part.report.cause = first_difference(siblings.back()->outline, part.report.missed);
-  begin_plan(part, options.joins_sizes ? siblings : std::vector<PlanEntryRef>());
-  part.entry->streamed_ns = heat.streamed_ns;
+  part.report.cause = cat("seen ", heat.count, " of ", options.threshold, " times",
+                          siblings.empty() ? "" : " with these sizes");
+  if (siblings.empty() && heat.count + 1 == options.threshold) engine_.plans_.remember(part.key);
 }
 
 /// A new entry, which is known from now on, so that nobody makes the same plan again. Its sizes and positions
 /// may change as those of the evaluation before did, and of all its siblings, if rules can be found for them.
-void Evaluation::begin_plan(Part& part, const std::vector<PlanEntryRef>& siblings) {
+/// False, and there is none, if another evaluation may tell more.
+bool Evaluation::begin_plan(Part& part, const std::vector<PlanEntryRef>& siblings) {
   auto entry = std::make_shared<PlanEntry>();
   entry->words.assign(part.key.words.begin(), part.key.words.end());
   const std::size_t positions = part.key.position_count;
@@ -261,9 +269,14 @@ void Evaluation::begin_plan(Part& part, const std::vector<PlanEntryRef>& sibling
     entry->instances = std::move(together);
     return true;
   };
-  if (engine_.plans_.options().joins_sizes)
+  const PlanOptions& options = engine_.plans_.options();
+  if (options.joins_sizes)
     if (const auto before = engine_.plans_.take_remembered(part.key); before && *before != sizes)
-      join({&*before, 1});
+      if (!join({&*before, 1}) && part.has_just_become_hot) {
+        // A size was 0 or 1, which is no symbol: the next evaluation may tell more.
+        engine_.plans_.remember(part.key);
+        return false;
+      }
   for (auto sibling = siblings.rbegin(); sibling != siblings.rend(); ++sibling)
     if (join((*sibling)->instances)) part.replaced.push_back(*sibling);
   entry->rules = std::move(*rules);
@@ -271,6 +284,7 @@ void Evaluation::begin_plan(Part& part, const std::vector<PlanEntryRef>& sibling
   engine_.plans_.add(part.key.hash, entry);
   part.entry = std::move(entry);
   part.way = Part::Way::compiled;
+  return true;
 }
 
 // ---- computing
@@ -393,25 +407,44 @@ void Evaluation::try_to_make_plan(Part& part) {
   }
 }
 
+/// The ops do not allow the sizes to change together: the plan is for these alone, if that is earned.
+/// Positions may still move.
+void Evaluation::leave_alone(Part& part) {
+  const std::lock_guard lock(engine_.mutex_);
+  for (const PlanEntryRef& sibling : part.replaced) sibling->stands_alone = true;
+  part.replaced.clear();
+  if (!part.earned) {
+    engine_.drop_plan(part.entry);
+    part.entry = nullptr;
+    return;
+  }
+  part.entry->stands_alone = true;
+  std::erase_if(part.entry->instances,
+                [&](const auto& instance) { return !has_extents(instance, part.key); });
+  part.entry->rules = *SizeRules::learn(part.entry->instances, part.key.position_count);
+}
+
 /// Makes the plan now, or lets it be made beside the program and streams meanwhile.
 void Evaluation::make_plan(Part& part) {
   part.way = Part::Way::streamed;
-  auto lifted = lift(memory_->needed, part.steps, part.key, part.entry->rules);
-  if (!lifted && part.entry->rules.symbol_count() > 0) {
-    const std::lock_guard lock(engine_.mutex_);
-    // Positions may still move.
-    std::erase_if(part.entry->instances,
-                  [&](const auto& instance) { return !has_extents(instance, part.key); });
-    part.entry->rules = *SizeRules::learn(part.entry->instances, part.key.position_count);
-    part.replaced.clear();
-  }
-  if (!lifted) lifted = lift(memory_->needed, part.steps, part.key, part.entry->rules);
+  // Without joined sizes, what is computed must not depend on what was evaluated before.
+  const StoredSlices inputs =
+      engine_.plans_.options().joins_sizes ? StoredSlices::by_rules : StoredSlices::all;
+  auto lifted = lift(memory_->needed, part.steps, part.key, part.entry->rules, inputs);
+  if (!lifted && part.entry->rules.symbol_count() > 0) leave_alone(part);
+  if (part.entry == nullptr) return;
+  if (!lifted) lifted = lift(memory_->needed, part.steps, part.key, part.entry->rules, inputs);
   if (!lifted) {
     const std::lock_guard lock(engine_.mutex_);
     part.entry->state = PlanEntry::State::failed;
     part.entry->error = lifted.error().message();
     engine_.evaluated_.notify_all();
     return;
+  }
+  if (!lifted->moved.empty()) {
+    const std::lock_guard lock(engine_.mutex_);
+    for (const std::uint32_t position : lifted->moved)
+      part.entry->rules.let_move(part.key.extents().size() + position);
   }
   const bool wait = engine_.plans_.options().wait || thread_state.plan_at_once > 0 || part.key.plan_at_once;
   Engine::PlanJob job{part.entry, *std::move(lifted), std::move(part.replaced)};

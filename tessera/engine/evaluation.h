@@ -22,6 +22,8 @@ struct EvaluationPart {
   std::vector<std::uint32_t> steps;  ///< empty: all
   PlanKey key;
   bool has_key = false;
+  bool earned = false;  ///< a plan for these sizes alone; else for them and others, or none
+  bool has_just_become_hot = false;
   Way way = Way::streamed;
   PlanEntryRef entry;
   std::unique_ptr<PlanInstance> instance;
@@ -80,7 +82,8 @@ class Evaluation {
   void choose_without_plan(Part& part);
   void take_plan(Part& part);
   void give_back(Part& part) noexcept;
-  void begin_plan(Part& part, const std::vector<PlanEntryRef>& siblings);
+  [[nodiscard]] bool begin_plan(Part& part, const std::vector<PlanEntryRef>& siblings);
+  void leave_alone(Part& part);
   void publish();
   void report();
   void store(Computed& computed);

@@ -22,8 +22,9 @@ using Bounds = std::vector<std::optional<std::int64_t>>;
 class Lifting {
  public:
   /// Raises the demands on `bounds` where the result needs them to be proven: then it has to be done again.
-  Lifting(const Needed& needed, const PlanKey& key, const SizeRules& rules, Bounds& bounds)
-      : needed_(needed), key_(key), rules_(rules), bounds_(bounds) {}
+  Lifting(const Needed& needed, const PlanKey& key, const SizeRules& rules, StoredSlices inputs,
+          Bounds& bounds)
+      : needed_(needed), key_(key), rules_(rules), stored_slices_(inputs), bounds_(bounds) {}
 
   Result<Lifted> run(std::span<const std::uint32_t> steps) {
     for (std::size_t s = 0; s < rules_.symbol_count(); ++s)
@@ -205,7 +206,10 @@ class Lifting {
     const std::optional<Chain> chain = chain_of(step, local, first);
     if (chain) chains_[step] = *chain;
     const op::Shape counts = counts_of(attributes, type.shape);
-    if (!moves) {
+    if (chain && stored_slices_ == StoredSlices::all)
+      for (std::size_t p = first; p < next_position_; ++p)
+        out_.moved.push_back(static_cast<std::uint32_t>(p));
+    else if (!moves) {
       op::Attributes fixed = op::slice_from(attributes, fixed_starts(first), counts);
       if (gives(step, fixed, type)) return call("slice", operands(step), std::move(fixed));
       if (!chain) demand_bounds(step, attributes, first, counts);
@@ -314,6 +318,7 @@ class Lifting {
   const Needed& needed_;
   const PlanKey& key_;
   const SizeRules& rules_;
+  StoredSlices stored_slices_;
   Bounds& bounds_;
   bool needs_bounds_ = false;
   op::IrBuilder builder_;
@@ -330,10 +335,10 @@ class Lifting {
 }  // namespace
 
 Result<Lifted> tessera::engine::lift(const Needed& needed, std::span<const std::uint32_t> steps,
-                                     const PlanKey& key, const SizeRules& rules) {
+                                     const PlanKey& key, const SizeRules& rules, StoredSlices inputs) {
   Bounds bounds(rules.symbol_count());
   for (;;) {
-    Lifting lifting(needed, key, rules, bounds);
+    Lifting lifting(needed, key, rules, inputs, bounds);
     auto lifted = lifting.run(steps);
     if (!lifting.needs_bounds()) return lifted;
   }

@@ -41,12 +41,17 @@ struct Lifted {
   std::vector<LiftedInput> inputs;
   std::vector<LiftedParameter> parameters;
   std::vector<LiftedResult> results;
+  std::vector<std::uint32_t> moved;  ///< positions that may be any number, whatever the rules said
 };
+
+/// Which slices of stored tensors are inputs: those that move by the rules, or all, so that a plan does not
+/// depend on what was evaluated before.
+enum class StoredSlices : std::uint8_t { by_rules, all };
 
 /// The component whose key this is, as a function: inputs and numbers as parameters, sizes as the rules say.
 /// A slice of a stored tensor that moves is an input; other parts that move are at positions that are
 /// parameters. Fails if the ops do not allow the sizes to change so. `steps` empty means all.
 [[nodiscard]] Result<Lifted> lift(const Needed& needed, std::span<const std::uint32_t> steps,
-                                  const PlanKey& key, const SizeRules& rules);
+                                  const PlanKey& key, const SizeRules& rules, StoredSlices inputs);
 
 }  // namespace tessera::engine

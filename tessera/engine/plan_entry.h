@@ -28,6 +28,8 @@ struct PlanEntry {
   State state = State::compiling;
   plan::PlanRef plan;
   std::string error;  ///< of one that failed
+  /// The ops do not allow its sizes to change with those of its siblings: each has to earn a plan of its own.
+  bool stands_alone = false;
   std::vector<std::unique_ptr<PlanInstance>> idle;
   std::uint64_t last_used = 0;
   std::uint64_t runs = 0;

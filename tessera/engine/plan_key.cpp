@@ -202,12 +202,21 @@ void PlanKey::write_attributes(const Node& call) {
   if (is_part) write_positions(call, part);
 }
 
+/// Numbers have no axes.
+std::size_t PlanKey::positions_of(const Node& node) {
+  if (node.card == nullptr || node.is(Node::is_result)) return 0;
+  const auto kind = op::part_form(*node.card).kind;
+  const bool is_of_numbers = kind == op::PartForm::Kind::none || node.input(0) == nullptr ||
+                             (kind == op::PartForm::Kind::update && node.input(1) == nullptr);
+  return is_of_numbers ? 0 : node.attributes().get<op::Shape>("starts")->size();
+}
+
 /// The stops follow from the shape of the part.
 void PlanKey::write_positions(const Node& part, op::PartForm::Kind kind) {
+  const std::size_t count = positions_of(part);
+  if (count == 0) return;
   const Node* const x = part.input(0);
   const Node* const taken = kind == op::PartForm::Kind::slice ? &part : part.input(1);
-  if (x == nullptr || taken == nullptr) return;  // numbers have no axes
-  const std::size_t count = part.attributes().get<op::Shape>("starts")->size();
   std::int64_t* const out = positions_.make_room(count);
   op::find_starts(part.attributes(), x->shape(), taken->shape(), out);
   positions_.end_at(out + count);

@@ -61,6 +61,9 @@ struct PlanKey {
     return {sizes.end() - position_count, position_count};
   }
 
+  /// How many positions a step has.
+  [[nodiscard]] static std::size_t positions_of(const Node& node);
+
   /// Of some steps, ascending; `steps` empty means all. `local` has, if there are several components, the
   /// place of each step in its own. False if the component is none a plan can serve. REQUIRES the engine's
   /// lock.

@@ -94,6 +94,21 @@ bool SizeRules::match(std::span<const std::int64_t> sizes, std::vector<std::int6
   return true;
 }
 
+std::vector<std::int64_t> SizeRules::expected(std::span<const std::int64_t> sizes) const {
+  std::vector<std::int64_t> out(sizes.begin(), sizes.end());
+  for (std::size_t i = 0; i < rules_.size(); ++i) {
+    const SizeRule& rule = rules_[i];
+    std::int64_t product = 0;
+    if (rule.is_constant())
+      out[i] = rule.number;
+    else if (!rule.is_moving() &&
+             (__builtin_mul_overflow(rule.factor, sizes[defined_at_[rule.symbol]], &product) ||
+              __builtin_add_overflow(product, rule.number, &out[i])))
+      out[i] = sizes[i];
+  }
+  return out;
+}
+
 std::string tessera::engine::to_text(const SizeRule& rule) {
   if (rule.is_constant()) return cat(rule.number);
   if (rule.is_moving()) return "moves";

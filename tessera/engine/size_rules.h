@@ -42,8 +42,15 @@ class SizeRules {
   static std::optional<SizeRules> learn(std::span<const std::vector<std::int64_t>> instances,
                                         std::size_t positions = 0);
 
+  /// Says of a number, by its place among all, that it may be any.
+  void let_move(std::size_t i) { rules_[i] = {SizeRule::moves, 0, 0}; }
+
   [[nodiscard]] std::span<const SizeRule> rules() const { return rules_; }
   [[nodiscard]] std::size_t symbol_count() const { return defined_at_.size(); }
+
+  /// What each number would be by the rules, for the symbols that `sizes` gives; a symbol that is too small,
+  /// and what moves, are as they are. REQUIRES as many sizes as there are rules.
+  [[nodiscard]] std::vector<std::int64_t> expected(std::span<const std::int64_t> sizes) const;
 
   /// The values of the symbols, if `sizes` follow the rules. `symbols` keeps its memory.
   [[nodiscard]] bool match(std::span<const std::int64_t> sizes, std::vector<std::int64_t>& symbols) const;

@@ -93,6 +93,18 @@ TEST(MovingSlices, Trap_U2_UpToAPosition) {
   EXPECT_EQ(plans_made(begin, positions(2, 64)), 1U);
 }
 
+/// Sizes of 0 and 1 are no symbols: the plan is made one evaluation later, for all that follow.
+TEST(MovingSlices, Trap_U2_UpToAPositionThatGrowsFromNothing) {
+  const auto engine = waiting();
+  const Data d(engine);
+  for (std::int64_t p = 0; p < 64; ++p) {
+    EXPECT_EQ(sum(d.x.slice({{.stop = p}}) * 0 + 1).item<double>(), static_cast<double>(p * width_of_x));
+    if (p <= 3) continue;
+    EXPECT_EQ(engine->report().components.at(0).tier, Tier::warm) << p << ": " << engine->explain();
+  }
+  EXPECT_EQ(engine->statistics().plans_made, 1U);
+}
+
 TEST(MovingSlices, Trap_U2_FromAPositionOn) {
   const Program rest = [](const Data& d, std::int64_t p) {
     return std::vector{sum(d.x.slice({{.start = p}}), {.axes = {0}})};
@@ -217,6 +229,24 @@ TEST(MovingSlices, Trap_U2_AnUpdateThenASliceToItsEnd) {
   EXPECT_LE(plans_made(step, positions(1, 63)), 1U);
 }
 
+TEST(MovingSlices, Trap_U2_ACacheThatGrowsFromEvaluationToEvaluation) {
+  const auto planned = waiting(), plain = streaming();
+  Tensor cache = zeros({rows_of_x, width_of_x}, {.engine = planned}).eval();
+  Tensor same = zeros({rows_of_x, width_of_x}, {.engine = plain}).eval();
+  const Tensor row = numbered(planned, {1, width_of_x}), other = numbered(plain, {1, width_of_x});
+  const auto step = [](Tensor& list, const Tensor& now, std::int64_t p) {
+    list.update_slice({p}, now * static_cast<double>(p + 1));
+    return sum(list.slice({{.stop = p + 1}}), {.axes = {0}}).to_vector<double>();
+  };
+  for (std::int64_t p = 0; p < rows_of_x; ++p) {
+    EXPECT_EQ(step(cache, row, p), step(same, other, p)) << p;
+    if (p < 3) continue;
+    EXPECT_LT(planned->report().components.at(0).tier, Tier::recapture) << p << ": " << planned->explain();
+  }
+  EXPECT_EQ(cache.to_vector<double>(), same.to_vector<double>());
+  EXPECT_EQ(planned->statistics().plans_made, 1U);
+}
+
 TEST(MovingSlices, Trap_U2_ACacheThatAttentionReads) {
   const Program step = [](const Data& d, std::int64_t p) {
     Tensor keys = d.x, values = d.x * 0.5;
@@ -285,4 +315,60 @@ TEST(MovingSlices, Trap_U3_AnEpochBySlicesTakesNoMoreThanOneByGather) {
   EXPECT_LE(sliced.kernels, gathered.kernels);
   EXPECT_EQ(sliced.streamed, gathered.streamed);
   EXPECT_EQ(sliced.plans_made, 1U);
+}
+
+// ---- what stands in the way
+
+namespace {
+
+/// The line of explain() about the nearest plan.
+std::string obstacle(const Engine& engine) {
+  const std::string text = engine.explain();
+  const std::size_t at = text.find("nearest plan: ");
+  return at == std::string::npos ? text : text.substr(at, text.find('\n', at) - at);
+}
+
+}  // namespace
+
+TEST(MovingSlices, Trap_U2_ExplainNamesWhatStandsInTheWayAndNotWhatMoves) {
+  const auto engine = waiting();
+  const Data d(engine);
+  const auto part = [&](std::int64_t p, std::int64_t size) {
+    return d.x.slice({{.start = p, .stop = p + size}});
+  };
+  for (std::int64_t p = 0; p < 5; ++p) eval(sum(relu(part(p, 8)), {.axes = {0}}));
+  EXPECT_EQ(engine->statistics().plans_made, 1U);
+  eval(sum(relu(part(30, 8)), {.axes = {1}}));
+  EXPECT_NE(obstacle(*engine).find("sum: axes is [1], in the plan [0]"), std::string::npos)
+      << obstacle(*engine);
+  const auto fixed = waiting();
+  const Data f(fixed);
+  for (int i = 0; i < 3; ++i) eval(relu(f.x.slice({{.start = 2, .stop = 4}})));
+  eval(relu(f.x.slice({{.start = 2, .stop = 3}})));  // a size of 1 is no symbol
+  EXPECT_NE(fixed->explain().find("slice: stops is [3], in the plan [4]"), std::string::npos)
+      << fixed->explain();
+}
+
+TEST(MovingSlices, Trap_U3_SizesThatCannotChangeTogetherMakeNoPlansThatAreNeverRun) {
+  const auto engine = waiting();
+  for (std::int64_t i = 0; i < 40; ++i) {
+    const std::int64_t p = 2 + i, q = 3 + i * 7 % 11;
+    const Tensor x = numbered(engine, {p * q});
+    EXPECT_EQ(reshape(relu(x), {.shape = {p, q}}).eval().size(), p * q);
+  }
+  EXPECT_LE(engine->statistics().plans_made, 1U);
+  EXPECT_NE(engine->explain().find("seen 1 of 3 times with these sizes"), std::string::npos)
+      << engine->explain();
+}
+
+TEST(MovingSlices, Trap_U2_WithoutJoinedSizesSlicesOfStoredTensorsMoveToo) {
+  const auto engine = Engine::create({.plans = {.threshold = 1, .wait = true, .joins_sizes = false}});
+  const Data d(engine);
+  for (std::int64_t p = 0; p < 20; ++p) {
+    const auto got = (d.x.slice({{.start = p, .stop = p + 8}}) * 2).to_vector<double>();
+    const auto all = d.x.to_vector<double>();
+    for (std::size_t i = 0; i < got.size(); ++i)
+      EXPECT_EQ(got[i], 2 * all[static_cast<std::size_t>(p * width_of_x) + i]) << p;
+  }
+  EXPECT_EQ(engine->statistics().plans_made, 1U);
 }

@@ -179,4 +179,27 @@ TEST(Split, SaysWhatDisagrees) {
   EXPECT_EQ(split({2}, {}), "split: needs the attribute 'sizes'");
 }
 
+// ---- slice_at, update_slice_at
+
+TEST(SliceAt, InfersSizesOfSymbols) {
+  const Dim N = Dim(ir::size_symbol("N")), M = Dim(ir::size_symbol("M"));
+  const ValueType position{Dtype::i64, {}};
+  EXPECT_EQ(inferred("slice_at", {{Dtype::f32, {N, 4}}, position}, {{"sizes", Shape{2}}}), "f32[2, 4]");
+  EXPECT_EQ(inferred("slice_at", {{Dtype::f32, {N, 4}}, position}, {{"sizes", Shape{M}}}), "f32[M, 4]");
+  EXPECT_EQ(inferred("update_slice_at", {{Dtype::f32, {N, 4}}, {Dtype::f32, {M, 4}}, position}, {}),
+            "f32[N, 4]");
+}
+
+TEST(SliceAt, SaysWhatDoesNotFit) {
+  const ValueType position{Dtype::i64, {}}, x{Dtype::f32, {4, 3}};
+  EXPECT_EQ(inferred("slice_at", {x, position}, {{"sizes", Shape{3}}, {"steps", Integers{2}}}),
+            "slice_at: a part of size 3 in steps of 2 does not fit into axis 0 of 'x', which has size 4");
+  EXPECT_EQ(inferred("slice_at", {x, position}, {{"sizes", Shape{-1}}}),
+            "slice_at: the part of axis 0 has the negative size -1");
+  EXPECT_EQ(inferred("update_slice_at", {x, {Dtype::f32, {2}}, position}, {}),
+            "update_slice_at: 'x' has rank 2, 'update' has rank 1");
+  EXPECT_EQ(inferred("update_slice_at", {x, x, {Dtype::i64, {1}}}, {}),
+            "update_slice_at: 'positions[0]' must be a scalar, got i64[1]");
+}
+
 }  // namespace

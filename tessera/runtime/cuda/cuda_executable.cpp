@@ -327,13 +327,24 @@ void CudaExecutable::set_value(GraphReplica& replica, Use use, std::uint64_t val
   replica.changed.push_back(use.node);
 }
 
-/// Sources that read 16 bytes at once do so from addresses that allow it.
+/// What sources assume of the address of an input that is not aligned: that its elements are. Half an element
+/// behind an aligned address, no element seems to lie at one.
+std::uint8_t CudaExecutable::alignment_of_input(const runtime::Launch& launch, std::size_t i) const {
+  const std::uint8_t alignment = alignment_of(launch.inputs[i]);
+  const std::size_t width = ir::size_of(plan_->values[plan_->inputs[i]].type.dtype);
+  const std::uint8_t assumed = prepared_.program.alignments[i];
+  if (width == 1) return alignment;
+  return alignment == 0 && assumed == 0 ? 0 : static_cast<std::uint8_t>(width / 2);
+}
+
+/// Sources that read 16 bytes at once do so from addresses that allow it. An input that once began elsewhere
+/// may do so again: it needs no other code then.
 Result<void> CudaExecutable::follow_alignments(const runtime::Launch& launch) {
   std::vector<std::uint8_t>& assumed = prepared_.program.alignments;
   const std::size_t inputs = launch.inputs.size();
   bool is_other = false;
   const auto at = [&](std::size_t i) {
-    return alignment_of(i < inputs ? launch.inputs[i] : launch.outputs[i - inputs]);
+    return i < inputs ? alignment_of_input(launch, i) : alignment_of(launch.outputs[i - inputs]);
   };
   for (std::size_t i = 0; i < assumed.size() && !is_other; ++i) is_other = at(i) != assumed[i];
   if (!is_other) return {};

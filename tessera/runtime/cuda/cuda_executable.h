@@ -79,6 +79,7 @@ class CudaExecutable final : public Executable, public HoldsLaunches {
   [[nodiscard]] std::uint64_t fixed_value(const Prepared& of, const PlanArgument& argument) const;
   void note_use(Prepared& to, const PlanArgument& argument, Use use) const;
   void take_over(Prepared next);
+  [[nodiscard]] std::uint8_t alignment_of_input(const runtime::Launch& launch, std::size_t i) const;
   [[nodiscard]] Result<void> follow_alignments(const runtime::Launch& launch);
   void follow_addresses(const runtime::Launch& launch);
   void follow_numbers(const runtime::Launch& launch);

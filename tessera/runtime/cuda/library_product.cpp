@@ -68,7 +68,7 @@ std::uint8_t alignment_of(const op::Array& array, std::span<const std::int64_t> 
   const auto width = static_cast<std::uintptr_t>(ir::size_of(array.dtype));
   std::uintptr_t bits = reinterpret_cast<std::uintptr_t>(array.at(array.layout.offset)) | widest_access;
   for (const std::int64_t step : steps) bits |= static_cast<std::uintptr_t>(step) * width;
-  return static_cast<std::uint8_t>(bits & (~bits + 1));
+  return static_cast<std::uint8_t>(std::max(bits & (~bits + 1), width));
 }
 
 /// Which inputs of a step the operands of its product are.
