@@ -424,8 +424,8 @@ TSR_API int tsr_model_get_inputs(tsr_model model, tsr_model_value* out, int max,
 TSR_API int tsr_model_get_outputs(tsr_model model, tsr_model_value* out, int max,
                                   int* out_count) TSR_NOEXCEPT;
 
-/// Records the model for these inputs; one new handle per output. Both counts must be those of the model.
-/// Sizes may differ from call to call. Computes where a shape depends on data.
+/// Computes at once, by plans that the first call makes for all sizes; one new handle per output. Both counts
+/// must be those of the model. Sizes may differ from call to call, and several threads may call one model.
 TSR_API int tsr_model_call(tsr_model model, const tsr_tensor* inputs, int input_count, tsr_tensor* outputs,
                            int output_count) TSR_NOEXCEPT;
 
@@ -442,7 +442,8 @@ TSR_API int tsr_plan_free(tsr_plan plan) TSR_NOEXCEPT;
 TSR_API int tsr_plan_get_inputs(tsr_plan plan, tsr_model_value* out, int max, int* out_count) TSR_NOEXCEPT;
 TSR_API int tsr_plan_get_outputs(tsr_plan plan, tsr_model_value* out, int max, int* out_count) TSR_NOEXCEPT;
 
-/// Computes at once; one new handle per output. Both counts must be those of the plan.
+/// Computes at once; one new handle per output. Both counts must be those of the plan. Several threads may call
+/// one plan.
 TSR_API int tsr_plan_call(tsr_plan plan, const tsr_tensor* inputs, int input_count, tsr_tensor* outputs,
                           int output_count) TSR_NOEXCEPT;
 
