@@ -97,7 +97,7 @@ TEST(Derived, Trap_U1_GoesWithTheWeightAndItsContents) {
   Tensor w = ones({512, 512}, {.engine = engine}).eval();
   for (int i = 0; i < 200; ++i) {
     const float expected = 512.0F * static_cast<float>(i + 1);
-    for (int j = 0; j < 3; ++j) ASSERT_EQ(matmul(x, w).eval().data<float>()[0], expected);
+    for (int j = 0; j < 3; ++j) ASSERT_EQ(matmul(x, w).item<float>({0, 0}), expected);
     w = (w + 1.0F).eval();
     ASSERT_LE(engine->memory().derived, std::uint64_t{8} * MiB);
   }
@@ -112,7 +112,7 @@ TEST(Derived, Trap_U1_GivesWayToTheLimit) {
   for (int i = 0; i < 20; ++i) matmul(x, weights[static_cast<std::size_t>(i / 4 % 3)]).eval();
   EXPECT_GT(engine->memory().derived, 0U);
   const Tensor large = ones({9, 256, 1024}, {.engine = engine}).eval();  // 9 MiB; 12 are the weights'
-  for (const Tensor& w : weights) ASSERT_EQ(matmul(x, w).eval().data<float>()[0], 1024.0F);
+  for (const Tensor& w : weights) ASSERT_EQ(matmul(x, w).item<float>({0, 0}), 1024.0F);
   const MemoryFigures figures = engine->memory();
   EXPECT_LE(figures.used + figures.derived, figures.limit);
 }
