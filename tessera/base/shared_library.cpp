@@ -62,6 +62,12 @@ void add_folders_of_file(std::vector<std::string>& out, const char* path, bool m
   }
 }
 
+/// What stands in a folder before others hides theirs, as it does for the loader, unless it is for programs of
+/// another kind: folders for those of 32 bits may be in the same variable.
+bool is_for_another_machine(const char* message) {
+  return message != nullptr && std::string_view(message).find("wrong ELF class") != std::string_view::npos;
+}
+
 /// Whether the loader failed for a reason that may pass.
 bool is_want_of_memory(std::string_view message) {
   return message.find("annot allocate memory") != std::string_view::npos ||
@@ -96,6 +102,7 @@ Result<SharedLibrary> SharedLibrary::open(std::string_view what, std::span<const
       const char* why = ::dlerror();
       if (why != nullptr && is_want_of_memory(why)) return Error(ErrorCode::memory, cat(path, ": ", why));
       tried += cat(", which cannot be loaded: ", why == nullptr ? "no message" : why);
+      if (!is_for_another_machine(why)) break;
     }
   }
   return Error(ErrorCode::not_found, cat(what, " is not on this system (tried ", tried, ")"));

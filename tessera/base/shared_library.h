@@ -3,8 +3,8 @@
 // Searched are, in this order: the folders in TESSERA_LIBRARY_PATH, those in LD_LIBRARY_PATH, those that the
 // caller names (of a toolkit), and those of the system (the loader's own and /etc/ld.so.conf). Of the two
 // variables, paths that do not begin with '/' are left out, so the working directory is no place for a
-// library, and a program with rights that its user has not reads neither. A library that the program has
-// loaded itself is taken as it is.
+// library, and a program with rights that its user has not reads neither. What cannot be loaded hides what later
+// folders have of its name. A library that the program has loaded itself is taken as it is.
 #pragma once
 
 #include <span>

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "tessera/base/environment.h"
 #include "tessera/base/text.h"
@@ -116,6 +117,19 @@ TEST_F(SharedLibraryTest, WhatIsNoLibraryIsPassedOverWithItsReason) {
   EXPECT_NE(library.error().message().find("libtessera_folder.so, which cannot be loaded: "),
             std::string::npos)
       << library.error().message();
+}
+
+TEST_F(SharedLibraryTest, WhatCannotBeLoadedHidesWhatLaterFoldersHaveOfItsName) {
+  const std::string first = folder_ + "/first";
+  const std::string second = folder_ + "/second";
+  std::filesystem::create_directories(first);
+  std::filesystem::create_directories(second);
+  std::ofstream(first + "/libtessera_hidden.so") << "no library";
+  std::filesystem::copy_file(math_library(), second + "/libtessera_hidden.so");
+  const Variable both("TESSERA_LIBRARY_PATH", cat(first, ":", second));
+  EXPECT_FALSE(opens("libtessera_hidden.so"));
+  const Variable one("TESSERA_LIBRARY_PATH", second);
+  EXPECT_TRUE(opens("libtessera_hidden.so"));
 }
 
 TEST_F(SharedLibraryTest, TheToolkitGoesBeforeTheSystem) {
