@@ -8,6 +8,8 @@
 #include <fstream>
 
 #include "tessera/base/environment.h"
+#include "tessera/base/library_statics.h"
+#include "tessera/base/program_end.h"
 #include "tessera/base/text.h"
 
 using namespace tessera;
@@ -74,6 +76,12 @@ bool is_want_of_memory(std::string_view message) {
          message.find("failed to map") != std::string_view::npos;
 }
 
+/// The end waits for who is inside from the moment on that the library is there, not only once it is used.
+void* load(const std::string& path) {
+  const ForeignOpening opening;
+  return ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
 }  // namespace
 
 std::vector<std::string> tessera::library_folders(std::span<const char* const> toolkit) {
@@ -97,8 +105,7 @@ Result<SharedLibrary> SharedLibrary::open(std::string_view what, std::span<const
     for (const std::string& folder : folders) {
       const std::string path = cat(folder, "/", file);
       if (::access(path.c_str(), F_OK) != 0) continue;
-      if (void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); handle != nullptr)
-        return SharedLibrary(handle, file);
+      if (void* handle = load(path); handle != nullptr) return SharedLibrary(handle, file);
       const char* why = ::dlerror();
       if (why != nullptr && is_want_of_memory(why)) return Error(ErrorCode::memory, cat(path, ": ", why));
       tried += cat(", which cannot be loaded: ", why == nullptr ? "no message" : why);
@@ -107,5 +114,8 @@ Result<SharedLibrary> SharedLibrary::open(std::string_view what, std::span<const
   }
   return Error(ErrorCode::not_found, cat(what, " is not on this system (tried ", tried, ")"));
 }
+
+SharedLibrary::SharedLibrary(void* handle, std::string file)
+    : handle_(handle), file_(std::move(file)), outlives_program_(keep_later_statics(handle)) {}
 
 void* SharedLibrary::symbol(const char* name) const { return ::dlsym(handle_, name); }

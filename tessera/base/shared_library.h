@@ -32,16 +32,18 @@ class SharedLibrary {
     function = reinterpret_cast<F*>(symbol(name));
     if (function == nullptr) missing.append(" ").append(name);
   }
-  /// What dlopen gave.
-  [[nodiscard]] void* handle() const { return handle_; }
+  /// Whether nothing that it makes from now on is destroyed when the program ends (library_statics.h). What it
+  /// made while it was loaded is destroyed behind the end's wait for those inside (program_end.h).
+  [[nodiscard]] bool outlives_program() const { return outlives_program_; }
   /// Its name, without the folder.
   [[nodiscard]] const std::string& file() const { return file_; }
 
  private:
-  SharedLibrary(void* handle, std::string file) : handle_(handle), file_(std::move(file)) {}
+  SharedLibrary(void* handle, std::string file);
 
   void* handle_;
   std::string file_;
+  bool outlives_program_;
 };
 
 /// The folders that are searched, in order.

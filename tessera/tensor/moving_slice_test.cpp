@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "tessera/base/text.h"
+#include "tessera/engine/devices.h"
 #include "tessera/tensor/create.h"
 #include "tessera/tensor/gradient.h"
 #include "tessera/tensor/ops.h"
@@ -46,11 +47,30 @@ Positions positions(std::int64_t begin, std::int64_t end) {
   return out;
 }
 
+/// Judges evaluations from which on a plan is only patched: on the CPU addresses, numbers and sizes. On a GPU
+/// kernels for another alignment or size take the place of those that were there, and calls of libraries are
+/// captured again; its graph is made anew where that takes more kernels or fewer, once for each alignment.
+class OnlyPatched {
+ public:
+  void expect(const std::shared_ptr<Engine>& engine, std::int64_t evaluation) {
+    const bool is_gpu = engine::is_gpu_name(engine->device().name());
+    for (const auto& component : engine->report().components) {
+      if (is_gpu && component.tier == Tier::cold && ++made_anew_ <= alignments) continue;
+      EXPECT_LE(component.tier, is_gpu ? Tier::code : Tier::warm) << evaluation << ": " << engine->explain();
+    }
+  }
+
+ private:
+  static constexpr int alignments = 4;  // of two operands, each at 0 or 8 of 16 bytes
+  int made_anew_ = 0;
+};
+
 /// The program gives the values that it gives op by op, from the fourth evaluation on as a plan that is only
 /// patched. Returns how many plans were made.
 std::uint64_t plans_made(const Program& program, const Positions& at) {
   const auto planned = waiting(), plain = streaming();
   const Data data(planned), same(plain);
+  OnlyPatched patched;
   for (std::size_t i = 0; i < at.size(); ++i) {
     const std::vector<Tensor> got = program(data, at[i]), expected = program(same, at[i]);
     eval(got);
@@ -61,9 +81,7 @@ std::uint64_t plans_made(const Program& program, const Positions& at) {
       for (std::size_t e = 0; e < a.size(); ++e)
         EXPECT_NEAR(a[e], b[e], 1e-4 * (1 + std::abs(b[e]))) << "position " << at[i] << ", element " << e;
     }
-    if (i < 3) continue;
-    for (const auto& component : planned->report().components)
-      EXPECT_LT(component.tier, Tier::recapture) << i << ": " << planned->explain();
+    if (i >= 3) patched.expect(planned, at[i]);
   }
   return planned->statistics().plans_made;
 }
@@ -97,10 +115,10 @@ TEST(MovingSlices, Trap_U2_UpToAPosition) {
 TEST(MovingSlices, Trap_U2_UpToAPositionThatGrowsFromNothing) {
   const auto engine = waiting();
   const Data d(engine);
+  OnlyPatched patched;
   for (std::int64_t p = 0; p < 64; ++p) {
     EXPECT_EQ(sum(d.x.slice({{.stop = p}}) * 0 + 1).item<double>(), static_cast<double>(p * width_of_x));
-    if (p <= 3) continue;
-    EXPECT_EQ(engine->report().components.at(0).tier, Tier::warm) << p << ": " << engine->explain();
+    if (p > 3) patched.expect(engine, p);
   }
   EXPECT_EQ(engine->statistics().plans_made, 1U);
 }
@@ -231,6 +249,7 @@ TEST(MovingSlices, Trap_U2_AnUpdateThenASliceToItsEnd) {
 
 TEST(MovingSlices, Trap_U2_ACacheThatGrowsFromEvaluationToEvaluation) {
   const auto planned = waiting(), plain = streaming();
+  OnlyPatched patched;
   Tensor cache = zeros({rows_of_x, width_of_x}, {.engine = planned}).eval();
   Tensor same = zeros({rows_of_x, width_of_x}, {.engine = plain}).eval();
   const Tensor row = numbered(planned, {1, width_of_x}), other = numbered(plain, {1, width_of_x});
@@ -240,8 +259,7 @@ TEST(MovingSlices, Trap_U2_ACacheThatGrowsFromEvaluationToEvaluation) {
   };
   for (std::int64_t p = 0; p < rows_of_x; ++p) {
     EXPECT_EQ(step(cache, row, p), step(same, other, p)) << p;
-    if (p < 3) continue;
-    EXPECT_LT(planned->report().components.at(0).tier, Tier::recapture) << p << ": " << planned->explain();
+    if (p >= 3) patched.expect(planned, p);
   }
   EXPECT_EQ(cache.to_vector<double>(), same.to_vector<double>());
   EXPECT_EQ(planned->statistics().plans_made, 1U);

@@ -10,6 +10,8 @@
 #include <random>
 #include <string>
 
+#include "tessera/base/shared_library.h"
+
 extern char** environ;
 
 namespace {
@@ -46,6 +48,23 @@ class Exit : public ::testing::Test {
 };
 
 }  // namespace
+
+#ifdef __x86_64__
+TEST_F(Exit, WhatAForeignLibraryMakesIsNotDestroyed) {
+  const std::filesystem::path path = TESSERA_LIBRARY_WITH_STATICS;
+  setenv("TESSERA_LIBRARY_PATH", path.parent_path().c_str(), 1);
+  const std::string file = path.filename().string();
+  const char* const name = file.c_str();
+  EXPECT_EXIT(
+      {
+        const auto library = tessera::SharedLibrary::open("a library", {&name, 1});
+        const auto value =
+            library ? reinterpret_cast<int (*)()>(library->symbol("value_of_static")) : nullptr;
+        std::exit(value != nullptr && value() == 7 && library->outlives_program() ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+#endif
 
 // Moments are drawn at random: most in the first 60 ms, in which libraries are opened and first plans made.
 // Every other run finds no code that was made before, and makes it.

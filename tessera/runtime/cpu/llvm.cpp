@@ -11,7 +11,6 @@
 #include "tessera/base/once.h"
 #include "tessera/base/program_end.h"
 #include "tessera/base/text.h"
-#include "tessera/runtime/cpu/library_statics.h"
 
 using namespace tessera;
 using namespace tessera::runtime::cpu;
@@ -139,10 +138,10 @@ Result<const Llvm*> Llvm::try_open() {
     // Lives as long as the program: LLVM has state of its own that must not go first.
     auto out = std::unique_ptr<Llvm, void (*)(Llvm*)>(new Llvm, [](Llvm* llvm) { delete llvm; });
     auto loaded = out->load(*library);
-    // What the library made while it was loaded is destroyed after the end has waited for those inside, what
-    // it makes later never.
-    if (loaded) out->outlives_program_ = keep_later_statics(library->handle());
-    if (loaded) return static_cast<const Llvm*>(out.release());
+    if (loaded) {
+      out->outlives_program_ = library->outlives_program();
+      return static_cast<const Llvm*>(out.release());
+    }
     tried += cat(tried.empty() ? "" : ", ", name, ", which cannot be used: ", loaded.error().message());
   }
   return Error(ErrorCode::not_found, cat("no LLVM of versions 16 to 19 on this system (tried ", tried, ")"));

@@ -4,7 +4,6 @@
 #include "tessera/base/program_end.h"
 #include "tessera/base/shared_library.h"
 #include "tessera/base/text.h"
-#include "tessera/runtime/cpu/library_statics.h"
 #include "tessera/runtime/cpu/onednn_library.h"
 
 using namespace tessera;
@@ -47,8 +46,6 @@ Result<const OneDnn*> try_open() {
   const ForeignOpening opening;
   if (!opening.is_inside()) return Error(ErrorCode::unsupported, "nothing is opened while the program ends");
   const SharedLibrary opened = TESSERA_TRY(SharedLibrary::open("oneDNN", std::span(&library_name, 1)));
-  // Threads run primitives until the process is gone.
-  static_cast<void>(keep_later_statics(opened.handle()));
   // Lives as long as the program: primitives may be destroyed by destructors of static objects.
   auto library = std::make_unique<Library>();
   TESSERA_TRY(load(*library, opened));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include "tessera/base/environment.h"
 #include "tessera/base/once.h"
@@ -105,6 +106,11 @@ Result<std::shared_ptr<const Nvrtc>> Nvrtc::try_open() {
 }
 
 Result<std::vector<std::byte>> Nvrtc::compile(const Source& source, int sm) const {
+  // Until one program was compiled each may load more libraries.
+  std::optional<ForeignOpening> opening;
+  if (!has_compiled_) opening.emplace();
+  const ForeignStay stay;
+  if (!stay.is_inside()) return Error(ErrorCode::unsupported, "nothing is compiled while the program ends");
   const Functions& f = *functions_;
   const auto above = std::upper_bound(targets_.begin(), targets_.end(), sm);
   if (above == targets_.begin())
@@ -123,6 +129,7 @@ Result<std::vector<std::byte>> Nvrtc::compile(const Source& source, int sm) cons
   const auto destroy = [&f](void* held) { f.DestroyProgram(&held); };
   const std::unique_ptr<void, decltype(destroy)> held(program, destroy);
   const int result = f.CompileProgram(program, static_cast<int>(options.size()), options.data());
+  has_compiled_ = true;
   if (result != 0)
     return Error(ErrorCode::device,
                  cat("NVRTC does not compile '", source.entry, "': ", f.GetErrorString(result), "\n",

@@ -1,6 +1,7 @@
 // NVRTC, opened at run time: from a source to code for a device. It needs no GPU.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,6 +42,7 @@ class Nvrtc final : public SourceCompiler {
   std::unique_ptr<Functions> functions_;
   std::vector<int> targets_;  ///< ascending
   std::string identity_;
+  mutable std::atomic<bool> has_compiled_{false};
 };
 
 }  // namespace tessera::runtime::cuda

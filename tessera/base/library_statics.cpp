@@ -1,4 +1,4 @@
-#include "tessera/runtime/cpu/library_statics.h"
+#include "tessera/base/library_statics.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -10,7 +10,7 @@
 #include <cstring>
 #include <span>
 
-using namespace tessera::runtime::cpu;
+using namespace tessera;
 
 #ifdef __x86_64__
 
@@ -96,7 +96,7 @@ bool write_to(void** place, void* value) {
 
 }  // namespace
 
-bool tessera::runtime::cpu::keep_later_statics(void* library) {
+bool tessera::keep_later_statics(void* library) {
   link_map* map = nullptr;
   if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr) return false;
   std::size_t found = 0, written = 0;
@@ -109,6 +109,6 @@ bool tessera::runtime::cpu::keep_later_statics(void* library) {
 
 #else
 
-bool tessera::runtime::cpu::keep_later_statics(void*) { return false; }
+bool tessera::keep_later_statics(void*) { return false; }
 
 #endif
