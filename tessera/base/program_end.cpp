@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <exception>
 #include <thread>
 
 using namespace tessera;
@@ -79,9 +80,19 @@ ForeignStay::~ForeignStay() {
 ForeignOpening::ForeignOpening() {
   count_from_now();
   openings.fetch_add(1);
+  try {
+    registers_ = std::jthread([](const std::stop_token& stop) {
+      while (!stop.stop_requested() && !ends.load()) {
+        static_cast<void>(std::atexit(at_end));
+        std::this_thread::sleep_for(between_looks);
+      }
+    });
+  } catch (const std::exception&) {  // without one, what the library makes may go before it is opened
+  }
 }
 
 ForeignOpening::~ForeignOpening() {
+  registers_ = {};
   // What the library has registered so far runs behind this.
   static_cast<void>(std::atexit(at_end));
   openings.fetch_sub(1);

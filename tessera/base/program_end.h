@@ -8,6 +8,7 @@
 //   if (!stay.is_inside()) return Error(ErrorCode::unsupported, "...");
 #pragma once
 
+#include <thread>
 #include <utility>
 
 namespace tessera {
@@ -28,8 +29,9 @@ class ForeignStay {
   bool is_inside_;
 };
 
-/// A stay in which a library is opened, that knows how to be taken apart only at the end of it. The library's
-/// own handlers of the end then run behind ours.
+/// A stay in which a library is opened. Handlers of the end run from the newest to the oldest, and the library
+/// registers its own while it is opened: until then a thread registers ours again and again, so that an exit()
+/// meets ours first and waits.
 class ForeignOpening {
  public:
   ForeignOpening();
@@ -41,6 +43,7 @@ class ForeignOpening {
 
  private:
   ForeignStay stay_;
+  std::jthread registers_;
 };
 
 /// A thread that has called this waits with its end, and so with an exit() of its own, until no library is
