@@ -108,7 +108,7 @@ class Sources {
  private:
   Result<void> add_archive(const std::string& source) {
     bool is_used = false;
-    for (const auto& [name, tensor] : load_npz(source, {}, nowhere)) {
+    for (const auto& [name, tensor] : load_npz(source, {}, {}, nowhere)) {
       const std::size_t i = index_of(name);
       if (i == inputs_.size() || !found_[i].empty()) continue;
       found_[i] = source;
@@ -143,7 +143,7 @@ Result<std::optional<HostTensor>> read_tensor(const std::string& source, const s
   if (source.rfind("raw:", 0) == 0) return TESSERA_TRY(read_raw(source.substr(4)));
   if (ends_with(source, ".npy")) return elements_of(load_npy(source, {}, nowhere));
   if (!ends_with(source, ".npz")) return std::optional<HostTensor>();
-  const NamedTensors all = load_npz(source, {}, nowhere);
+  const NamedTensors all = load_npz(source, {}, {}, nowhere);
   const auto at = all.find(input);
   if (at != all.end()) return elements_of(at->second);
   if (all.size() == 1) return elements_of(all.begin()->second);

@@ -8,6 +8,9 @@ option(TESSERA_BENCHMARKS "build the benchmarks" ON)
 option(TESSERA_WERROR "treat warnings as errors" OFF)
 set(TESSERA_SANITIZE "" CACHE STRING "sanitizers for -fsanitize=, comma separated")
 
+# What archives are compressed with.
+find_package(ZLIB REQUIRED)
+
 set(TESSERA_DEPENDENCIES ONEDNN LLVM CUDA ONNX)
 foreach(x IN LISTS TESSERA_DEPENDENCIES)
   set(TESSERA_${x} AUTO CACHE STRING "AUTO, ON or OFF")

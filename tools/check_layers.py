@@ -33,6 +33,7 @@ FOREIGN = {
     r"dnnl|oneapi": ["runtime/cpu"],
     r"cuda|cublas|cudnn|nvrtc|nccl": ["runtime/cuda"],
     r"onnx/|google/protobuf": ["onnx"],
+    r"zlib\.h": ["tensor"],
     r"nlohmann|CLI/|fmt/": [],
 }
 # What is called at one place for all: the file, and what others call. Tests and what is made for them may.

@@ -2,6 +2,7 @@
 // anything is made of it; what is wrong is said with its name. Names of tensors are UTF-8.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -15,8 +16,21 @@ using NamedTensors = std::map<std::string, Tensor>;
 Tensor load_npy(const std::string& path, const CreateOptions& options = {}, Here here = {});
 void save_npy(const std::string& path, const Tensor& tensor, Here here = {});
 
-/// Several arrays by name, stored or compressed.
-NamedTensors load_npz(const std::string& path, const CreateOptions& options = {}, Here here = {});
+/// What an archive may ask for. All of it is known from the directory, and checked before anything is
+/// decompressed.
+struct ArchiveLimits {
+  std::uint64_t members = 65'536;
+  std::uint64_t member_bytes = std::uint64_t{16} << 30;  ///< of one member, decompressed
+  std::uint64_t total_bytes = std::uint64_t{64} << 30;   ///< of all members, decompressed
+  std::uint64_t ratio = 100;  ///< decompressed bytes for one in the file, of a member and of all
+  std::uint64_t bytes_of_any_ratio = std::uint64_t{64} << 20;  ///< so many may have any ratio
+};
+
+/// Several arrays by name, stored or compressed, one after the other: no two are in memory decompressed beside
+/// their tensors. Members that overlap, encrypted ones, and names that are absolute, go up, or stand for two
+/// arrays are refused.
+NamedTensors load_npz(const std::string& path, const CreateOptions& options = {},
+                      const ArchiveLimits& limits = {}, Here here = {});
 /// Written without compression.
 void save_npz(const std::string& path, const NamedTensors& tensors, Here here = {});
 

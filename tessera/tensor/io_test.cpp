@@ -295,12 +295,4 @@ TEST_F(Files, an_archive_takes_names_of_65535_bytes) {
   EXPECT_LT(message.size(), 300U);
 }
 
-TEST_F(Files, an_archive_with_a_name_twice_is_refused) {
-  save_npz(path("z"), {{"aa", tensor({1})}, {"ab", tensor({2})}});
-  std::string archive = read(path("z"));
-  for (std::size_t at = 0; (at = archive.find("ab.npy", at)) != std::string::npos;) archive[at + 1] = 'a';
-  EXPECT_NE(message_of([&] { (void)load_npz(write("twice", archive)); }).find("two arrays"),
-            std::string::npos);
-}
-
 }  // namespace
