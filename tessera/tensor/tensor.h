@@ -1,7 +1,7 @@
 // Tensor: a handle to a value that is computed when it is asked for. The type people work with.
 //
-//   ts::Tensor y = ts::softmax(ts::matmul(x, w) + b, {.axis = -1});   // records three calls, computes
-//   nothing float v = y.item<float>({0, 3});                                  // computes
+//   ts::Tensor y = ts::softmax(ts::matmul(x, w) + b, {.axis = -1});  // records three calls, computes nothing
+//   float v = y.item<float>({0, 3});                                 // computes
 //
 // A call infers shape and dtype at once and throws tessera::Exception with the caller's file and line if it
 // is wrong. A Tensor is a value: writing to one (fill, assign, update_slice) gives this handle a new version;
