@@ -1,6 +1,5 @@
 // Makes a gradient small: what nothing uses goes, what is computed twice is computed once, views of views are
-// one. The bodies of
-// regions stay as they are; gradients simplify them when they make them.
+// one. The bodies of regions stay as they are; gradients simplify them when they make them.
 #pragma once
 
 #include "tessera/ir/function.h"

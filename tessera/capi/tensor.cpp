@@ -111,8 +111,9 @@ int tsr_tensor_free(tsr_tensor tensor) noexcept {
 
 int tsr_tensor_fill(tsr_tensor tensor, float value) noexcept {
   return guard("tsr_tensor_fill", [&] {
-    const Tensor input = input_of(tensor);
-    set_input(tensor, full(input.shape(), value, options_of(input), here()).eval(here()));
+    Tensor filled = input_of(tensor);
+    filled.fill(value, here());
+    set_input(tensor, filled.eval(here()));
   });
 }
 

@@ -12,10 +12,9 @@
 // Conventions:
 //
 // 1. Who frees. Every function that writes a handle through an `out` pointer makes a new one; the caller
-// frees
-//    it once, with the function for its type. `out` is written on success only and never read: freeing what
-//    was there before is up to the caller. Nothing else is ever handed over: arrays and texts that go in are
-//    copied before the call returns, arrays that come out are filled in the caller's memory.
+//    frees it once, with the function for its type. `out` is written on success only and never read: freeing
+//    what was there before is up to the caller. Nothing else is ever handed over: arrays and texts that go in
+//    are copied before the call returns, arrays that come out are filled in the caller's memory.
 // 2. Lives are independent. Freeing an input never harms what was recorded from it, freeing a graph never
 //    harms a tensor, freeing an engine never harms its tensors.
 // 3. Handles are checked. A handle that was freed, one of another type and a pointer that is no handle are

@@ -1,8 +1,7 @@
 // The rules of simplify_algebra, as algebra: left side, right side, and the numbers they hold for.
 //
 //   x, y, p    any value; the same letter twice is the same value. Whether a rule holds is asked for the
-//   dtype
-//              of x
+//              dtype of x
 //   a, b       constants
 //   0, 1, -1   that number in every element; -0.0 is the negative zero of floats
 //   add(x, y)  a call of an op; where the op is commutative, in either order

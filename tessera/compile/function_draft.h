@@ -4,7 +4,10 @@
 //   FunctionDraft draft(function);
 //   for (const auto& statement : function->body) {
 //     const auto current = draft.current(statement);
-//     if (…) draft.replace(*current->targets[0], draft.builder()…) else draft.keep(current);
+//     if (const ir::ExprRef simpler = simplified(current, draft.builder()))
+//       draft.replace(*current->targets[0], simpler);
+//     else
+//       draft.keep(current);
 //   }
 //   return draft.finish();
 #pragma once

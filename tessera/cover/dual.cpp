@@ -30,9 +30,9 @@ class Prices {
     else
       climb(known_cost, effort);
     make_feasible();
-    raise();
     DualBound out;
     for (const SearchTile& tile : model_.tiles) out.excess.push_back(excess(tile));
+    raise(out.excess);
     for (Cost price : price_) out.sum += price;
     return out;
   }
@@ -123,12 +123,13 @@ class Prices {
       for (std::uint32_t i : model_.positions_of(tile)) price_[i] -= share;
     }
   }
-  /// Raises each price as far as the tiles over it allow.
-  void raise() {
+  /// Raises each price as far as the excess of the tiles over it allows.
+  void raise(std::vector<Cost>& excess) {
     for (std::uint32_t i = 0; i < price_.size(); ++i) {
       Cost room = std::numeric_limits<Cost>::max();
-      for (std::uint32_t t : model_.tiles_over(i)) room = std::min(room, excess(model_.tiles[t]));
+      for (std::uint32_t t : model_.tiles_over(i)) room = std::min(room, excess[t]);
       price_[i] += room;
+      for (std::uint32_t t : model_.tiles_over(i)) excess[t] -= room;
     }
   }
 

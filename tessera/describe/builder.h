@@ -2,8 +2,9 @@
 //
 //   Builder b;
 //   b.external("x", Dtype::f32, {1024}).external("y", Dtype::f32, {1024});
-//   b.kernel("scale", "scale_kernel", {read("x", {.buffer = "x"}), write("y", {.buffer = "y"}),
-//   scalar("by", 2.0)}); const Validation v = validate(b.finish(), &b.kernels());
+//   b.kernel("scale", "scale_kernel",
+//            {read("x", {.buffer = "x"}), write("y", {.buffer = "y"}), scalar("by", 2.0)});
+//   const Validation v = validate(b.finish(), &b.kernels());
 #pragma once
 
 #include <memory>

@@ -1,9 +1,9 @@
 // A description that runs on the host, or on a device that the host has, and is changed while it runs.
 //
-//   auto graph = HostGraph::create(*b.finish(), b.kernels(), {.bindings = …});
-//   graph->set_number("scale", "by", 3.0);      // noted
-//   const UpdateReport report = graph->update();  // applied, all changes together: report.tier is hot
-//   graph->launch();
+//   auto graph = TESSERA_TRY(HostGraph::create(*b.finish(), b.kernels(), {.bindings = bindings}));
+//   TESSERA_TRY(graph->set_number("scale", "by", 3.0));  // noted
+//   const UpdateReport report = graph->update();         // applied, all changes together: its tier is hot
+//   const LaunchReport launched = TESSERA_TRY(graph->launch());
 //
 // Changes are noted by the setters and applied by update(), all or none. If it fails, the last good plan goes
 // on, the changes stay noted, and update() tries again after the next one. Any number of threads may call

@@ -1,7 +1,6 @@
 // Shape rules of parameters: a small language for the shape of a value in terms of the inputs of its node.
 //
-//   rule    = "same" [ "(" input ")" ]                      the shape of an input; without a number, of input
-//   0
+//   rule    = "same" [ "(" input ")" ]                       the shape of an input; without a number, the first
 //           | "broadcast" "(" input { "," input } ")"        NumPy's broadcasting of these inputs
 //           | "[" [ size { "," size } ] "]"                  sizes one by one
 //   size    = term { ( "+" | "-" ) term }

@@ -1,8 +1,8 @@
 // Graph descriptions on a device with memory of its own: kernels from files, library calls that are captured.
 //
-//   auto device = make_graph_device(*find_device("cuda:0"));
+//   const auto device = TESSERA_TRY(make_graph_device(*find_device("cuda:0")));
 //   KernelTable kernels;
-//   add_stream_capture(kernels, "fft", [](const op::StreamCall& call) { … });
+//   add_stream_capture(kernels, "fft", [](const op::StreamCall& call) { queue_fft(call); });
 //   TESSERA_TRY(add_kernel_files(kernels, description));
 //   auto graph = HostGraph::create(description, kernels, {.device = device});
 #pragma once

@@ -1,9 +1,9 @@
 // A graph description in a file: checked, ordered and compiled once, run by other processes.
 //
-//   const auto package = compile_graph(description, *find_device("cpu"));
-//   save_graph(*package, "step.plan");
+//   const auto package = compile_graph(description, **find_device("cpu"));
+//   TESSERA_TRY(save_graph(*package, "step.plan"));
 //   …                                              // in another process, which has kernels of these names
-//   auto graph = make_graph(*load_graph("step.plan"), kernels, {.bindings = …});
+//   auto graph = make_graph(*load_graph("step.plan"), kernels, {.bindings = bindings});
 //
 // The file has the description, its schedule, where buffers lie, and a plan for each group of ops; host
 // functions are in it by their names alone, the code of kernels on a device as it was read. docs/describe.md

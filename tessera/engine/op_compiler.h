@@ -1,6 +1,7 @@
 // Programs for the op nodes of a description: the compiler's passes and tiling, run as plans on a device.
 //
-//   HostGraph::create(description, kernels, {.compiler = make_op_compiler(*find_device("cpu"))});
+//   const auto compiler = make_op_compiler(*find_device("cpu"));
+//   auto graph = HostGraph::create(description, kernels, {.compiler = compiler});
 #pragma once
 
 #include <memory>

@@ -174,13 +174,22 @@ template <std::size_t count>
 }
 
 /// Whether a dtype that is no float stores this number as it is.
-bool fits(std::int64_t number, Dtype dtype) {
+bool fits_integer(std::int64_t number, Dtype dtype) {
   const op::SignedWide value = number;
   std::byte memory[8];
   op::storer<op::SignedWide>(dtype)(memory, 0, 1, 1, &value);
   op::SignedWide back;
   op::loader<op::SignedWide>(dtype)(memory, 0, 1, 1, &back);
   return back.v == number && !(ir::is_unsigned(dtype) && number < 0);
+}
+
+/// The same of a real number. The largest numbers of 64 bits are taken for what they are rounded from.
+bool fits_integer(double number, Dtype dtype) {
+  if (dtype == Dtype::boolean) return number == 0 || number == 1;
+  const int bits = static_cast<int>(8 * width(dtype)) - (ir::is_unsigned(dtype) ? 0 : 1);
+  const double end = std::ldexp(1.0, bits);
+  return number == std::floor(number) && number >= (ir::is_unsigned(dtype) ? 0 : -end) &&
+         (number < end || (number == end && bits > 62));
 }
 
 /// As `cast` does it.
@@ -200,11 +209,20 @@ inline ScalarBits as_dtype(const Operand& operand, Dtype dtype) {
                           : ScalarBits::of_float(static_cast<double>(operand.scalar.as_integer()));
 }
 
-/// Whether a number that an op on integers is given says nothing about dtypes: an integer that fits, or no
-/// finite number, as the bounds that nobody wrote are.
-inline bool keeps_dtype(const Operand& number, Dtype dtype) {
+/// Whether a number is what the op takes where nothing is given, as an infinite bound: it changes no dtype.
+inline bool is_default(const Operand& number, const op::Input& input) {
+  return input.kind == op::InputKind::scalar && number.is_float &&
+         number.scalar.as_float() == input.otherwise;
+}
+
+/// Whether a number that an op on integers is given says nothing about dtypes.
+inline bool keeps_dtype(const Operand& number, Dtype dtype, const op::Input& input) {
   if (ir::is_float(dtype)) return true;
-  return number.is_float ? !std::isfinite(number.scalar.as_float()) : fits(number.scalar.as_integer(), dtype);
+  return number.is_float ? is_default(number, input) : fits_integer(number.scalar.as_integer(), dtype);
+}
+
+const op::Input& input_of(const op::Card& card, std::size_t i) {
+  return card.inputs[std::min(i, card.inputs.size() - 1)];
 }
 
 /// Puts operands whose numbers are as the form's dtypes store them into `out`; false if one changes these
@@ -215,7 +233,7 @@ inline bool convert_numbers(const CallForm& form, std::span<const Operand, count
     const Dtype dtype = form.number_dtypes[i];
     out[i] = operands[i];
     if (operands[i].node != nullptr) continue;
-    if (!keeps_dtype(operands[i], dtype)) return false;
+    if (!keeps_dtype(operands[i], dtype, input_of(*form.card, i))) return false;
     out[i].scalar = as_dtype(operands[i], dtype);
   }
   return true;
@@ -312,9 +330,7 @@ class Recorder {
                               const op::ValueTypes& results);
 
  private:
-  [[nodiscard]] const op::Input& spec(std::size_t i) const {
-    return card_.inputs[std::min(i, card_.inputs.size() - 1)];
-  }
+  [[nodiscard]] const op::Input& spec(std::size_t i) const { return input_of(card_, i); }
 
   Result<void> fill_defaults() {
     while (operands_.size() < card_.inputs.size() &&
@@ -336,7 +352,7 @@ class Recorder {
   /// One dtype for all operands of type T; numbers take it.
   Result<void> unify_dtypes() {
     std::optional<Dtype> common;
-    bool float_number = false, any_number = false, beyond_boolean = false;
+    bool float_number = false, any_float = false, any_number = false, beyond_boolean = false;
     for (std::size_t i = 0; i < operands_.size(); ++i) {
       if (spec(i).type != "T") continue;
       if (operands_[i].node != nullptr)
@@ -345,41 +361,39 @@ class Recorder {
         any_number = true;
         const std::int64_t whole = operands_[i].scalar.as_integer();
         beyond_boolean = beyond_boolean || (!operands_[i].is_float && whole != 0 && whole != 1);
-        // A default that nobody wrote, like an infinite bound, changes no dtype.
-        float_number =
-            float_number || (operands_[i].is_float && std::isfinite(operands_[i].scalar.as_float()));
+        any_float = any_float || operands_[i].is_float;
+        float_number = float_number || (operands_[i].is_float && !is_default(operands_[i], spec(i)));
       }
     }
     if (!common && asked_) {
       dtype_ = *asked_;
-      return {};
+      return check_numbers();
     }
-    if (!common) common = float_number || !any_number ? Dtype::f32 : Dtype::i64;
+    if (!common) common = any_float || !any_number ? Dtype::f32 : Dtype::i64;
     if (float_number && !ir::is_float(*common)) common = Dtype::f32;
     if (*common == Dtype::boolean && beyond_boolean) common = Dtype::i64;
     if (!card_.T.contains(*common)) {
       if (*common == Dtype::boolean && card_.T.contains(Dtype::i64)) common = Dtype::i64;
+      // The mean of integers that f32 does not tell apart would be wrong by more than its own rounding.
+      const bool needs_f64 = card_.traits.reduction && width(*common) > 2 && card_.T.contains(Dtype::f64);
       if (!ir::is_float(*common) && !card_.T.contains(*common) && card_.T.contains(Dtype::f32))
-        common = Dtype::f32;
+        common = needs_f64 ? Dtype::f64 : Dtype::f32;
     }
     dtype_ = *common;
-    for (std::size_t i = 0; i < operands_.size(); ++i) {
-      if (spec(i).type != "T") continue;
-      if (operands_[i].node == nullptr)
-        TESSERA_TRY(check_fits(operands_[i]));
-      else if (operands_[i].node->dtype != dtype_)
+    for (std::size_t i = 0; i < operands_.size(); ++i)
+      if (spec(i).type == "T" && operands_[i].node != nullptr && operands_[i].node->dtype != dtype_)
         TESSERA_TRY(convert(i));
-    }
-    return {};
+    return check_numbers();
   }
 
-  /// A number that wrapped around would give wrong comparisons without a word.
-  Result<void> check_fits(const Operand& number) const {
-    if (number.is_float || ir::is_float(dtype_)) return {};
-    const std::int64_t value = number.scalar.as_integer();
-    if (fits(value, dtype_)) return {};
-    return Error(ErrorCode::invalid_argument,
-                 cat(card_.name, ": the number ", value, " does not fit ", dtype_));
+  /// A number that wrapped around would give wrong results without a word.
+  Result<void> check_numbers() const {
+    for (std::size_t i = 0; i < operands_.size(); ++i) {
+      if (spec(i).type != "T" || operands_[i].node != nullptr || is_default(operands_[i], spec(i))) continue;
+      if (!fits(operands_[i], dtype_))
+        return Error(ErrorCode::invalid_argument, cat(card_.name, ": ", misfit(operands_[i], dtype_)));
+    }
+    return {};
   }
 
   Result<void> convert(std::size_t i) {
@@ -437,6 +451,17 @@ SmallVector<Node*, 2> Recorder::nodes(ComponentRef component, AttributesRef attr
 }
 
 }  // namespace
+
+bool tessera::engine::fits(const Operand& number, Dtype dtype) {
+  if (ir::is_float(dtype)) return true;
+  return number.is_float ? fits_integer(number.scalar.as_float(), dtype)
+                         : fits_integer(number.scalar.as_integer(), dtype);
+}
+
+std::string tessera::engine::misfit(const Operand& number, Dtype dtype) {
+  const std::string shown = number.is_float ? cat(number.scalar.as_float()) : cat(number.scalar.as_integer());
+  return cat("the number ", shown, " does not fit ", dtype);
+}
 
 Dtype tessera::engine::promoted(Dtype a, Dtype b) {
   if (a == b || b == Dtype::boolean) return a;

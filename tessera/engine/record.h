@@ -21,11 +21,16 @@ namespace tessera::engine {
 ///   signed one gives f64.
 [[nodiscard]] Dtype promoted(Dtype a, Dtype b);
 
+/// Whether a tensor of this dtype stores a number as it is written; floats round and take all.
+[[nodiscard]] bool fits(const Operand& number, Dtype dtype);
+/// "the number 300 does not fit i8".
+[[nodiscard]] std::string misfit(const Operand& number, Dtype dtype);
+
 /// Records a call; one new node per result, each with one reference, the caller's. `engine` is used if no
 /// operand has one. Scalars left out at the end take their defaults; operands of type T are converted to one
-/// dtype
-/// (`promoted`; a number with a point makes integers f32; integers given to an op on floats become f32);
-/// where no operand is a tensor of type T, `dtype` says it.
+/// dtype (`promoted`; a number with a point makes integers f32; integers given to an op on floats become f32,
+/// those of 32 and 64 bits f64 if it is a reduction); where no operand is a tensor of type T, `dtype` says it.
+/// A number that does not fit the dtype is an error.
 [[nodiscard]] Result<SmallVector<Node*, 2>> record(const op::Card& card, std::span<const Operand> operands,
                                                    op::Attributes attributes, Caller caller,
                                                    const std::shared_ptr<Engine>& engine = nullptr,

@@ -309,6 +309,8 @@ Result<RegionBuilder::Entry> RegionBuilder::reduction(const CallInfo& call, Valu
     if (known == reductions_.end()) reductions_.push_back(reduced);
     // A decomposition takes care of what has no elements itself.
     total = body_.reduction(*opcode, mapped, number, accumulator, body.needs_elements && depth_ == 0);
+  } else if (*opcode == ScalarOpcode::add && ir::is_float(wide)) {  // one element is a sum too: 0 + -0.0 is 0
+    total = TESSERA_TRY(formula(body.on_scalar.combine(body.on_scalar.init(), stand_in(total)), accumulator));
   }
   ir::Scalar count{ir::ExprRef(ir::int_const(1))};
   for (std::size_t i = 0; i < reduced.size(); ++i) {

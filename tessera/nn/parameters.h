@@ -1,6 +1,7 @@
 // What is trained: tensors by name, and a loss that is a function of them.
 //
-//   auto [loss, gradients] = nn::loss_and_gradients([&](const nn::Parameters& p) { … }, parameters);
+//   const auto loss_at = [&](const nn::Parameters& p) { return ts::mean(ts::square(model(p, x) - y)); };
+//   auto [loss, gradients] = nn::loss_and_gradients(loss_at, parameters);
 #pragma once
 
 #include <functional>

@@ -290,6 +290,14 @@ bool is_plain(const op::Card& card) {
 
 }  // namespace
 
+std::vector<Mapping> tessera::onnx::all_mappings() {
+  std::vector<Mapping> out;
+  for (const auto& [key, mapping] : mappings()) out.push_back(*mapping);
+  for (const auto& [name, card] : cards_by_onnx_name())
+    if (is_plain(*card) && mappings().count({{}, name}) == 0) out.push_back({.op = name});
+  return out;
+}
+
 MappingFunction tessera::onnx::find_mapping(std::string_view domain, std::string_view op,
                                             std::int64_t opset) {
   const Mapping* best = nullptr;

@@ -153,6 +153,10 @@ struct Mapping {
 /// The mapping of an operator, or null: one from the tables, or that of a card with this name.
 [[nodiscard]] MappingFunction find_mapping(std::string_view domain, std::string_view op, std::int64_t opset);
 
+/// Every operator that is imported, each once per version of its operator set from which it is another. Those
+/// of cards have no function here.
+[[nodiscard]] std::vector<Mapping> all_mappings();
+
 // The tables.
 [[nodiscard]] std::span<const Mapping> attention_mappings();
 [[nodiscard]] std::span<const Mapping> control_mappings();

@@ -64,6 +64,11 @@ Value number_like(Value x, double value) { return x ? x.builder->constant(value,
 
 }  // namespace
 
+const ValueType& op::detail::type_of_nothing() {
+  static const auto& number = *new ValueType{Dtype::f32, {}};  // never destroyed
+  return number;
+}
+
 Value Builder::add_value(ValueType type) {
   distinct_types_.push_back(std::move(type));
   types_.push_back(&distinct_types_.back());

@@ -25,6 +25,7 @@ struct Value {
   std::uint32_t id = 0;
 
   explicit operator bool() const { return builder != nullptr; }
+  /// Of an empty value: that of a number, so that a formula that has failed goes on to its end.
   [[nodiscard]] const ValueType& type() const;
   [[nodiscard]] Dtype dtype() const { return type().dtype; }
   [[nodiscard]] const Shape& shape() const { return type().shape; }
@@ -121,7 +122,12 @@ class Builder {
   std::optional<Error> error_;
 };
 
-inline const ValueType& Value::type() const { return builder->type(*this); }
+namespace detail {
+[[nodiscard]] const ValueType& type_of_nothing();
+}
+inline const ValueType& Value::type() const {
+  return builder != nullptr ? builder->type(*this) : detail::type_of_nothing();
+}
 
 // Operators on values of one builder; a number takes the dtype of the other side.
 Value operator+(Value a, Value b);

@@ -8,8 +8,7 @@
 //     pattern << 8 | results << 4 | operands, where a field that is all ones is followed by a word with the
 //     number; the symbolic sizes of its attributes
 //     per operand: number << 2 | kind (result, input met before, input met now, parameter); an input met now
-//     is
-//                  followed by pattern and symbolic sizes of its type, a parameter's number is its dtype
+//                  is followed by pattern and symbolic sizes of its type, a parameter's number is its dtype
 //     per result:  pattern << 1 | live, symbolic sizes of its type
 //   number of values asked for, and each as number << 2 | kind
 //   number of patterns, and the length and the bytes of each

@@ -10,6 +10,10 @@
 #include "tessera/engine/record.h"
 #include "tessera/tensor/tensor.h"
 
+namespace tessera {
+struct CreateOptions;
+}
+
 namespace tessera::detail {
 
 /// The operands of a call, in the order of the card, and where the caller stands.
@@ -54,6 +58,10 @@ engine::Node& node_of(const Tensor& tensor, std::string_view use, Here here);
 [[nodiscard]] bool have_same_shape(const Tensor& a, const Tensor& b);
 /// Fails unless a tensor can be saved under this name: it is not empty, and the name is UTF-8.
 void check_name(std::string_view function, const std::string& name, const Tensor& tensor, Here here);
+
+/// What full() gives; `function` begins messages.
+Tensor filled(std::string_view function, const Shape& shape, Number value, const CreateOptions& options,
+              Here here);
 
 /// The attributes of a call, in the memory that those of the last call have left.
 class KeptAttributes {

@@ -194,6 +194,8 @@ Tensor tessera::detail::number_argument(Operand number, const Tensor* like) {
   if (is_real && !ir::is_float(dtype)) dtype = f32;
   const double value = is_real ? number.real() : static_cast<double>(number.integer());
   if (like != nullptr && ir::is_float(dtype)) return recorded_number(value, dtype, *like, number.here());
+  const auto written = is_real ? engine::Operand::of(number.real()) : engine::Operand::of(number.integer());
+  if (!engine::fits(written, dtype)) fail(number.here(), cat("compile: ", engine::misfit(written, dtype)));
   const CreateOptions options{.engine = like == nullptr ? nullptr : like->engine()};
   const Tensor exact = is_real ? from_vector<double>({number.real()}, {}, options)
                                : from_vector<std::int64_t>({number.integer()}, {}, options);

@@ -1,7 +1,7 @@
 #include "tessera/tensor/create.h"
 
-#include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "tessera/base/checked.h"
 #include "tessera/base/text.h"
@@ -43,14 +43,23 @@ std::size_t byte_count(std::string_view function, const Shape& shape, Dtype dtyp
   return static_cast<std::size_t>(*bytes);
 }
 
-void check_rank(const Shape& shape, Here here) {
+void check_rank(std::string_view function, const Shape& shape, Here here) {
   if (shape.size() > op::max_rank)
     fail(here, ErrorCode::shape,
-         cat("a tensor of rank ", shape.size(), " was asked for, at most ", op::max_rank, " is supported"));
+         cat(function, ": a tensor of rank ", shape.size(), " was asked for, at most ", op::max_rank,
+             " is supported"));
+}
+
+engine::Operand operand_of(Number number) {
+  return number.is_real() ? engine::Operand::of(number.real()) : engine::Operand::of(number.integer());
+}
+
+void check_number(std::string_view function, Number number, Dtype dtype, Here here) {
+  const engine::Operand operand = operand_of(number);
+  if (!engine::fits(operand, dtype)) fail(here, cat(function, ": ", engine::misfit(operand, dtype)));
 }
 
 Tensor leaf(const CreateOptions& options, const Shape& shape, Ref<runtime::Buffer> buffer, Here here) {
-  check_rank(shape, here);
   engine::Storage storage{std::move(buffer), op::contiguous({shape.begin(), shape.end()})};
   return Tensor::adopt(engine::make_leaf(engine_of(options, here), options.dtype, shape, std::move(storage),
                                          detail::caller_of(here)));
@@ -72,25 +81,58 @@ Tensor random(const char* name, double a, double b, const Shape& shape, const Cr
 
 }  // namespace
 
-Tensor tessera::full(Shape shape, double value, CreateOptions options, Here here) {
-  byte_count("full", shape, options.dtype, here);
+Tensor detail::filled(std::string_view function, const Shape& shape, Number value,
+                      const CreateOptions& options, Here here) {
+  byte_count(function, shape, options.dtype, here);
+  check_rank(function, shape, here);
+  check_number(function, value, options.dtype, here);
   static const op::Card& card = detail::card("full");
   return detail::call(card, detail::CallOperands().add(Operand(value, here)),
                       {{"shape", ir::shape_of(shape)}}, engine_of(options, here), options.dtype);
 }
 
+Tensor tessera::full(Shape shape, Number value, CreateOptions options, Here here) {
+  return detail::filled("full", shape, value, options, here);
+}
 Tensor tessera::zeros(Shape shape, CreateOptions options, Here here) {
-  return full(std::move(shape), 0, std::move(options), here);
+  return detail::filled("zeros", shape, 0, options, here);
 }
 Tensor tessera::ones(Shape shape, CreateOptions options, Here here) {
-  return full(std::move(shape), 1, std::move(options), here);
+  return detail::filled("ones", shape, 1, options, here);
 }
+
+namespace {
+
+std::int64_t whole(Number number, Here here) {
+  if (!number.is_real()) return number.integer();
+  check_number("arange", number, Dtype::i64, here);
+  return static_cast<std::int64_t>(number.real());
+}
+
+/// Fails unless the first and the last number of a range of integers fit its dtype.
+void check_range(std::int64_t count, const ArangeOptions& options, Here here) {
+  const std::int64_t start = whole(options.start, here), step = whole(options.step, here);
+  check_number("arange", start, options.dtype, here);
+  if (count == 0) return;
+  const auto way = checked_mul<std::int64_t>(step, count - 1);
+  const auto last = way ? checked_add(start, *way) : std::nullopt;
+  if (!last)
+    fail(here, cat("arange: ", count, " numbers from ", start, " on in steps of ", step, " do not fit ",
+                   options.dtype));
+  check_number("arange", *last, options.dtype, here);
+}
+
+}  // namespace
 
 Tensor tessera::arange(std::int64_t count, ArangeOptions options, Here here) {
   byte_count("arange", {count}, options.dtype, here);
-  for (const double number : {options.start, options.step})
-    if (!ir::is_float(options.dtype) && number != std::floor(number))
-      fail(here, cat("arange: ", number, " is no ", options.dtype));
+  if (!ir::is_float(options.dtype)) {
+    check_range(count, options, here);
+    if (ir::is_unsigned(options.dtype) && whole(options.step, here) < 0) {
+      const Dtype dtype = std::exchange(options.dtype, Dtype::i64);
+      return arange(count, std::move(options), here).cast(dtype, here);
+    }
+  }
   static const op::Card& card = detail::card("arange");
   return detail::call(
       card, detail::CallOperands().add(Operand(options.start, here)).add(Operand(options.step, here)),
@@ -113,15 +155,36 @@ Tensor tessera::randn(Shape shape, CreateOptions options, Here here) {
   return random("random_normal", 0, 1, shape, options, here);
 }
 
+namespace {
+
+Tensor copied(std::span<const std::byte> bytes, const Shape& shape, const CreateOptions& options, Here here) {
+  auto buffer = value_at(here, engine_of(options, here)->allocate(bytes.size()));
+  value_at(here, runtime::write_bytes(*buffer, bytes));
+  return leaf(options, shape, std::move(buffer), here);
+}
+
+}  // namespace
+
 Tensor tessera::from_bytes(std::span<const std::byte> bytes, Shape shape, CreateOptions options, Here here) {
   const std::size_t needed = byte_count("from_bytes", shape, options.dtype, here);
+  check_rank("from_bytes", shape, here);
   if (bytes.size() != needed)
     fail(here, ErrorCode::shape,
          cat("from_bytes: a ", options.dtype, " tensor of shape [", join(shape, ", "), "] has ", needed,
              " bytes, got ", bytes.size()));
-  auto buffer = value_at(here, engine_of(options, here)->allocate(needed));
-  value_at(here, runtime::write_bytes(*buffer, bytes));
-  return leaf(options, shape, std::move(buffer), here);
+  return copied(bytes, shape, options, here);
+}
+
+Tensor tessera::detail::from_elements(const char* function, std::span<const std::byte> elements, Shape shape,
+                                      CreateOptions options, Here here) {
+  const std::size_t needed = byte_count(function, shape, options.dtype, here);
+  check_rank(function, shape, here);
+  const std::size_t width = ir::size_of(options.dtype);
+  if (elements.size() != needed)
+    fail(here, ErrorCode::shape,
+         cat(function, ": a tensor of shape [", join(shape, ", "), "] has ", needed / width,
+             " elements, got ", elements.size() / width));
+  return copied(elements, shape, options, here);
 }
 
 Tensor tessera::from_memory(void* data, Shape shape, std::function<void()> release, CreateOptions options,
@@ -130,7 +193,7 @@ Tensor tessera::from_memory(void* data, Shape shape, std::function<void()> relea
   if (data == nullptr && bytes > 0) fail(here, "from_memory: the memory is null");
   if (reinterpret_cast<std::uintptr_t>(data) % ir::size_of(options.dtype) != 0)
     fail(here, cat("from_memory: the memory is not aligned for ", options.dtype));
-  check_rank(shape, here);
+  check_rank("from_memory", shape, here);
   options.engine = engine_of(options, here);
   auto buffer = runtime::Buffer::wrap(data, bytes, std::move(release));
   if (options.engine->has_host_memory()) return leaf(options, shape, std::move(buffer), here);
@@ -140,9 +203,15 @@ Tensor tessera::from_memory(void* data, Shape shape, std::function<void()> relea
   return leaf(options, shape, std::move(copy.buffer), here);
 }
 
-Tensor tessera::constant(double value, CreateOptions options, Here here) {
+Tensor tessera::constant(Number value, CreateOptions options, Here here) {
+  check_number("constant", value, options.dtype, here);
   std::byte element[8];
-  op::storer<double>(options.dtype)(element, 0, 1, 1, &value);
+  const op::SignedWide whole = value.is_real() ? 0 : value.integer();
+  const double real = value.is_real() ? value.real() : static_cast<double>(whole.v);
+  if (value.is_real() || ir::is_float(options.dtype))
+    op::storer<double>(options.dtype)(element, 0, 1, 1, &real);
+  else
+    op::storer<op::SignedWide>(options.dtype)(element, 0, 1, 1, &whole);
   auto buffer = value_at(here, engine_of(options, here)->allocate(ir::size_of(options.dtype)));
   value_at(here, runtime::write_bytes(*buffer, std::span(element, ir::size_of(options.dtype))));
   Tensor out = leaf(options, {}, std::move(buffer), here);

@@ -15,8 +15,8 @@ struct CreateOptions {
 };
 
 struct ArangeOptions {
-  double start = 0;
-  double step = 1;
+  Number start = 0;
+  Number step = 1;
   Dtype dtype = Dtype::i64;
   std::string device = {};
   std::shared_ptr<engine::Engine> engine = {};
@@ -32,8 +32,8 @@ struct EyeOptions {
 
 Tensor zeros(Shape shape, CreateOptions options = {}, Here here = {});
 Tensor ones(Shape shape, CreateOptions options = {}, Here here = {});
-/// Every element is `value`; the value is a parameter.
-Tensor full(Shape shape, double value, CreateOptions options = {}, Here here = {});
+/// Every element is `value`, which must fit the dtype; the value is a parameter.
+Tensor full(Shape shape, Number value, CreateOptions options = {}, Here here = {});
 /// 0, 1, … count-1, each times `step`, plus `start`.
 Tensor arange(std::int64_t count, ArangeOptions options = {}, Here here = {});
 /// Ones on a diagonal, zeros elsewhere.
@@ -50,9 +50,7 @@ Tensor from_bytes(std::span<const std::byte> bytes, Shape shape, CreateOptions o
 template <class T>
 Tensor from_span(std::span<const T> values, Shape shape, CreateOptions options = {}, Here here = {});
 template <class T>
-Tensor from_vector(const std::vector<T>& values, Shape shape, CreateOptions options = {}, Here here = {}) {
-  return from_span(std::span<const T>(values), std::move(shape), std::move(options), here);
-}
+Tensor from_vector(const std::vector<T>& values, Shape shape, CreateOptions options = {}, Here here = {});
 inline Tensor tensor(std::initializer_list<float> values, Here here = {}) {
   return from_span(std::span<const float>(values.begin(), values.size()),
                    {static_cast<std::int64_t>(values.size())}, {}, here);
@@ -63,7 +61,7 @@ inline Tensor tensor(std::initializer_list<float> values, Here here = {}) {
 Tensor from_memory(void* data, Shape shape, std::function<void()> release, CreateOptions options = {},
                    Here here = {});
 /// A number that never changes, of rank 0: unlike a plain number it is no parameter and may be folded.
-Tensor constant(double value, CreateOptions options = {}, Here here = {});
+Tensor constant(Number value, CreateOptions options = {}, Here here = {});
 
 /// The dtype that stores a C++ type.
 template <class T>
@@ -98,10 +96,23 @@ inline constexpr Dtype dtype_of<std::uint64_t> = Dtype::u64;
 template <>
 inline constexpr Dtype dtype_of<bool> = Dtype::boolean;
 
+namespace detail {
+/// `function` begins messages.
+Tensor from_elements(const char* function, std::span<const std::byte> elements, Shape shape,
+                     CreateOptions options, Here here);
+}  // namespace detail
+
 template <class T>
 Tensor from_span(std::span<const T> values, Shape shape, CreateOptions options, Here here) {
   options.dtype = dtype_of<T>;
-  return from_bytes(std::as_bytes(values), std::move(shape), std::move(options), here);
+  return detail::from_elements("from_span", std::as_bytes(values), std::move(shape), std::move(options),
+                               here);
+}
+template <class T>
+Tensor from_vector(const std::vector<T>& values, Shape shape, CreateOptions options, Here here) {
+  options.dtype = dtype_of<T>;
+  return detail::from_elements("from_vector", std::as_bytes(std::span(values)), std::move(shape),
+                               std::move(options), here);
 }
 
 }  // namespace tessera

@@ -1,7 +1,7 @@
 // Ops of the program's own: a C++ function over elements that is recorded, planned and run like any op.
 //
-//   const ts::Custom blur = ts::custom({.name = "blur", .run = [](auto xs, auto ys) { … }});   // once
-//   ts::Tensor y = ts::relu(blur(x)) * 0.5;                                                     // anywhere
+//   const ts::Custom blur = ts::custom({.name = "blur", .run = [](auto xs, auto ys) { … }});  // once
+//   ts::Tensor y = ts::relu(blur(x)) * 0.5;                                                   // anywhere
 //
 // What is registered stays for the life of the process, and its name is taken: plans refer to it. A plan with
 // such an op cannot be saved.

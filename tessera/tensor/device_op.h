@@ -14,12 +14,13 @@ namespace tessera {
 
 /// What a kernel or a captured call is given, in its order.
 ///
-///   ts::parameter::read("x", {.dtype = ts::f32, .shape = "[N, K]"})   an argument
-///   ts::parameter::write("y", {.shape = "[N, 16]"})                   a result; the code defines all of it
-///   ts::parameter::read_write("state")                                an argument, whose new version is a
-///   result ts::parameter::append("hits", {.dtype = ts::i32, .shape = "[N]"}) rows that are added; results:
-///   rows, count ts::parameter::scalar("by", 2.0)                                  a number, which may change
-///   at no cost ts::parameter::size("n", "N * K")                                 a size, by value
+///   const ts::DeviceParameters parameters = {
+///       ts::parameter::read("x", {.dtype = ts::f32, .shape = "[N, K]"}),   // an argument
+///       ts::parameter::write("y", {.shape = "[N, 16]"}),    // a result; the code defines all of it
+///       ts::parameter::read_write("state"),                 // an argument, whose new version is a result
+///       ts::parameter::append("hits", {.dtype = ts::i32, .shape = "[N]"}),  // rows; results: rows, count
+///       ts::parameter::scalar("by", 2.0),                   // a number, which may change at no cost
+///       ts::parameter::size("n", "N * K")};                 // a size, by value
 ///
 /// Shapes are rules (describe/shape_rule.h); results without one have the shape of the first argument, and
 /// without a dtype its dtype. Arrays lie row by row. A kernel that appends is given three values: the rows,

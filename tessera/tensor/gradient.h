@@ -1,9 +1,11 @@
 // Gradients of tensors, by the gradients of the cards, in reverse. The results are recorded tensors like any
 // others, so that gradients of gradients need nothing more.
 //
-//   auto [loss, gradients] = ts::value_and_grad(loss_of)({w, b});        // of a function
+//   auto [loss, gradients] = ts::value_and_grad(loss_of)({w, b});  // of a function
 //
-//   w.requires_grad(); loss_of(w).backward(); w = w - 0.1 * w.grad();     // or of what was recorded
+//   w.requires_grad();  // or of what was recorded
+//   loss_of({w, b}).backward();
+//   w = w - 0.1 * w.grad();
 #pragma once
 
 #include <functional>

@@ -2,8 +2,9 @@
 // evaluated. A body sees the tensors around it; they become its captures. It cannot look at a value while it
 // is traced: that is an error at that line. Gradients flow through.
 //
-//   Tensor y = ts::cond(sum(x) > 0, [&] { return x * 2; }, [&] { return x - 1; });
-//   auto [a, b] = ts::for_loop(10, [&](Tensor i, auto s) { return {s[1], s[0] + s[1]}; }, {zero, one});
+//   ts::Tensor y = ts::cond(ts::sum(x) > 0, [&] { return x * 2; }, [&] { return x - 1; });
+//   const auto next = [](ts::Tensor, const ts::Tensors& s) { return ts::Tensors{s[1], s[0] + s[1]}; };
+//   const ts::Tensors last = ts::for_loop(10, next, {zero, one});
 #pragma once
 
 #include <functional>

@@ -1,5 +1,6 @@
 #include "tessera/tensor/tensor.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <future>
@@ -190,9 +191,10 @@ const void* Tensor::storage(Here here) const { return first_element(stored(*this
 
 // ---- writing
 
-void Tensor::fill(double value, Here here) & {
+void Tensor::fill(Number value, Here here) & {
   const Node& node = node_of(*this, "fill", here);
-  become(full(shape(), value, {.dtype = node.dtype, .engine = node.component->engine()}, here), here);
+  const CreateOptions options{.dtype = node.dtype, .engine = node.component->engine()};
+  become(detail::filled("fill", shape(), value, options, here), here);
 }
 
 /// A tensor that requires gradients goes on doing so.
@@ -203,7 +205,7 @@ void Tensor::become(Tensor next, Here here) {
 }
 
 void Tensor::assign(const Tensor& other, Here here) & {
-  const Node &mine = node_of(*this, "assign", here), &theirs = node_of(other, "assign", here);
+  const Node &mine = node_of(*this, "assign", here), &theirs = node_of(other, "assign: argument 0", here);
   if (mine.dtype != theirs.dtype || !detail::have_same_shape(*this, other))
     fail(here, ErrorCode::shape, cat("assign: a ", mine.type(), " cannot be assigned a ", theirs.type()));
   become(other, here);
@@ -211,7 +213,7 @@ void Tensor::assign(const Tensor& other, Here here) & {
 
 void Tensor::update_slice(const Shape& starts, const Tensor& update, const Shape& steps, Here here) & {
   static const op::Card& card = detail::card("update_slice");
-  if (node_of(*this, "update_slice", here).dtype != node_of(update, "update_slice", here).dtype)
+  if (node_of(*this, "update_slice", here).dtype != node_of(update, "update_slice: the update", here).dtype)
     fail(here, cat("update_slice: a ", update.node_->type(), " cannot be written into a ", node_->type()));
   become(detail::call(card, detail::CallOperands().add(Operand(*this, here)).add(Operand(update, here)),
                       {{"starts", ir::shape_of(starts)}, {"steps", steps}}),
@@ -222,7 +224,7 @@ void Tensor::update_slice(std::initializer_list<Tensor> positions, const Tensor&
                           Here here) & {
   static const op::Card& card = detail::card("update_slice_at");
   if (positions.size() == 0) return update_slice(Shape(), update, steps, here);
-  if (node_of(*this, "update_slice", here).dtype != node_of(update, "update_slice", here).dtype)
+  if (node_of(*this, "update_slice", here).dtype != node_of(update, "update_slice: the update", here).dtype)
     fail(here, cat("update_slice: a ", update.node_->type(), " cannot be written into a ", node_->type()));
   detail::CallOperands operands;
   operands.add(Operand(*this, here)).add(Operand(update, here));
@@ -356,10 +358,20 @@ Tensor tessera::operator~(const Operand& x) {
 
 // ---- evaluation
 
+namespace {
+
+[[noreturn]] void fail_empty_among(std::string_view function, std::span<const Tensor> tensors, Here here) {
+  const auto at = std::ranges::find_if(tensors, &Tensor::is_empty) - tensors.begin();
+  fail(here, cat(function, ": argument ", at, " is an empty tensor"));
+}
+
+}  // namespace
+
 void tessera::eval(std::span<const Tensor> tensors, Here here) {
   SmallVector<Node*, 8> nodes;
   for (const Tensor& tensor : tensors) {
-    Node& node = node_of(tensor, "eval", here);
+    if (tensor.is_empty()) fail_empty_among("eval", tensors, here);
+    Node& node = *tensor.node();
     if (!nodes.empty() && node.component->engine() != nodes[0]->component->engine())
       fail(here, "tensors of two engines cannot be evaluated together");
     nodes.push_back(&node);
@@ -381,7 +393,8 @@ bool Pending::is_done() const {
 }
 
 Pending tessera::eval_async(std::vector<Tensor> tensors, Here here) {
-  for (const Tensor& tensor : tensors) node_of(tensor, "eval_async", here);
+  for (const Tensor& tensor : tensors)
+    if (tensor.is_empty()) fail_empty_among("eval_async", tensors, here);
   Pending out;
   out.state_ = std::make_shared<Pending::State>();
   out.state_->tensors = std::move(tensors);

@@ -1,7 +1,7 @@
 // Tensor: a handle to a value that is computed when it is asked for. The type people work with.
 //
-//   ts::Tensor y = ts::softmax(ts::matmul(x, w) + b, {.axis = -1});   // records three calls, computes
-//   nothing float v = y.item<float>({0, 3});                                  // computes
+//   ts::Tensor y = ts::softmax(ts::matmul(x, w) + b, {.axis = -1});  // records three calls, computes nothing
+//   float v = y.item<float>({0, 3});                                 // computes
 //
 // A call infers shape and dtype at once and throws tessera::Exception with the caller's file and line if it
 // is wrong. A Tensor is a value: writing to one (fill, assign, update_slice) gives this handle a new version;
@@ -63,6 +63,7 @@ struct Slice {
 };
 
 class Graph;
+class Number;
 
 class Tensor {
  public:
@@ -112,8 +113,8 @@ class Tensor {
   [[nodiscard]] Shape strides(Here here = {}) const;
   [[nodiscard]] const void* storage(Here here = {}) const;
 
-  /// A new version in which every element is `value`.
-  void fill(double value, Here here = {}) &;
+  /// A new version in which every element is `value`, which must fit the dtype.
+  void fill(Number value, Here here = {}) &;
   /// A new version with the value of `other`, which has the same shape and dtype.
   void assign(const Tensor& other, Here here = {}) &;
   /// A new version in which the part from `starts` on, every steps-th element, is `update`.
@@ -179,6 +180,29 @@ constexpr bool is_beyond_i64(T value) {
 template <class T>
 concept PlainNumber = std::is_arithmetic_v<T> ||(std::is_enum_v<T>&& std::is_convertible_v<T, std::int64_t>);
 
+/// A number as it is written: an integer keeps all its digits.
+class Number {
+ public:
+  template <PlainNumber T>
+  Number(T value) : is_real_(std::is_floating_point_v<T> || detail::is_beyond_i64(value)) {
+    if (is_real_)
+      real_ = static_cast<double>(value);
+    else
+      integer_ = static_cast<std::int64_t>(value);
+  }
+
+  [[nodiscard]] bool is_real() const { return is_real_; }
+  [[nodiscard]] double real() const { return real_; }
+  [[nodiscard]] std::int64_t integer() const { return integer_; }
+
+ private:
+  bool is_real_;
+  union {
+    double real_;
+    std::int64_t integer_;
+  };
+};
+
 /// What an op takes: a tensor, a number, or nothing; and where the caller stands. For parameters: the tensor
 /// is not held.
 class Operand {
@@ -188,13 +212,14 @@ class Operand {
   Operand(Here here = {}) : here_(here) {}
   Operand(const Tensor& tensor, Here here = {}) : kind_(Kind::tensor), tensor_(&tensor), here_(here) {}
   template <PlainNumber T>
-  Operand(T value, Here here = {}) : here_(here) {
-    if (std::is_floating_point_v<T> || detail::is_beyond_i64(value)) {
+  Operand(T value, Here here = {}) : Operand(Number(value), here) {}
+  Operand(Number value, Here here) : here_(here) {
+    if (value.is_real()) {
       kind_ = Kind::real;
-      real_ = static_cast<double>(value);
+      real_ = value.real();
     } else {
       kind_ = Kind::integer;
-      integer_ = static_cast<std::int64_t>(value);
+      integer_ = value.integer();
     }
   }
 

@@ -9,8 +9,9 @@
 //       return std::tuple{ts::field("weights", &State::weights), ts::field("hidden", &State::hidden)};
 //     }
 //   };
-//   ts::eval(state);                                    // all its tensors in one go
-//   const auto step = ts::compile(train);               // State in, State out
+//   State state;
+//   ts::eval(state);                       // all its tensors in one go
+//   const auto step = ts::compile(train);  // State in, State out
 //
 // A struct that cannot be changed is listed beside it: `template <> struct tessera::Tree<State> { … };` with
 // the same function in it.

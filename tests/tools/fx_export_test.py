@@ -417,7 +417,7 @@ def number():
             model = pathlib.Path(folder) / "model.py"
             model.write_text(text)
             for arguments, says in [
-                (["Branch"], "control flow"),
+                (["Branch"], f"torch cannot trace {model}:5, 'return x if x.sum() > 0 else -x': "),
                 (["Resize"], "changes a shape in place"),
                 (["Random"], "no function of its inputs"),
                 (["Expanded"], "cannot be said"),

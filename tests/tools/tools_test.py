@@ -108,6 +108,54 @@ class BuildLimits(unittest.TestCase):
         self.assertEqual(self.check("3.00 1300 unit.o\n").returncode, 1)
 
 
+# As much of PyTorch as the exporter needs to begin: its tracer gives a value that is neither true nor false.
+TORCH = {
+    "__init__.py": """
+float64 = float32 = float16 = bfloat16 = int64 = int32 = int16 = int8 = uint8 = bool = _assert = None
+class Tensor: pass
+class nn:
+    class Module:
+        def eval(self): return self
+""",
+    "fx/__init__.py": """
+class Node: pass
+class Proxy:
+    def __init__(self, node, tracer): pass
+    def __bool__(self): raise TypeError("traced values cannot steer a branch\\n  and a second line")
+class Tracer:
+    def trace(self, module): return module.forward(self.proxy(None))
+""",
+    "fx/operator_schemas.py": "_torchscript_schema_to_signature = None\n",
+    "fx/passes/__init__.py": "",
+    "fx/passes/shape_prop.py": "class ShapeProp: pass\n",
+}
+
+
+class FxExport(unittest.TestCase):
+    def run_tool(self, files, module):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in files.items():
+                path = pathlib.Path(folder) / "torch" / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            model = pathlib.Path(folder) / "model.py"
+            model.write_text("import torch\n\n\nclass Branch(torch.nn.Module):\n    def forward(self, x):\n        return self.part(x)\n\n"
+                             "    def part(self, x):\n        return x if x else -x\n")
+            command = [sys.executable, ROOT / "tools/fx-export", f"{model}:{module}"]
+            result = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"})
+        self.assertEqual((result.returncode, result.stdout), (1, ""), result.stderr)
+        return result.stderr.replace(str(model), "model.py")
+
+    def test_what_torch_cannot_trace_is_said_in_one_line(self):
+        self.assertEqual(self.run_tool(TORCH, "Branch"),
+                         "fx-export: model.py:Branch: torch cannot trace model.py:9, 'return x if x else -x': "
+                         "traced values cannot steer a branch\n")
+
+    def test_a_python_without_torch_is_told_so_in_one_line(self):
+        self.assertEqual(self.run_tool({"__init__.py": "raise ImportError('no torch here')\n"}, "Branch"),
+                         "fx-export: PyTorch is needed, and this Python has none: no torch here\n")
+
+
 class Readme(unittest.TestCase):
     def test_its_example_is_the_one_that_is_compiled(self):
         block = (ROOT / "README.md").read_text().split("```cpp\n")[1].split("```")[0]

@@ -1,6 +1,6 @@
 // A step that a library computes, on arrays of known sizes and strides.
 //
-//   auto call = TESSERA_TRY(make_library_call(form, inputs, results[0], libraries));
+//   auto call = TESSERA_TRY(make_library_call(form, inputs, results, libraries));
 //   TESSERA_TRY(call->begin({inputs, results, numbers, weights}));
 //   TESSERA_TRY(call->run({0, call->items()}, scratch));  // or parts of them, on several threads
 //   call->end();

@@ -3,7 +3,7 @@
 //
 //   const bool stay = packed_.begin(launch.weights, weights);
 //   if (packed_.get() == nullptr && !packed_.find(serves) && stay) packed_.use(make());
-//   ...
+//   …
 //   packed_.end();
 #pragma once
 
