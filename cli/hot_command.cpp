@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 #include "cli/files.h"
+#include "tessera/op/op_facts.h"
 #include "tessera/stream/hot_path_detector.h"
 #include "tessera/stream/instruction_json.h"
 
@@ -51,7 +52,7 @@ Result<OwnedInstruction> read_line(const std::string& file, std::string_view lin
 }
 
 Result<void> record_lines(const std::string& path, HotPathDetector& detector) {
-  InstructionReader reader;
+  InstructionReader reader(*op::op_facts());
   LineReader lines = TESSERA_TRY(LineReader::open(path));
   const std::string file = shown(path);
   std::string line;

@@ -101,6 +101,7 @@ void print_card(const Card& card) {
   line("gradient", card.gradient != nullptr ? "yes" : cat("no: ", card.no_gradient));
   line("decomposition", card.decompose != nullptr ? "yes" : "no");
   line("ONNX", std::string(or_dash(card.onnx.type)));
+  line("also called", std::string(or_dash(card.spellings)));
   line("oracle", std::string(card.oracle));
 }
 

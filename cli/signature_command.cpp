@@ -3,6 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/files.h"
+#include "tessera/op/op_facts.h"
 #include "tessera/stream/components.h"
 #include "tessera/stream/encoder.h"
 #include "tessera/stream/instruction_json.h"
@@ -88,7 +89,7 @@ void tessera::cli::add_signature(Commands& commands) {
   const auto run = [options]() -> Result<Answer> {
     std::string text = TESSERA_TRY(read_text(options->file));
     const auto document = TESSERA_TRY(JsonDocument::parse(shown(options->file), std::move(text)));
-    const StreamFile file = TESSERA_TRY(InstructionReader().stream(document.cursor()));
+    const StreamFile file = TESSERA_TRY(InstructionReader(*op::op_facts()).stream(document.cursor()));
     const SignatureReport report = signature_report(trace_of(file));
     if (options->json) {
       JsonWriter json;

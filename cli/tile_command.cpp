@@ -8,7 +8,7 @@
 #include "cli/files.h"
 #include "cli/tile_report.h"
 #include "tessera/base/json.h"
-#include "tessera/op/catalogue.h"
+#include "tessera/op/op_facts.h"
 #include "tessera/pattern/graph_json.h"
 #include "tessera/pattern/graph_text.h"
 #include "tessera/pattern/library.h"
@@ -35,47 +35,6 @@ struct TileCommandOptions {
   bool regions = false;
   bool json = false;
 };
-
-struct CardTrait {
-  std::string_view name;
-  bool op::Traits::*flag;
-};
-constexpr CardTrait card_traits[] = {
-    {"associative", &op::Traits::associative},
-    {pattern::trait::commutative, &op::Traits::commutative},
-    {"composite", &op::Traits::composite},
-    {"costly", &op::Traits::costly},
-    {"data_dependent", &op::Traits::data_dependent},
-    {pattern::trait::elementwise, &op::Traits::elementwise},
-    {"random", &op::Traits::random},
-    {pattern::trait::reduction, &op::Traits::reduction},
-};
-
-/// What the cards say; of other ops and traits, what the table of spellings says.
-class CatalogueTraits final : public pattern::Traits {
- public:
-  [[nodiscard]] bool has(std::string_view op, std::string_view trait) const override {
-    const op::Card* card = op::find_card(op);
-    const auto row = std::ranges::find(card_traits, trait, &CardTrait::name);
-    if (card == nullptr || row == std::end(card_traits)) return others_->has(op, trait);
-    return card->traits.*row->flag;
-  }
-  [[nodiscard]] std::vector<std::string> names() const override {
-    std::vector<std::string> out = others_->names();
-    for (const CardTrait& row : card_traits) out.emplace_back(row.name);
-    std::ranges::sort(out);
-    out.erase(std::unique(out.begin(), out.end()), out.end());
-    return out;
-  }
-
- private:
-  pattern::TraitsRef others_ = pattern::default_traits();
-};
-
-pattern::TraitsRef traits() {
-  static const auto all = std::make_shared<const CatalogueTraits>();
-  return all;
-}
 
 Error wrong_use(std::string message) { return Error(ErrorCode::invalid_argument, std::move(message)); }
 
@@ -106,13 +65,13 @@ Result<JsonDocument> read_json(const std::string& path) {
 }
 
 Result<pattern::Graph> load_graph(const TileCommandOptions& options, const Inputs& inputs) {
-  if (options.has_dsl) return pattern::parse_graph_text(SourceText("--dsl", options.dsl), traits());
+  if (options.has_dsl) return pattern::parse_graph_text(SourceText("--dsl", options.dsl), op::op_facts());
   const JsonDocument document = TESSERA_TRY(read_json(*inputs.graph));
-  return pattern::read_graph(document, traits());
+  return pattern::read_graph(document, op::op_facts());
 }
 
 /// `name=text`, or a text alone, which then is its own name.
-Result<pattern::Pattern> parse_pattern(const std::string& argument, const pattern::TraitsRef& known) {
+Result<pattern::Pattern> parse_pattern(const std::string& argument, const ir::OpFactsRef& known) {
   const std::size_t equals = argument.find('=');
   const bool has_name = equals != std::string::npos && argument.find_first_of(":@;>") > equals;
   const std::string text = has_name ? argument.substr(equals + 1) : argument;
@@ -125,7 +84,7 @@ Result<pattern::Pattern> parse_pattern(const std::string& argument, const patter
 
 /// A trait that a pattern asks for must be one of `known`.
 Result<std::vector<pattern::Pattern>> load_patterns(const TileCommandOptions& options, const Inputs& inputs,
-                                                    const pattern::TraitsRef& known) {
+                                                    const ir::OpFactsRef& known) {
   std::vector<pattern::Pattern> patterns;
   if (inputs.library) {
     const JsonDocument document = TESSERA_TRY(read_json(*inputs.library));
@@ -172,7 +131,7 @@ Result<Answer> run_tile(const TileCommandOptions& options) {
   const pattern::Graph graph = TESSERA_TRY(load_graph(options, inputs));
   if (!inputs.library && options.patterns.empty() && !options.regions)
     return wrong_use("no patterns: give LIBRARY.json, --pattern or --regions");
-  std::vector<pattern::Pattern> patterns = TESSERA_TRY(load_patterns(options, inputs, graph.traits()));
+  std::vector<pattern::Pattern> patterns = TESSERA_TRY(load_patterns(options, inputs, graph.facts()));
   const auto library = std::make_shared<pattern::PatternLibrary>(std::move(patterns));
   pattern::Target target{.name = "command line", .sources = {library}};
   if (options.regions) target.sources.push_back(std::make_shared<pattern::RegionGrower>());

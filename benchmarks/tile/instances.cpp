@@ -5,6 +5,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/cover/instances.h"
+#include "tessera/op/op_facts.h"
 #include "tessera/pattern/graph_builder.h"
 #include "tessera/pattern/library.h"
 #include "tessera/pattern/pattern_text.h"
@@ -19,7 +20,7 @@ namespace {
 std::shared_ptr<const TileSource> library_of(std::initializer_list<const char*> texts) {
   std::vector<Pattern> patterns;
   for (const char* text : texts)
-    patterns.push_back(value_or_throw(parse_pattern_text(SourceText("pattern", text), text)));
+    patterns.push_back(value_or_throw(parse_pattern_text(SourceText("pattern", text), text, op::op_facts())));
   return std::make_shared<PatternLibrary>(std::move(patterns));
 }
 
@@ -50,7 +51,7 @@ std::shared_ptr<const TileSource> library_of(const cover::Problem& problem, cons
 }  // namespace
 
 TileInstance tessera::bench::chain(std::uint32_t nodes) {
-  GraphBuilder builder;
+  GraphBuilder builder(op::op_facts());
   static constexpr const char* ops[] = {"a", "b", "c", "d", "e"};
   ValueId value = builder.input("x");
   for (std::uint32_t i = 0; i < nodes; ++i) value = builder.add(ops[i % 5], {value});
@@ -63,7 +64,7 @@ TileInstance tessera::bench::chain(std::uint32_t nodes) {
 }
 
 TileInstance tessera::bench::copies(std::uint32_t count) {
-  GraphBuilder builder;
+  GraphBuilder builder(op::op_facts());
   for (std::uint32_t i = 0; i < count; ++i) {
     ValueId value = builder.add("a", {builder.input("x")});
     for (const char* op : {"b", "c"}) value = builder.add(op, {value});
@@ -74,7 +75,7 @@ TileInstance tessera::bench::copies(std::uint32_t count) {
 }
 
 TileInstance tessera::bench::woven(std::uint32_t nodes, std::uint32_t product_every) {
-  GraphBuilder builder;
+  GraphBuilder builder(op::op_facts());
   cover::Random random(1);
   const ValueType type{ir::Dtype::f32, builder.shape({ir::Dim(64), ir::Dim(64)})};
   const ValueId weight = builder.input("weight");
@@ -97,7 +98,7 @@ TileInstance tessera::bench::woven(std::uint32_t nodes, std::uint32_t product_ev
 }
 
 TileInstance tessera::bench::from_problem(const cover::Problem& problem) {
-  GraphBuilder builder;
+  GraphBuilder builder(op::op_facts());
   std::vector<std::vector<ValueId>> inputs(problem.node_count);
   for (std::uint32_t node = 0; node < problem.node_count; ++node)
     builder.add_node({.id = cat(node), .op = cat("op", node)});

@@ -16,6 +16,7 @@
 #include "tessera/base/text.h"
 #include "tessera/cover/ilp_oracle.h"
 #include "tessera/cover/instances.h"
+#include "tessera/op/op_facts.h"
 #include "tessera/pattern/graph_function.h"
 #include "tessera/pattern/tiler.h"
 
@@ -139,7 +140,7 @@ Times measure_function(const char* name, const ir::Function& function, const Tar
     tiling = {};
     const auto start = std::chrono::steady_clock::now();
     const double used = processor_ms();
-    const Graph graph = value_or_throw(graph_of(function));
+    const Graph graph = value_or_throw(graph_of(function, op::op_facts()));
     const double read = processor_ms() - used;
     tiling = value_or_throw(tile(graph, target));
     if (i == 0) continue;

@@ -3,6 +3,7 @@
 
 #include "benchmarks/tile/instances.h"
 #include "tessera/base/text.h"
+#include "tessera/op/op_facts.h"
 #include "tessera/pattern/graph_builder.h"
 #include "tessera/pattern/library.h"
 #include "tessera/pattern/pattern_text.h"
@@ -179,7 +180,7 @@ double region_cost(const Graph& graph, std::span<const NodeId> nodes) {
 TileInstance tessera::bench::transformer(std::uint32_t layers) {
   std::vector<Pattern> library;
   for (const char* text : patterns)
-    library.push_back(value_or_throw(parse_pattern_text(SourceText("pattern", text), text)));
+    library.push_back(value_or_throw(parse_pattern_text(SourceText("pattern", text), text, op::op_facts())));
   return {TransformerBuilder().build(layers),
           {.sources = {std::make_shared<PatternLibrary>(std::move(library)),
                        std::make_shared<RegionGrower>(RegionOptions{.cost = region_cost})}}};

@@ -13,6 +13,7 @@
 #include "tessera/op/arithmetic.h"
 #include "tessera/op/catalogue.h"
 #include "tessera/op/ir_builder.h"
+#include "tessera/op/op_facts.h"
 #include "tessera/pattern/graph_function.h"
 #include "tessera/pattern/region_grower.h"
 #include "tessera/pattern/tiler.h"
@@ -284,7 +285,7 @@ std::shared_ptr<const pattern::TileSource> compiler::fused_regions(pattern::Step
 }
 
 Result<Graph> compiler::graph_to_tile(const ir::Function& function) {
-  return pattern::graph_of(function, pattern::default_traits(), CallOperations());
+  return pattern::graph_of(function, op::op_facts(), CallOperations());
 }
 
 std::uint64_t compiler::usual_work(std::size_t statements) {

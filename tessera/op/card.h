@@ -81,8 +81,10 @@ struct Traits {
       false;  ///< each result element depends on the elements of the inputs at the same (broadcast) place
   bool commutative = false;  ///< its two inputs may be swapped
   bool associative = false;
-  bool view = false;  ///< its result can share the storage of its first input (`view` says how)
-  bool reduction = false;
+  bool view = false;            ///< its result can share the storage of its first input (`view` says how)
+  bool broadcast = false;       ///< repeats its input along some axes
+  bool reduction = false;       ///< runs over its first input, gives less
+  bool activation = false;      ///< element-wise, and usual behind a product, which may compute it at its end
   bool costly = false;          ///< worth storing rather than computing again: matmul, convolution, sort, …
   bool composite = false;       ///< has a decomposition into primitives
   bool random = false;          ///< equal calls are not one call
@@ -91,6 +93,18 @@ struct Traits {
   /// nobody else reads it, the elements that stay need not be copied.
   bool in_place = false;
 };
+
+struct NamedTrait {
+  std::string_view name;
+  bool Traits::*flag;
+};
+inline constexpr NamedTrait named_traits[] = {
+    {"elementwise", &Traits::elementwise},       {"commutative", &Traits::commutative},
+    {"associative", &Traits::associative},       {"view", &Traits::view},
+    {"broadcast", &Traits::broadcast},           {"reduction", &Traits::reduction},
+    {"activation", &Traits::activation},         {"costly", &Traits::costly},
+    {"composite", &Traits::composite},           {"random", &Traits::random},
+    {"data_dependent", &Traits::data_dependent}, {"in_place", &Traits::in_place}};
 
 /// An ONNX operator with the same meaning: input for input, attribute for attribute where the importer knows
 /// no better.
@@ -136,6 +150,7 @@ struct Card {
   ResultDtype result = ResultDtype::same;
   Traits traits = {};
   OnnxName onnx = {};
+  std::string_view spellings = {};  ///< what else it is called: names with spaces between them (op_facts.h)
   /// Who says what is right: "torch:add", "numpy:sort", or "none: why".
   std::string_view oracle = {};
 

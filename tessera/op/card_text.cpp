@@ -170,16 +170,9 @@ DtypeSet tessera::op::dtypes_of(const Card& card, std::string_view letter) {
 }
 
 std::vector<std::string_view> tessera::op::trait_names(const Card& card) {
-  const Traits& traits = card.traits;
-  const std::pair<bool, std::string_view> all[] = {
-      {traits.elementwise, "elementwise"},       {traits.commutative, "commutative"},
-      {traits.associative, "associative"},       {traits.view, "view"},
-      {traits.reduction, "reduction"},           {traits.costly, "costly"},
-      {traits.composite, "composite"},           {traits.random, "random"},
-      {traits.data_dependent, "data_dependent"}, {traits.in_place, "in_place"}};
   std::vector<std::string_view> out;
-  for (const auto& [holds, name] : all)
-    if (holds) out.push_back(name);
+  for (const NamedTrait& named : named_traits)
+    if (card.traits.*named.flag) out.push_back(named.name);
   return out;
 }
 
@@ -196,6 +189,7 @@ JsonWriter& tessera::op::write_json(JsonWriter& json, const Card& card) {
   json.member("decomposition", card.decompose != nullptr);
   json.key("onnx");
   card.onnx.type.empty() ? json.null() : json.value(card.onnx.type);
+  json.member("spellings", card.spellings);
   json.member("oracle", card.oracle);
   return json.end_object();
 }

@@ -8,7 +8,7 @@
 
 #include "tessera/base/check.h"
 #include "tessera/base/text.h"
-#include "tessera/ir/canonical_name.h"
+#include "tessera/op/op_facts.h"
 
 using namespace tessera;
 using namespace tessera::op;
@@ -75,8 +75,8 @@ Result<const Card*> tessera::op::add_card(std::shared_ptr<const Card> card) {
     return Error(ErrorCode::invalid_argument, cat("an op cannot be called '", printable(name), "': ", why));
   };
   if (find_in_catalogue(name) != nullptr) return taken("the catalogue has one of this name");
-  if (ir::find_op_spelling(name) != nullptr)
-    return taken(cat("that is how '", ir::canonical_name(name), "' is spelled elsewhere"));
+  if (const auto spelling = find_spelling(name))
+    return taken(cat("that is how '", spelling->canonical, "' is spelled elsewhere"));
   OwnCards& own = own_cards();
   const std::unique_lock lock(own.mutex);
   const auto [at, is_new] = own.by_name.try_emplace(name, std::move(card));

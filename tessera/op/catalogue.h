@@ -20,7 +20,7 @@ namespace tessera::op {
 [[nodiscard]] bool is_in_catalogue(const Card& card);
 
 /// Adds an op of the program's own. Its card is kept as long as the process lives: plans and programs refer
-/// to it. Fails if the name is taken, or is another spelling of an op (ir/canonical_name.h). Thread-safe.
+/// to it. Fails if the name is taken, or is another spelling of an op (op_facts.h). Thread-safe.
 [[nodiscard]] Result<const Card*> add_card(std::shared_ptr<const Card> card);
 
 // The families. A new op is added to one of these lists and nowhere else.

@@ -96,9 +96,9 @@ class Graph {
   [[nodiscard]] const std::string& op_name(OpId op) const { return op_names_[op]; }
   [[nodiscard]] OpId find_op(const std::string& name) const;  ///< `none` if no node has it
   [[nodiscard]] bool is_commutative(OpId op) const { return is_commutative_[op]; }
-  [[nodiscard]] const TraitsRef& traits() const { return traits_; }
+  [[nodiscard]] const ir::OpFactsRef& facts() const { return facts_; }
   [[nodiscard]] bool has_trait(OpId op, std::string_view trait) const {
-    return traits_->has(op_names_[op], trait);
+    return facts_->has(op_names_[op], trait);
   }
   /// The nodes with that op that are not opaque, ascending.
   [[nodiscard]] std::span<const NodeId> nodes_of(OpId op) const { return nodes_of_[op]; }
@@ -144,7 +144,7 @@ class Graph {
   std::vector<ir::Shape> shapes_;
   Rows<NodeId> consumers_;
 
-  TraitsRef traits_;
+  ir::OpFactsRef facts_;
   std::vector<std::string> op_names_;
   std::unordered_map<std::string, OpId> op_index_;  ///< only looked up
   std::vector<bool> is_commutative_;

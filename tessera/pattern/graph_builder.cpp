@@ -58,7 +58,7 @@ void sort_without_repeats(std::vector<NodeId>& nodes) {
 
 }  // namespace
 
-GraphBuilder::GraphBuilder(TraitsRef traits) { graph_.traits_ = std::move(traits); }
+GraphBuilder::GraphBuilder(ir::OpFactsRef facts) { graph_.facts_ = std::move(facts); }
 
 ValueId GraphBuilder::add_external(External external, ValueType type) {
   const ValueId value = graph_.value_count();
@@ -122,7 +122,7 @@ OpId GraphBuilder::intern(const std::string& op) {
   const auto [at, is_new] = ops_.try_emplace(op, static_cast<OpId>(graph_.op_names_.size()));
   if (is_new) {
     graph_.op_names_.push_back(op);
-    graph_.is_commutative_.push_back(graph_.traits_->has(op, trait::commutative));
+    graph_.is_commutative_.push_back(graph_.facts_->has(op, trait::commutative));
   }
   return at->second;
 }

@@ -23,7 +23,7 @@ struct NodeParts {
 
 class GraphBuilder {
  public:
-  explicit GraphBuilder(TraitsRef traits = default_traits());
+  explicit GraphBuilder(ir::OpFactsRef facts);
 
   /// A new external. Its name is for people; two calls make two values.
   ValueId add_external(External external, ValueType type = {});
@@ -56,7 +56,7 @@ class GraphBuilder {
   [[nodiscard]] std::uint32_t node_count() const { return graph_.node_count(); }
   /// By value: whether it is an output.
   [[nodiscard]] std::vector<bool> output_flags() const;
-  [[nodiscard]] const Traits& traits() const { return *graph_.traits_; }
+  [[nodiscard]] const ir::OpFacts& facts() const { return *graph_.facts_; }
 
   /// Where a node stands in the file or program it comes from, for errors.
   void set_places(std::function<SourceSpan(NodeId)> place_of) { place_of_ = std::move(place_of); }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "tessera/base/text.h"
-#include "tessera/ir/canonical_name.h"
 #include "tessera/pattern/graph_builder.h"
 #include "tessera/pattern/in_place.h"
 #include "tessera/pattern/text_form.h"
@@ -19,8 +18,8 @@ constexpr std::size_t further_result_limit = 1U << 20;
 
 class DraftBuilder {
  public:
-  DraftBuilder(GraphDraft draft, TraitsRef traits, const SourceText& source)
-      : source_(source), draft_(std::move(draft)), builder_(std::move(traits)) {}
+  DraftBuilder(GraphDraft draft, ir::OpFactsRef facts, const SourceText& source)
+      : source_(source), draft_(std::move(draft)), builder_(std::move(facts)) {}
 
   Result<Graph> run() {
     TESSERA_TRY(add_nodes());
@@ -68,11 +67,15 @@ class DraftBuilder {
   }
 
   void add_node(DraftNode& node) {
-    NodeParts parts{.id = std::move(node.id), .op = std::string(ir::canonical_name(node.spelling))};
+    NodeParts parts{.id = std::move(node.id), .op = std::string(meaning_of(node).canonical)};
     parts.attributes = std::move(node.attributes);
     parts.results.clear();
     for (const DraftType& type : node.results) parts.results.push_back(resolve(type));
     builder_.add_node(std::move(parts));
+  }
+
+  [[nodiscard]] ir::OpSpelling meaning_of(const DraftNode& node) const {
+    return builder_.facts().find(node.spelling);
   }
 
   ValueType resolve(const DraftType& type) {
@@ -103,8 +106,8 @@ class DraftBuilder {
   }
 
   void resolve_overwrites() {
-    const auto overwrites = [](const DraftNode& node) {
-      return ir::is_in_place_spelling(node.spelling) || node.overwrites.has_value();
+    const auto overwrites = [&](const DraftNode& node) {
+      return meaning_of(node).in_place || node.overwrites.has_value();
     };
     if (std::ranges::none_of(draft_.nodes, overwrites)) return;
     std::vector<StorageUse> uses;
@@ -120,10 +123,10 @@ class DraftBuilder {
     StorageUse use;
     for (const DraftValue& value : draft.inputs) use.inputs.push_back(resolve(value));
     for (std::uint32_t k = 0; k < draft.results.size(); ++k) use.results.push_back(builder_.result(node, k));
-    use.is_view = builder_.traits().has(ir::canonical_name(draft.spelling), trait::view);
+    use.is_view = builder_.facts().has(meaning_of(draft).canonical, trait::view);
     if (draft.overwrites)
       for (const DraftValue& value : *draft.overwrites) use.overwritten.push_back(resolve(value));
-    else if (ir::is_in_place_spelling(draft.spelling) && !use.inputs.empty())
+    else if (meaning_of(draft).in_place && !use.inputs.empty())
       use.overwritten.push_back(use.inputs[0]);
     return use;
   }
@@ -136,8 +139,9 @@ class DraftBuilder {
 
 }  // namespace
 
-Result<Graph> tessera::pattern::build_graph(GraphDraft draft, TraitsRef traits, const SourceText& source) {
-  return DraftBuilder(std::move(draft), std::move(traits), source).run();
+Result<Graph> tessera::pattern::build_graph(GraphDraft draft, ir::OpFactsRef facts,
+                                            const SourceText& source) {
+  return DraftBuilder(std::move(draft), std::move(facts), source).run();
 }
 
 bool NodeNames::add(const std::string& id) {

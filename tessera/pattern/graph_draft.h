@@ -51,7 +51,7 @@ struct GraphDraft {
 /// The graph with canonical op names. An overwriting spelling means its canonical op where it hides no hazard
 /// (see in_place.h) and stays as it is elsewhere. An error, with its place in `source`, if the nodes form a
 /// cycle or a result is used that a node does not have.
-[[nodiscard]] Result<Graph> build_graph(GraphDraft draft, TraitsRef traits, const SourceText& source);
+[[nodiscard]] Result<Graph> build_graph(GraphDraft draft, ir::OpFactsRef facts, const SourceText& source);
 
 /// Names of nodes as a file refers to them: "id", or "id:k" for result k.
 class NodeNames {

@@ -3,7 +3,6 @@
 #include <unordered_map>
 
 #include "tessera/base/text.h"
-#include "tessera/ir/canonical_name.h"
 #include "tessera/ir/describe.h"
 #include "tessera/ir/structural_set.h"
 #include "tessera/ir/visit.h"
@@ -44,8 +43,8 @@ Hash128 hash_of_operand(const ir::Node& node, ir::CompareMode mode) {
 
 class FunctionReader {
  public:
-  FunctionReader(const ir::Function& function, TraitsRef traits, const StatementOperations& operations_of)
-      : function_(function), operations_of_(operations_of), builder_(std::move(traits)) {}
+  FunctionReader(const ir::Function& function, ir::OpFactsRef facts, const StatementOperations& operations_of)
+      : function_(function), operations_of_(operations_of), builder_(std::move(facts)) {}
 
   Result<Graph> run() {
     for (const Ref<ir::Assign>& statement : function_.body) TESSERA_TRY(add_statement(*statement));
@@ -60,8 +59,7 @@ class FunctionReader {
     NodeParts parts{.id = statement.targets.empty() ? "" : statement.targets[0]->name};
     const auto* call = ir::as<ir::Call>(statement.value);
     parts.is_opaque = call == nullptr;
-    parts.op =
-        call != nullptr ? canonical_op(call->op) : cat("<", ir::to_string(statement.value->kind()), ">");
+    parts.op = call != nullptr ? call->op : cat("<", ir::to_string(statement.value->kind()), ">");
     if (call != nullptr) parts.attributes = call->attrs;
     if (call != nullptr && operations_of_) parts.operations = operations_of_(statement);
     parts.results.clear();
@@ -74,10 +72,6 @@ class FunctionReader {
                      cat("variable '", ir::describe(target), "' is assigned twice"), target.span().resolve());
     }
     return {};
-  }
-  /// A call means what its name says: only spellings that overwrite nothing are translated.
-  static std::string canonical_op(const std::string& op) {
-    return ir::is_in_place_spelling(op) ? op : std::string(ir::canonical_name(op));
   }
   ValueType type_of(const ir::Type& type) {
     if (const auto* tensor = ir::as<ir::TensorType>(type))
@@ -161,7 +155,7 @@ class FunctionReader {
 
 }  // namespace
 
-Result<Graph> tessera::pattern::graph_of(const ir::Function& function, TraitsRef traits,
+Result<Graph> tessera::pattern::graph_of(const ir::Function& function, ir::OpFactsRef facts,
                                          const StatementOperations& operations_of) {
-  return FunctionReader(function, std::move(traits), operations_of).run();
+  return FunctionReader(function, std::move(facts), operations_of).run();
 }

@@ -19,7 +19,7 @@ namespace tessera::pattern {
 using StatementOperations = std::function<double(const ir::Assign& statement)>;
 
 /// An error if a variable is assigned twice. The ids of the nodes are the names of their first targets.
-[[nodiscard]] Result<Graph> graph_of(const ir::Function& function, TraitsRef traits = default_traits(),
+[[nodiscard]] Result<Graph> graph_of(const ir::Function& function, ir::OpFactsRef facts,
                                      const StatementOperations& operations_of = {});
 
 }  // namespace tessera::pattern

@@ -5,6 +5,7 @@
 #include "tessera/ir/parse.h"
 #include "tessera/pattern/match_listing.h"
 #include "tessera/pattern/region_grower.h"
+#include "tests/support/op_facts.h"
 
 using namespace tessera;
 using namespace tessera::pattern;
@@ -15,7 +16,7 @@ Graph graph_of_text(const char* text) {
   const ir::NodeRef node = value_or_throw(ir::parse(text));
   const auto* function = ir::as<ir::Function>(*node);
   EXPECT_NE(function, nullptr);
-  return value_or_throw(graph_of(*function));
+  return value_or_throw(graph_of(*function, op::op_facts()));
 }
 
 constexpr const char* mlp = R"(func mlp[N](x: f32[N, 8], w: f32[8, 4], b: f32[4]) {

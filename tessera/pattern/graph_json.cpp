@@ -1,6 +1,5 @@
 #include "tessera/pattern/graph_json.h"
 
-#include "tessera/ir/canonical_name.h"
 #include "tessera/pattern/graph_draft.h"
 #include "tessera/pattern/json_values.h"
 
@@ -140,26 +139,25 @@ class GraphReader {
 };
 
 /// The traits with what the file says of its ops.
-Result<TraitsRef> read_traits(const JsonCursor& root, TraitsRef base) {
+Result<ir::OpFactsRef> read_traits(const JsonCursor& root, ir::OpFactsRef base) {
+  const ir::OpFacts& known = *base;
   auto traits = std::make_shared<ListedTraits>(std::move(base));
   if (const auto lists = TESSERA_TRY(root.optional_field("traits")))
     for (const auto& [trait, ops] : TESSERA_TRY(lists->members()))
-      for (const std::string& op : TESSERA_TRY(read_names(ops))) traits->add(trait, ir::canonical_name(op));
+      for (const std::string& op : TESSERA_TRY(read_names(ops))) traits->add(trait, known.find(op).canonical);
   const auto commutative = TESSERA_TRY(root.optional_field("commutative"));
   if (commutative) {
     traits->hide_base(trait::commutative);
     for (const JsonCursor op : TESSERA_TRY(commutative->array()))
-      traits->add(trait::commutative, ir::canonical_name(TESSERA_TRY(op.string())));
-  } else {
-    for (const char* op : {"add", "mul"}) traits->add(trait::commutative, op);
+      traits->add(trait::commutative, known.find(TESSERA_TRY(op.string())).canonical);
   }
-  return TraitsRef(std::move(traits));
+  return ir::OpFactsRef(std::move(traits));
 }
 
 }  // namespace
 
-Result<Graph> tessera::pattern::read_graph(const JsonDocument& document, TraitsRef traits) {
+Result<Graph> tessera::pattern::read_graph(const JsonDocument& document, ir::OpFactsRef facts) {
   GraphDraft draft = TESSERA_TRY(GraphReader(document.cursor()).read());
-  TraitsRef own = TESSERA_TRY(read_traits(document.cursor(), std::move(traits)));
+  ir::OpFactsRef own = TESSERA_TRY(read_traits(document.cursor(), std::move(facts)));
   return build_graph(std::move(draft), std::move(own), document.source());
 }

@@ -14,6 +14,6 @@
 namespace tessera::pattern {
 
 /// Errors name the place in the file and the field.
-[[nodiscard]] Result<Graph> read_graph(const JsonDocument& document, TraitsRef traits = default_traits());
+[[nodiscard]] Result<Graph> read_graph(const JsonDocument& document, ir::OpFactsRef facts);
 
 }  // namespace tessera::pattern

@@ -7,7 +7,7 @@
 using namespace tessera;
 using namespace tessera::pattern;
 
-Result<Graph> tessera::pattern::parse_graph_text(const SourceText& source, TraitsRef traits) {
+Result<Graph> tessera::pattern::parse_graph_text(const SourceText& source, ir::OpFactsRef facts) {
   const TextForm form = TESSERA_TRY(parse_text_form(source));
   GraphDraft draft;
   for (const TextNode& node : form.nodes) {
@@ -28,5 +28,5 @@ Result<Graph> tessera::pattern::parse_graph_text(const SourceText& source, Trait
       draft.outputs->push_back(
           {.kind = DraftValue::Kind::result, .node = result.node, .result = result.result});
   }
-  return build_graph(std::move(draft), std::move(traits), source);
+  return build_graph(std::move(draft), std::move(facts), source);
 }

@@ -8,6 +8,6 @@
 namespace tessera::pattern {
 
 /// A node has the inputs that are drawn. The option is @out; without it the sinks are the outputs.
-[[nodiscard]] Result<Graph> parse_graph_text(const SourceText& source, TraitsRef traits = default_traits());
+[[nodiscard]] Result<Graph> parse_graph_text(const SourceText& source, ir::OpFactsRef facts);
 
 }  // namespace tessera::pattern

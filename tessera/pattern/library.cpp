@@ -136,11 +136,11 @@ PatternLibrary::PatternLibrary(std::vector<Pattern> patterns, std::string name)
 }
 
 /// Readers of files have checked that, with a place; patterns built in C++ get here as they are.
-Result<void> PatternLibrary::check_traits(const Traits& traits) const {
+Result<void> PatternLibrary::check_traits(const ir::OpFacts& facts) const {
   for (const Pattern& pattern : patterns_)
     for (const PatternNode& node : pattern.parts().nodes)
       for (const std::string& trait : node.op.traits)
-        if (const auto message = find_unknown_trait(traits, trait))
+        if (const auto message = find_unknown_trait(facts, trait))
           return Error(ErrorCode::invalid_argument,
                        cat("pattern ", quote(shortened(pattern.name(), 60)), ": node ",
                            quote(shortened(node.id, 60)), ": ", *message));
@@ -148,7 +148,7 @@ Result<void> PatternLibrary::check_traits(const Traits& traits) const {
 }
 
 Result<void> PatternLibrary::list(const Graph& graph, CandidateList& out) const {
-  TESSERA_TRY(check_traits(*graph.traits()));
+  TESSERA_TRY(check_traits(*graph.facts()));
   MatchSpace space(graph);
   for (std::uint32_t kind = 0; kind < kinds_.size(); ++kind) {
     out.begin_part(kinds_.size() - kind);

@@ -29,7 +29,7 @@ class PatternLibrary final : public TileSource {
   [[nodiscard]] std::string name_of(const CandidateList& list, std::size_t i) const override;
 
  private:
-  [[nodiscard]] Result<void> check_traits(const Traits& traits) const;
+  [[nodiscard]] Result<void> check_traits(const ir::OpFacts& facts) const;
 
   std::string name_;
   std::vector<Pattern> patterns_;

@@ -9,6 +9,7 @@
 #include "tessera/pattern/library.h"
 #include "tessera/pattern/pattern_json.h"
 #include "tessera/pattern/pattern_text.h"
+#include "tests/support/op_facts.h"
 
 using namespace tessera;
 using namespace tessera::pattern;
@@ -16,18 +17,19 @@ using namespace tessera::pattern;
 namespace {
 
 Result<Graph> try_graph(std::string_view text) {
-  if (!text.starts_with("{")) return parse_graph_text(SourceText("graph", std::string(text)));
+  if (!text.starts_with("{")) return parse_graph_text(SourceText("graph", std::string(text)), op::op_facts());
   const JsonDocument document = TESSERA_TRY(JsonDocument::parse("graph", std::string(text)));
-  return read_graph(document);
+  return read_graph(document, op::op_facts());
 }
 
 Result<Pattern> try_pattern(std::string_view text) {
-  if (!text.starts_with("{")) return parse_pattern_text(SourceText("pattern", std::string(text)), "p");
+  if (!text.starts_with("{"))
+    return parse_pattern_text(SourceText("pattern", std::string(text)), "p", op::op_facts());
   const bool has_name = text.starts_with("{\"name\"");
   const std::string library =
       cat("{\"patterns\":[{", has_name ? "" : "\"name\":\"p\",", text.substr(1), "]}");
   const JsonDocument document = TESSERA_TRY(JsonDocument::parse("pattern", library));
-  std::vector<Pattern> patterns = TESSERA_TRY(read_patterns(document));
+  std::vector<Pattern> patterns = TESSERA_TRY(read_patterns(document, op::op_facts()));
   return std::move(patterns.front());
 }
 
@@ -54,7 +56,8 @@ Graph tessera::pattern::graph_from(std::string_view text) { return value_or_thro
 Pattern tessera::pattern::pattern_from(std::string_view text) { return value_or_throw(try_pattern(text)); }
 
 Pattern tessera::pattern::named(std::string name, std::string_view text) {
-  return value_or_throw(parse_pattern_text(SourceText("pattern", std::string(text)), std::move(name)));
+  return value_or_throw(
+      parse_pattern_text(SourceText("pattern", std::string(text)), std::move(name), op::op_facts()));
 }
 
 std::string tessera::pattern::graph_error(std::string_view text) {

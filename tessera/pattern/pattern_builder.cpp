@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "tessera/base/text.h"
-#include "tessera/ir/canonical_name.h"
 
 using namespace tessera;
 using namespace tessera::pattern;
@@ -123,13 +122,13 @@ PatternValue PatternBuilder::add(OpCondition op, std::initializer_list<PatternVa
 }
 
 PatternValue PatternBuilder::op(std::string_view op, std::initializer_list<PatternValue> inputs) {
-  return add({.names = {std::string(ir::canonical_name(op))}}, inputs);
+  return add({.names = {std::string(op)}}, inputs);
 }
 
 PatternValue PatternBuilder::one_of(std::initializer_list<std::string_view> ops,
                                     std::initializer_list<PatternValue> inputs) {
   OpCondition condition;
-  for (std::string_view op : ops) condition.names.emplace_back(ir::canonical_name(op));
+  for (std::string_view op : ops) condition.names.emplace_back(op);
   return add(std::move(condition), inputs);
 }
 

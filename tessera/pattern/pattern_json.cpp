@@ -4,7 +4,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "tessera/ir/canonical_name.h"
 #include "tessera/pattern/json_values.h"
 
 using namespace tessera;
@@ -94,7 +93,7 @@ Result<Repeat> read_repeat(const JsonCursor& json) {
 
 class PatternReader {
  public:
-  PatternReader(const JsonCursor& json, const Traits& traits) : json_(json), traits_(traits) {}
+  PatternReader(const JsonCursor& json, const ir::OpFacts& facts) : json_(json), facts_(facts) {}
 
   Result<Pattern> read() {
     TESSERA_TRY(
@@ -159,11 +158,11 @@ class PatternReader {
     for (const std::string& name : TESSERA_TRY(read_names(given))) {
       if (name.empty()) return given.error("expected a name, got an empty string");
       if (op)
-        node.op.names.emplace_back(ir::canonical_name(name));
+        node.op.names.emplace_back(facts_.find(name).canonical);
       else
         node.op.traits.push_back(name);
       if (op) continue;
-      if (const auto message = find_unknown_trait(traits_, name)) return given.error(*message);
+      if (const auto message = find_unknown_trait(facts_, name)) return given.error(*message);
     }
     if (node.op.names.empty() && node.op.traits.empty()) return given.error("expected at least one name");
     std::ranges::sort(node.op.names);
@@ -281,7 +280,7 @@ class PatternReader {
   }
 
   JsonCursor json_;
-  const Traits& traits_;
+  const ir::OpFacts& facts_;
   NodeNames names_;
   std::unordered_map<std::string, std::uint32_t> externals_;
   std::size_t next_ = 0;
@@ -291,14 +290,14 @@ class PatternReader {
 }  // namespace
 
 Result<std::vector<Pattern>> tessera::pattern::read_patterns(const JsonDocument& document,
-                                                             const TraitsRef& traits) {
+                                                             const ir::OpFactsRef& facts) {
   const JsonCursor root = document.cursor();
   TESSERA_TRY(root.only_fields({"patterns", "name", "comment", "meta"}));
   const JsonCursor list = TESSERA_TRY(root.field("patterns"));
   std::vector<Pattern> out;
   std::unordered_set<std::string> names;
   for (const JsonCursor item : TESSERA_TRY(list.array())) {
-    out.push_back(TESSERA_TRY(PatternReader(item, *traits).read()));
+    out.push_back(TESSERA_TRY(PatternReader(item, *facts).read()));
     if (!names.insert(out.back().name()).second)
       return TESSERA_TRY(item.field("name"))
           .error(cat("pattern name ", quote(shortened(out.back().name(), 60)), " is used twice"));

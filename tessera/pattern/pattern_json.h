@@ -16,8 +16,8 @@
 namespace tessera::pattern {
 
 /// The patterns in the order of the file. Errors name the place in the file and the field; two patterns of
-/// one name, and a trait that is none of `traits`, are errors.
+/// one name, and a trait that is not known, are errors.
 [[nodiscard]] Result<std::vector<Pattern>> read_patterns(const JsonDocument& document,
-                                                         const TraitsRef& traits = default_traits());
+                                                         const ir::OpFactsRef& facts);
 
 }  // namespace tessera::pattern

@@ -198,8 +198,9 @@ TEST(PatternJson, Errors) {
       {R"({"nodes":[{"id":"a","op":"x","trait":"y"}]})",
        "patterns[0].nodes[0].trait: expected an op or a trait, got both"},
       {R"({"nodes":[{"id":"a","trait":["elementwise","heavy"]}]})",
-       "patterns[0].nodes[0].trait: unknown trait \"heavy\", expected one of broadcast, commutative, "
-       "elementwise, reduction, view"},
+       "patterns[0].nodes[0].trait: unknown trait \"heavy\", expected one of activation, "
+       "associative, broadcast, commutative, composite, costly, data_dependent, elementwise, in_place, "
+       "random, reduction, view"},
       {R"({"nodes":[{"id":"a","op":"x"}]},{"name":"q","nodes":[{"id":"a","op":"x"}]},
            {"name":"p","nodes":[{"id":"a","op":"y"}]})",
        "patterns[2].name: pattern name \"p\" is used twice"},
@@ -220,7 +221,7 @@ TEST(PatternJson, AGraphMayHaveTraitsOfItsOwn) {
       "traits":{"heavy":["b"]}})");
   const auto document = value_or_throw(
       JsonDocument::parse("library", R"({"patterns":[{"name":"p","nodes":[{"id":"x","trait":"heavy"}]}]})"));
-  const auto patterns = value_or_throw(read_patterns(document, graph.traits()));
+  const auto patterns = value_or_throw(read_patterns(document, graph.facts()));
   EXPECT_EQ(matches(graph, patterns[0]), std::vector<std::string>{"x=2"});
 }
 

@@ -4,7 +4,6 @@
 #include <charconv>
 
 #include "tessera/base/text.h"
-#include "tessera/ir/canonical_name.h"
 #include "tessera/pattern/text_form.h"
 
 using namespace tessera;
@@ -14,8 +13,8 @@ namespace {
 
 class PatternTextReader {
  public:
-  PatternTextReader(const SourceText& source, TextForm form, const Traits& traits)
-      : source_(source), form_(std::move(form)), traits_(traits) {}
+  PatternTextReader(const SourceText& source, TextForm form, const ir::OpFacts& facts)
+      : source_(source), form_(std::move(form)), facts_(facts) {}
 
   Result<PatternParts> read(std::string name) {
     parts_.name = std::move(name);
@@ -52,7 +51,7 @@ class PatternTextReader {
       return source_.error_at(offset + bad, cat("'", op[bad], "' can only stand after an op"));
     if (op.front() != '<') {
       if (!node.op.traits.empty()) return source_.error_at(offset, "a trait cannot be one of several");
-      node.op.names.emplace_back(ir::canonical_name(op));
+      node.op.names.emplace_back(facts_.find(op).canonical);
       return {};
     }
     if (op.size() < 3 || op.back() != '>')
@@ -60,7 +59,7 @@ class PatternTextReader {
     if (!node.op.names.empty() || !node.op.traits.empty())
       return source_.error_at(offset, "a trait cannot be one of several");
     node.op.traits.emplace_back(op.substr(1, op.size() - 2));
-    if (auto message = find_unknown_trait(traits_, node.op.traits.back()))
+    if (auto message = find_unknown_trait(facts_, node.op.traits.back()))
       return source_.error_at(offset + 1, *std::move(message));
     return {};
   }
@@ -94,16 +93,16 @@ class PatternTextReader {
 
   const SourceText& source_;
   TextForm form_;
-  const Traits& traits_;
+  const ir::OpFacts& facts_;
   PatternParts parts_;
 };
 
 }  // namespace
 
 Result<Pattern> tessera::pattern::parse_pattern_text(const SourceText& source, std::string name,
-                                                     const TraitsRef& traits) {
+                                                     const ir::OpFactsRef& facts) {
   TextForm form = TESSERA_TRY(parse_text_form(source));
-  PatternParts parts = TESSERA_TRY(PatternTextReader(source, std::move(form), *traits).read(std::move(name)));
+  PatternParts parts = TESSERA_TRY(PatternTextReader(source, std::move(form), *facts).read(std::move(name)));
   auto pattern = Pattern::create(std::move(parts));
   if (!pattern) return std::move(pattern).error().at(source.span_at(0));
   return pattern;

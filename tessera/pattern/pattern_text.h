@@ -10,8 +10,8 @@
 
 namespace tessera::pattern {
 
-/// Options: @out, @cost, @kernel. Errors give the column; a trait that is none of `traits` is one.
+/// Options: @out, @cost, @kernel. Errors give the column; a trait that is not known is one.
 [[nodiscard]] Result<Pattern> parse_pattern_text(const SourceText& source, std::string name,
-                                                 const TraitsRef& traits = default_traits());
+                                                 const ir::OpFactsRef& facts);
 
 }  // namespace tessera::pattern

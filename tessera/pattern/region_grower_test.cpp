@@ -12,6 +12,7 @@
 #include "tessera/pattern/fusion_stages.h"
 #include "tessera/pattern/graph_builder.h"
 #include "tessera/pattern/match_listing.h"
+#include "tests/support/op_facts.h"
 #include "tests/support/repeats.h"
 
 using namespace tessera;
@@ -41,7 +42,7 @@ Listing grown(const Graph& graph, RegionOptions options = {}) {
 
 /// A chain of ops over one space; `x` is an op that cannot be in a region.
 Graph chain(std::initializer_list<const char*> ops) {
-  GraphBuilder builder;
+  GraphBuilder builder(op::op_facts());
   const ValueType type{ir::Dtype::f32, builder.shape({ir::Dim(4)})};
   ValueId value = builder.input("x");
   for (const char* op : ops) value = builder.add(op, {value}, {}, type);
@@ -104,7 +105,7 @@ TEST(RegionGrower, RefusesACostThatIsNone) {
 }
 
 TEST(RegionGrower, ALongChainIsOneMaximalRegion) {
-  GraphBuilder builder;
+  GraphBuilder builder(op::op_facts());
   const ValueType type{ir::Dtype::f32, builder.shape({ir::Dim(4)})};
   ValueId value = builder.input("x");
   constexpr std::size_t length = 100'000;
@@ -143,7 +144,7 @@ struct SmallGraph {
 
 SmallGraph random_graph(std::mt19937& random) {
   const std::uint32_t nodes = 2 + random() % 9;
-  GraphBuilder builder;
+  GraphBuilder builder(op::op_facts());
   const ShapeId shapes[] = {builder.shape({ir::Dim(4), ir::Dim(8)}), builder.shape({ir::Dim(4)})};
   SmallGraph out{.graph = chain({"abs"})};
   std::vector<ValueId> values{builder.input("x")};
@@ -251,7 +252,7 @@ TEST(FusionStages, AreRegionsThatCanAllBeTaken) {
 /// Element-wise ops woven into each other, and now and then a product whose result comes back to them.
 Graph woven_graph(std::uint32_t nodes, std::uint32_t every) {
   std::mt19937 random(3);
-  GraphBuilder builder;
+  GraphBuilder builder(op::op_facts());
   const ValueType type{ir::Dtype::f32, builder.shape({ir::Dim(64), ir::Dim(64)})};
   std::vector<ValueId> values{builder.input("x"), builder.input("y")};
   for (std::uint32_t i = 0; i < nodes; ++i) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/pattern/graph_builder.h"
+#include "tests/support/op_facts.h"
 
 using namespace tessera;
 using namespace tessera::pattern;
@@ -10,7 +11,7 @@ using namespace tessera::pattern;
 namespace {
 
 TEST(StepPrices, CountWhatIsReadFromOutsideAndWhatEscapesOnce) {
-  GraphBuilder builder;
+  GraphBuilder builder(op::op_facts());
   const ir::Dim rows(Ref<ir::Var>(ir::variable("N", ir::scalar_type(ir::Dtype::i64))));
   const ValueType matrix{ir::Dtype::f32, builder.shape({rows, ir::Dim(10)})};
   const ValueType bytes{ir::Dtype::i8, builder.shape({ir::Dim(100)})};
@@ -35,7 +36,7 @@ TEST(StepPrices, CountWhatIsReadFromOutsideAndWhatEscapesOnce) {
 }
 
 TEST(StepPrices, CountTheLongerOfMovingAndComputingAndAQuarterOfTheOther) {
-  GraphBuilder builder;
+  GraphBuilder builder(op::op_facts());
   const ValueType type{ir::Dtype::f32, builder.shape({ir::Dim(100)})};
   const auto add = [&](ValueId input, double operations) {
     const NodeId node = builder.add_node({.op = "f", .results = {type}, .operations = operations});

@@ -117,7 +117,7 @@ TEST(HotPathDetector, Trap_S15_AlternatingShapesAreTwoUnits) {
     return *reader.instruction(document.cursor());
   };
   HotPathDetector detector;
-  InstructionReader reader;
+  InstructionReader reader(*op::op_facts());
   for (int i = 0; i < 100; ++i) {
     const std::string type = i % 2 == 0 ? "f32[2,3]" : "f32[4,3]";
     detector.record(

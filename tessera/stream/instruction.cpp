@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "tessera/ir/canonical_name.h"
-
 using namespace tessera;
 using namespace tessera::stream;
 
@@ -24,13 +22,8 @@ std::optional<Effect> tessera::stream::parse_effect(std::string_view name) {
   return static_cast<Effect>(at - effect_names.begin());
 }
 
-Effect tessera::stream::effect_of(const Instruction& instruction) {
-  const bool is_declared = instruction.effect != Effect::none;
-  return is_declared || !ir::is_in_place_spelling(instruction.op) ? instruction.effect : Effect::write;
-}
-
 const Input* tessera::stream::overwritten_input(const Instruction& instruction) {
-  if (effect_of(instruction) != Effect::write) return nullptr;
+  if (instruction.effect != Effect::write) return nullptr;
   const Input* first = nullptr;
   for (const Input& input : instruction.inputs) {
     if (input.is_parameter) continue;

@@ -1,5 +1,5 @@
-// One instruction of an op stream, as a program records it: an op by its name, whether the catalogue knows it
-// or not, its attributes, the values it reads and makes, and what else it does.
+// One instruction of an op stream, as a program records it: an op by its canonical name, whether the catalogue
+// knows it or not, its attributes, the values it reads and makes, and what else it does.
 //
 // A value is an id that the caller chose. Writing an id again makes a new version of it; whoever read it
 // before read the old one.
@@ -58,9 +58,6 @@ struct Instruction {
   std::span<const Output> outputs = {};
   std::span<const ValueId> frees = {};  ///< values nobody holds any more once the instruction is done
 };
-
-/// The effect of an instruction. A spelling that says so (`add_`) writes even where nothing was declared.
-[[nodiscard]] Effect effect_of(const Instruction& instruction);
 
 /// The input that `instruction` overwrites without naming it among its outputs: the first value a `write`
 /// reads, unless one of its outputs has the id of one of its inputs. Null if there is none. Whoever records

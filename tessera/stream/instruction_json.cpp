@@ -246,8 +246,8 @@ Result<OwnedInstruction> InstructionReader::instruction(const JsonCursor& json) 
   TESSERA_TRY(json.only_fields({"op", "inputs", "output", "outputs", "attrs", "types", "effect", "free"}));
   OwnedInstruction out;
   const JsonCursor op = TESSERA_TRY(json.field("op"));
-  out.op = TESSERA_TRY(op.string());
-  if (out.op.empty()) return op.error("expected the name of an op, got an empty string");
+  const std::string spelling = TESSERA_TRY(op.string());
+  if (spelling.empty()) return op.error("expected the name of an op, got an empty string");
   Types types = TESSERA_TRY(this->types(json));
   TESSERA_TRY(read_inputs(json, types, out));
   TESSERA_TRY(read_outputs(json, types, out));
@@ -256,6 +256,7 @@ Result<OwnedInstruction> InstructionReader::instruction(const JsonCursor& json) 
     out.attributes = TESSERA_TRY(attributes_from_json(*attrs));
   if (const auto effect = TESSERA_TRY(json.optional_field("effect")))
     out.effect = TESSERA_TRY(effect_from_json(*effect));
+  out.set_op(facts_.find(spelling));
   const auto free = TESSERA_TRY(json.optional_field("free"));
   if (free) out.frees = TESSERA_TRY(freed_values(*free));
   TESSERA_TRY(agree_with_known(json, out));

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tessera/base/json.h"
+#include "tessera/ir/op_facts.h"
 #include "tessera/ir/parse.h"
 #include "tessera/stream/instruction.h"
 #include "tessera/stream/recent_map.h"
@@ -28,6 +29,11 @@ struct OwnedInstruction {
   std::vector<Output> outputs;
   std::vector<ValueId> frees;
 
+  /// The op by its canonical name. A spelling that says so (`add_`) writes even where nothing was declared.
+  void set_op(const ir::OpSpelling& spelling) {
+    op = spelling.canonical;
+    if (spelling.in_place && effect == Effect::none) effect = Effect::write;
+  }
   /// Valid as long as this object is and does not change.
   [[nodiscard]] Instruction view() const {
     return {.op = op,
@@ -50,6 +56,9 @@ struct StreamFile {
 /// without an end, names that were not mentioned for a long time are forgotten: then they name another value.
 class InstructionReader {
  public:
+  /// `facts` say what spellings of ops mean, and live as long as the reader.
+  explicit InstructionReader(const ir::OpFacts& facts) : facts_(facts) {}
+
   /// One instruction of a stream that may go round and round: where a slot that read a value from outside
   /// first reads that id again with another type, the id is another value from then on. Errors have line,
   /// column and what was expected.
@@ -73,6 +82,7 @@ class InstructionReader {
   [[nodiscard]] Result<void> check_types_used(const JsonCursor& json, const Types& types,
                                               const OwnedInstruction& out);
 
+  const ir::OpFacts& facts_;
   /// Names that a stream may have, and mentions again: more than any unit is long.
   static constexpr std::size_t most_recent = std::size_t{1} << 16;
   RecentMap<std::string, ValueId> ids_{most_recent};

@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "tessera/ir/canonical_name.h"
 #include "tessera/stream/mix.h"
 
 using namespace tessera;
@@ -48,8 +47,8 @@ std::size_t OpTable::TextHash::operator()(std::string_view text) const {
   return mix(hash, rest);
 }
 
-/// The instruction as the caller spelled it. Cheaper than its canonical content, which needs the table of
-/// names and the content of types.
+/// The instruction as the caller spelled it. Cheaper than its canonical content, which needs the
+/// content of types.
 void OpTable::spell(const Instruction& instruction) {
   // The length is known before, so that nothing has to look whether there is room.
   constexpr std::size_t counts = 2 + 3 * sizeof(std::uint32_t), slot = 1 + sizeof(std::uintptr_t);
@@ -91,9 +90,9 @@ InternedOp OpTable::intern(const Instruction& instruction) {
 
 InternedOp OpTable::intern_spelled(const Instruction& instruction, std::uint64_t hash) {
   auto kind = std::make_shared<OpKind>();
-  kind->op = ir::canonical_name(instruction.op);
+  kind->op = instruction.op;
   if (instruction.attributes != nullptr) kind->attributes = *instruction.attributes;
-  kind->effect = effect_of(instruction);
+  kind->effect = instruction.effect;
   kind->inputs.assign(instruction.inputs.begin(), instruction.inputs.end());
   for (const Output& output : instruction.outputs) kind->results.push_back(output.type);
   const Input* overwritten = overwritten_input(instruction);

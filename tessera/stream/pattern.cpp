@@ -2,7 +2,6 @@
 
 #include <bit>
 
-#include "tessera/ir/canonical_name.h"
 #include "tessera/ir/expr.h"
 #include "tessera/stream/pattern_bytes.h"
 
@@ -91,7 +90,7 @@ void Pattern::clear() {
 void tessera::stream::append_op(Pattern& out, std::string_view name, const Attributes* attributes,
                                 Effect effect) {
   Writer writer(out);
-  writer.text(canonical_name(name));
+  writer.text(name);
   writer.byte(effect);
   writer.u32(attributes == nullptr ? 0 : attributes->size());
   if (attributes == nullptr) return;

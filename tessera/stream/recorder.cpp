@@ -36,7 +36,7 @@ OpIndex Recorder::record(const Instruction& instruction) {
   outputs_.assign(instruction.outputs.begin(), instruction.outputs.end());
   if (const Input* overwritten = overwritten_input(instruction))
     outputs_.push_back({.value = overwritten->value, .type = overwritten->type});
-  return record(instruction, effect_of(instruction), outputs_);
+  return record(instruction, instruction.effect, outputs_);
 }
 
 OpIndex Recorder::record(const Instruction& instruction, Effect effect, std::span<const Output> results) {

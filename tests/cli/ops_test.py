@@ -68,10 +68,11 @@ leaky_relu(x: T, alpha: scalar T = 0.01) -> y: T
   x if positive, else alpha * x
 
   T             floats
-  traits        elementwise, composite
+  traits        elementwise, activation, composite
   gradient      yes
   decomposition yes
   ONNX          -
+  also called   LeakyReLU LeakyRelu
   oracle        torch:nn.functional.leaky_relu
 """)
 
@@ -105,7 +106,8 @@ class Json(unittest.TestCase):
     def test_says_everything_about_every_op(self):
         for card in cards():
             self.assertEqual(set(card) - {"no_gradient"}, {"name", "summary", "signature", "inputs", "results", "attributes",
-                                                           "dtypes", "dtype_sets", "traits", "gradient", "decomposition", "onnx", "oracle"})
+                                                           "dtypes", "dtype_sets", "traits", "gradient", "decomposition", "onnx", "spellings",
+                                                           "oracle"})
             self.assertTrue(card["summary"], card["name"])
             self.assertTrue(card["signature"].startswith(card["name"] + "("), card["name"])
             self.assertTrue(card["gradient"] or card["no_gradient"], card["name"])

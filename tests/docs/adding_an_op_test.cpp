@@ -4,7 +4,9 @@
 
 #include <cmath>
 
-#include "tests/support/op_call.h"
+#include "tessera/engine/devices.h"
+#include "tessera/op/op_facts.h"
+#include "tests/docs/added_op_plans.h"
 #include "tests/support/op_samples.h"
 
 using namespace tessera;
@@ -26,6 +28,21 @@ TEST(AddingAnOp, ComputesWhatThePageSays) {
   EXPECT_DOUBLE_EQ(y[1], std::log(1 / (1 + std::exp(-1.0))));
   EXPECT_EQ(y[2], -1000);
   EXPECT_EQ(y[3], 0);
+}
+
+TEST(AddingAnOp, ItsNamesElsewhereAreKnown) {
+  for (const char* name : {"log_sigmoid", "torch.nn.LogSigmoid", "torch.nn.modules.activation.LogSigmoid",
+                           "F.logsigmoid", "torch._C._nn.log_sigmoid", "aten::log_sigmoid.default"})
+    EXPECT_EQ(op::op_facts()->find(name).canonical, "log_sigmoid") << name;
+}
+
+TEST(AddingAnOp, TheCpuFusesItWithItsNeighbours) {
+  EXPECT_EQ(steps_among_neighbours(*value_or_throw(engine::find_device("cpu"))), "mul log_sigmoid exp sum\n");
+}
+
+TEST(AddingAnOp, TheCpuComputesItAtTheEndOfAProduct) {
+  EXPECT_EQ(steps_behind_a_product(*value_or_throw(engine::find_device("cpu"))),
+            "matmul add log_sigmoid add\n");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/cover/brute_force.h"
+#include "tessera/op/op_facts.h"
 #include "tessera/pattern/convexity.h"
 #include "tessera/pattern/graph_builder.h"
 #include "tessera/pattern/library.h"
@@ -31,7 +32,7 @@ class RandomTiling {
 
   /// add and mul are commutative, sub and neg are not, split has two results.
   Graph graph(std::uint32_t most_nodes) {
-    GraphBuilder builder;
+    GraphBuilder builder(op::op_facts());
     std::vector<ValueId> values{builder.input("p"), builder.input("q"), builder.input("r")};
     const std::uint32_t nodes = 2 + below(most_nodes - 1);
     for (std::uint32_t i = 0; i < nodes; ++i) {
@@ -153,7 +154,7 @@ TEST(MatcherLaw, FindsWhatTheDefinitionSaysOncePerSymmetry) {
 
 /// A random tree of unary ops.
 Graph random_tree(RandomTiling& random) {
-  GraphBuilder builder;
+  GraphBuilder builder(op::op_facts());
   std::vector<ValueId> values{builder.input("x")};
   for (std::uint32_t i = 2 + random.below(12); i > 0; --i) {
     static constexpr const char* ops[] = {"a", "b", "c"};
@@ -169,7 +170,7 @@ Graph random_tree(RandomTiling& random) {
 std::multiset<std::vector<NodeId>> covered_sets(const Graph& graph, const std::vector<std::string>& texts) {
   std::vector<Pattern> patterns;
   for (const std::string& text : texts)
-    patterns.push_back(value_or_throw(parse_pattern_text(SourceText("pattern", text), text)));
+    patterns.push_back(value_or_throw(parse_pattern_text(SourceText("pattern", text), text, op::op_facts())));
   CandidateList list;
   value_or_throw(PatternLibrary(std::move(patterns)).list(graph, list));
   std::multiset<std::vector<NodeId>> out;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tessera/base/hash.h"
+#include "tessera/op/op_facts.h"
 #include "tessera/stream/components.h"
 #include "tessera/stream/encoder.h"
 #include "tessera/stream/hot_path_detector.h"
@@ -48,7 +49,6 @@ class StreamText {
         out.outputs.push_back({id(name), {}});
       head.remove_prefix(equals + 1);
     }
-    out.op = trimmed(head);
     for (const std::string& name : split(std::string_view(text).substr(open + 1, close - open - 1), ',')) {
       if (name.empty()) continue;
       const bool is_number = name[0] == '-' || (name[0] >= '0' && name[0] <= '9');
@@ -56,6 +56,7 @@ class StreamText {
     }
     const std::string effect = trimmed(std::string_view(text).substr(close + 1));
     if (!effect.empty()) out.effect = stream::parse_effect(effect).value();
+    out.set_op(op::op_facts()->find(trimmed(head)));
     return out;
   }
 
@@ -109,7 +110,7 @@ inline std::vector<std::string> readable_lines(const stream::Trace& trace) {
 /// The program a JSON text describes, as `tessera signature` reads it.
 inline stream::Trace trace_of_json(const std::string& json) {
   const auto document = *JsonDocument::parse("<test>", json);
-  const stream::StreamFile file = *stream::InstructionReader().stream(document.cursor());
+  const stream::StreamFile file = *stream::InstructionReader(*op::op_facts()).stream(document.cursor());
   stream::Trace trace;
   stream::Recorder recorder(trace);
   for (const auto& instruction : file.instructions) recorder.record(instruction.view());

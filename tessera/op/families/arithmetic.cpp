@@ -112,22 +112,30 @@ using namespace tessera::op::formula;
 constexpr Input inputs_yx[] = {{"y"}, {"x"}};
 
 constexpr Card arithmetic_family[] = {
-    number_unary<Abs>({.name = "abs", .summary = "absolute value", .onnx = {"Abs"}, .oracle = "torch:abs"}),
+    number_unary<Abs>({.name = "abs",
+                       .summary = "absolute value",
+                       .onnx = {"Abs"},
+                       .spellings = "absolute",
+                       .oracle = "torch:abs"}),
     number_binary<Add>({.name = "add",
                         .summary = "a + b",
                         .traits = {.commutative = true, .associative = true},
                         .onnx = {"Add"},
+                        .spellings = "+",
                         .oracle = "torch:add"}),
     float_binary<Atan2>({.name = "atan2",
                          .summary = "angle of the point (x, y)",
                          .inputs = inputs_yx,
+                         .spellings = "arctan2",
                          .oracle = "torch:atan2"}),
     number_binary<Div>({.name = "div",
                         .summary = "a / b; integers truncate, by zero they give 0",
                         .onnx = {"Div"},
+                        .spellings = "/ divide true_divide truediv",
                         .oracle = "torch:true_divide"}),
     number_binary<FloorDiv>({.name = "floor_div",
                              .summary = "a / b rounded down; integers by zero give 0",
+                             .spellings = "// floor_divide floordiv",
                              .oracle = "torch:floor_divide"}),
     number_binary<Fmod>(
         {.name = "fmod",
@@ -146,15 +154,19 @@ constexpr Card arithmetic_family[] = {
     number_binary<Mod>(
         {.name = "mod",
          .summary = "remainder of flooring division: has the sign of b; integers by zero give a",
+         .spellings = "% Mod remainder",
          .oracle = "torch:remainder"}),
     number_binary<Mul>({.name = "mul",
                         .summary = "a * b",
                         .traits = {.commutative = true, .associative = true},
                         .onnx = {"Mul"},
+                        .spellings = "* multiply",
                         .oracle = "torch:mul"}),
-    number_unary<Neg>({.name = "neg", .summary = "-x", .onnx = {"Neg"}, .oracle = "torch:neg"}),
+    number_unary<Neg>(
+        {.name = "neg", .summary = "-x", .onnx = {"Neg"}, .spellings = "negative", .oracle = "torch:neg"}),
     number_binary<Pow>({.name = "pow",
                         .summary = "a to the power b; integers wrap, negative exponents truncate",
+                        .spellings = "** Pow",
                         .oracle = "torch:pow"}),
     float_unary<Reciprocal>(
         {.name = "reciprocal", .summary = "1 / x", .onnx = {"Reciprocal"}, .oracle = "torch:reciprocal"}),
@@ -163,7 +175,11 @@ constexpr Card arithmetic_family[] = {
         {.name = "sign", .summary = "-1, 0 or 1; NaN of NaN", .onnx = {"Sign"}, .oracle = "torch:sign"}),
     float_unary<Sqrt>({.name = "sqrt", .summary = "square root", .onnx = {"Sqrt"}, .oracle = "torch:sqrt"}),
     number_unary<Square>({.name = "square", .summary = "x * x", .oracle = "torch:square"}),
-    number_binary<Sub>({.name = "sub", .summary = "a - b", .onnx = {"Sub"}, .oracle = "torch:sub"}),
+    number_binary<Sub>({.name = "sub",
+                        .summary = "a - b",
+                        .onnx = {"Sub"},
+                        .spellings = "- subtract",
+                        .oracle = "torch:sub"}),
 };
 
 }  // namespace

@@ -218,6 +218,7 @@ constexpr Card attention_family[] = {
      .U = float_dtypes | bool_dtypes,
      .traits = {.costly = true, .composite = true},
      .onnx = {"Attention"},
+     .spellings = "scaled_dot_product_attention",
      .oracle = "torch:nn.functional._scaled_dot_product_attention",
      .infer = infer_attention,
      .reference = run_attention,

@@ -384,6 +384,7 @@ constexpr Card conv_family[] = {
      .T = number_dtypes,
      .traits = {.costly = true},
      .onnx = {"Conv"},
+     .spellings = "Conv1d Conv2d Conv3d conv1d conv2d conv3d",
      .oracle = "torch:nn.functional.conv2d",
      .infer = infer_conv,
      .reference = run_conv,

@@ -126,6 +126,7 @@ constexpr Card create_family[] = {
      .inputs = arange_inputs,
      .attributes = arange_attributes,
      .T = number_dtypes,
+     .spellings = "Range",
      .oracle = "torch:arange",
      .infer = infer_arange,
      .reference = run_arange,

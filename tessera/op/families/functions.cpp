@@ -128,18 +128,35 @@ namespace {
 using namespace tessera::op::formula;
 
 constexpr Card function_family[] = {
-    float_unary<Acos>({.name = "acos", .summary = "arc cosine", .onnx = {"Acos"}, .oracle = "torch:acos"}),
+    float_unary<Acos>({.name = "acos",
+                       .summary = "arc cosine",
+                       .onnx = {"Acos"},
+                       .spellings = "arccos",
+                       .oracle = "torch:acos"}),
     float_unary<Acosh>({.name = "acosh",
                         .summary = "inverse hyperbolic cosine",
                         .onnx = {"Acosh"},
+                        .spellings = "arccosh",
                         .oracle = "torch:acosh"}),
-    float_unary<Asin>({.name = "asin", .summary = "arc sine", .onnx = {"Asin"}, .oracle = "torch:asin"}),
-    float_unary<Asinh>(
-        {.name = "asinh", .summary = "inverse hyperbolic sine", .onnx = {"Asinh"}, .oracle = "torch:asinh"}),
-    float_unary<Atan>({.name = "atan", .summary = "arc tangent", .onnx = {"Atan"}, .oracle = "torch:atan"}),
+    float_unary<Asin>({.name = "asin",
+                       .summary = "arc sine",
+                       .onnx = {"Asin"},
+                       .spellings = "arcsin",
+                       .oracle = "torch:asin"}),
+    float_unary<Asinh>({.name = "asinh",
+                        .summary = "inverse hyperbolic sine",
+                        .onnx = {"Asinh"},
+                        .spellings = "arcsinh",
+                        .oracle = "torch:asinh"}),
+    float_unary<Atan>({.name = "atan",
+                       .summary = "arc tangent",
+                       .onnx = {"Atan"},
+                       .spellings = "arctan",
+                       .oracle = "torch:atan"}),
     float_unary<Atanh>({.name = "atanh",
                         .summary = "inverse hyperbolic tangent",
                         .onnx = {"Atanh"},
+                        .spellings = "arctanh",
                         .oracle = "torch:atanh"}),
     float_unary<Ceil>({.name = "ceil", .summary = "rounded up", .onnx = {"Ceil"}, .oracle = "torch:ceil"}),
     float_unary<Cos>({.name = "cos", .summary = "cosine", .onnx = {"Cos"}, .oracle = "torch:cos"}),
@@ -164,9 +181,13 @@ constexpr Card function_family[] = {
     float_unary<Sinh>(
         {.name = "sinh", .summary = "hyperbolic sine", .onnx = {"Sinh"}, .oracle = "torch:sinh"}),
     float_unary<Tan>({.name = "tan", .summary = "tangent", .onnx = {"Tan"}, .oracle = "torch:tan"}),
-    float_unary<Tanh>(
-        {.name = "tanh", .summary = "hyperbolic tangent", .onnx = {"Tanh"}, .oracle = "torch:tanh"}),
-    float_unary<Trunc>({.name = "trunc", .summary = "rounded towards zero", .oracle = "torch:trunc"}),
+    float_unary<Tanh>({.name = "tanh",
+                       .summary = "hyperbolic tangent",
+                       .traits = {.activation = true},
+                       .onnx = {"Tanh"},
+                       .oracle = "torch:tanh"}),
+    float_unary<Trunc>(
+        {.name = "trunc", .summary = "rounded towards zero", .spellings = "fix", .oracle = "torch:trunc"}),
 };
 
 }  // namespace

@@ -109,6 +109,7 @@ constexpr Card matmul_family[] = {
      .T = number_dtypes,
      .traits = {.costly = true},
      .onnx = {"MatMul"},
+     .spellings = "@ bmm mm",
      .oracle = "torch:matmul",
      .infer = infer_matmul,
      .reference = run_matmul,

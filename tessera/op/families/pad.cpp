@@ -197,6 +197,7 @@ constexpr Card pad_family[] = {
      .attributes = pad_attributes,
      .T = all_dtypes,
      .traits = {.composite = true},
+     .spellings = "Pad constant_pad_nd",
      .oracle = "numpy:pad",
      .infer = infer_pad,
      .reference = run_pad,

@@ -227,6 +227,7 @@ constexpr Card scatter_family[] = {
      .T = all_dtypes,
      .traits = {.in_place = true},
      .onnx = {"ScatterElements"},
+     .spellings = "Tensor.scatter aten::scatter torch.scatter",
      .oracle = "torch:scatter_reduce",
      .infer = infer_scatter_elements,
      .reference = run_scatter_elements,

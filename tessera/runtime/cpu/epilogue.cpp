@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "tessera/kernel/block_loops.h"
+#include "tessera/runtime/cpu/epilogue_function.h"
 
 using namespace tessera::runtime::cpu;
 using tessera::ir::Dtype;
@@ -17,6 +18,7 @@ class Loops {
  public:
   explicit Loops(std::size_t count) : count_(count) {}
 
+  [[nodiscard]] std::size_t count() const { return count_; }
   void unary(ScalarOpcode opcode, const float* a, float* out) const {
     of(opcode, LoopForm::vectors)(a, nullptr, nullptr, out, count_);
   }
@@ -109,6 +111,10 @@ void activate(const Epilogue& epilogue, const Loops& loops, float* x, float* wor
       return leaky_relu(loops, epilogue.alpha, x, workspace);
     case Activation::clip:
       return clip(loops, epilogue.alpha, epilogue.beta, x);
+    case Activation::by_card: {
+      const float more[] = {epilogue.alpha, epilogue.beta};
+      return epilogue.function->apply(x, loops.count(), more);
+    }
   }
 }
 
@@ -136,8 +142,8 @@ void tessera::runtime::cpu::finish_row(const Epilogue& epilogue, const EpilogueR
 
 void tessera::runtime::cpu::finish_in_place(const Epilogue& epilogue, float* x, const float* residual,
                                             std::size_t count) {
-  constexpr std::size_t most = 512;
-  float workspace[most];
+  float workspace[512];
+  const std::size_t most = epilogue.activation == Activation::by_card ? count : std::size(workspace);
   for (std::size_t begin = 0; begin < count; begin += most) {
     const Loops loops(std::min(count - begin, most));
     activate(epilogue, loops, x + begin, workspace);

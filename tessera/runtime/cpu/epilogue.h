@@ -18,20 +18,24 @@ enum class Activation : std::uint8_t {
   silu,
   hard_swish,
   leaky_relu,
-  clip
+  clip,
+  by_card  ///< Epilogue::function
 };
+
+class EpilogueFunction;
 
 /// Whether it is computed by a function (exp, tanh, erf), with what that loses.
 [[nodiscard]] constexpr bool is_function(Activation activation) {
   return activation == Activation::tanh || activation == Activation::sigmoid ||
          activation == Activation::gelu_erf || activation == Activation::gelu_tanh ||
-         activation == Activation::silu;
+         activation == Activation::silu || activation == Activation::by_card;
 }
 
 /// Whether it is computed here also behind a product of oneDNN's: by its formula nothing would be left of a
-/// number far below 0.
+/// number far below 0, or it has none.
 [[nodiscard]] constexpr bool is_own_activation(Activation activation) {
-  return activation == Activation::gelu_erf || activation == Activation::gelu_tanh;
+  return activation == Activation::gelu_erf || activation == Activation::gelu_tanh ||
+         activation == Activation::by_card;
 }
 
 /// What is added to the result: an array that does not overlap it, or what it held before.
@@ -47,12 +51,15 @@ struct Epilogue {
   bool bias_of_rows = false;  ///< of a product: one number per row, not per column
   bool keeps_product = false;
   Activation activation = Activation::none;
-  float alpha = 0, beta = 0;  ///< of leaky_relu: the slope below 0; of clip: the least and the most
+  /// Of leaky_relu: the slope below 0; of clip: the least and the most; by card: the operands behind the first.
+  float alpha = 0, beta = 0;
+  const EpilogueFunction* function = nullptr;
   Residual residual = Residual::none;
   ResidualPlace place = ResidualPlace::after_activation;
 
   bool operator==(const Epilogue&) const = default;
-  /// A number for all of it; below 2^16 without alpha and beta, with which different ones may have the same.
+  /// A number for all of it but the function; below 2^16 without alpha and beta, with which different ones may
+  /// have the same.
   [[nodiscard]] constexpr std::uint64_t code() const {
     const std::uint64_t numbers = std::uint64_t{std::bit_cast<std::uint32_t>(alpha)} << 16 ^
                                   std::uint64_t{std::bit_cast<std::uint32_t>(beta)} << 32;

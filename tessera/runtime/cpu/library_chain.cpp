@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tessera/op/catalogue.h"
+#include "tessera/runtime/cpu/epilogue_function.h"
+
 using namespace tessera;
 using namespace tessera::runtime::cpu;
 using pattern::Graph;
@@ -211,13 +214,21 @@ class ChainGrower {
     chain_.nodes.push_back(next);
   }
 
+  /// What primitives have, and what a card says is one.
   bool add_activation(NodeId next) {
+    Epilogue& epilogue = chain_.epilogue;
+    if (epilogue.activation != Activation::none ||
+        !graph_.has_trait(graph_.op(next), pattern::trait::activation))
+      return false;
     const auto* found = std::find_if(std::begin(activations), std::end(activations),
                                      [&](const NamedActivation& a) { return a.name == name(next); });
-    Epilogue& epilogue = chain_.epilogue;
-    if (found == std::end(activations) || epilogue.activation != Activation::none) return false;
-    if (!is_exact_enough(found->activation) || !read_numbers(next)) return false;
-    epilogue.activation = found->activation;
+    const bool is_known = found != std::end(activations);
+    const Activation activation = is_known ? found->activation : Activation::by_card;
+    const EpilogueFunction* function = is_known ? nullptr : EpilogueFunction::of(*op::find_card(name(next)));
+    if ((!is_known && function == nullptr) || !is_exact_enough(activation) || !read_numbers(next))
+      return false;
+    epilogue.activation = activation;
+    epilogue.function = function;
     if (epilogue.residual != Residual::none) epilogue.place = ResidualPlace::before_activation;
     return true;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/op/catalogue.h"
+#include "tessera/op/op_facts.h"
 #include "tessera/pattern/graph_function.h"
 
 using namespace tessera;
@@ -97,7 +98,7 @@ bool gives_values_of(const LibraryChain& chain, const ir::Function& ops) {
 }
 
 std::optional<LibraryForm> form_of_ops(const ir::Function& ops) {
-  const auto graph = pattern::graph_of(ops);
+  const auto graph = pattern::graph_of(ops, op::op_facts());
   if (!graph) return std::nullopt;
   for (const pattern::NodeId node : graph->order()) {
     const auto chain = chain_from(*graph, node);

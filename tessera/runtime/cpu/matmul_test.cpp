@@ -3,6 +3,7 @@
 #include <atomic>
 #include <thread>
 
+#include "tessera/runtime/cpu/epilogue_function.h"
 #include "tessera/runtime/cpu/matmul_split.h"
 #include "tessera/runtime/cpu/product_cache.h"
 #include "tessera/runtime/cpu/product_case.h"
@@ -196,6 +197,23 @@ TEST(Matmul, FollowsEveryEpilogue) {
       spec.weights = code % 5 < 2 ? WeightForm::packed : WeightForm::plain;
       expect_right(spec, library, static_cast<std::uint32_t>(code));
     }
+}
+
+TEST(Matmul, EndsWithTheFormulaOfACard) {
+  for (ProductLibrary library : libraries())
+    for (int code = 0; code < 2 * 5; ++code) {
+      MatmulSpec spec = dense(code % 3 == 0 ? 70 : 5, code % 2 == 0 ? 1037 : 37, 40);
+      spec.epilogue = {.has_bias = (code & 1) != 0,
+                       .activation = Activation::by_card,
+                       .alpha = 0.7f,
+                       .function = EpilogueFunction::of(*op::find_card("elu")),
+                       .residual = static_cast<Residual>((code / 2 + 1) / 2),
+                       .place = static_cast<ResidualPlace>(code / 2 & 1)};
+      spec.residual = row_major(spec.rows, spec.columns, 3);
+      expect_right(spec, library, static_cast<std::uint32_t>(code));
+    }
+  EXPECT_EQ(EpilogueFunction::of(*op::find_card("sum")), nullptr);
+  EXPECT_EQ(EpilogueFunction::of(*op::find_card("elu")), EpilogueFunction::of(*op::find_card("elu")));
 }
 
 TEST(Matmul, AddsAResidualToEveryItem) {

@@ -14,6 +14,7 @@ using Library = OneDnn::Library;
 dnnl_alg_kind_t algorithm(Activation activation) {
   switch (activation) {
     case Activation::none:
+    case Activation::by_card:
       break;
     case Activation::relu:
       return dnnl_eltwise_relu;

@@ -50,6 +50,8 @@ inline op::HostTensor activated(const Epilogue& epilogue, const op::HostTensor& 
       return call("leaky_relu", {x, f32_tensor({}, {epilogue.alpha})});
     case Activation::clip:
       return call("clip", {x, f32_tensor({}, {epilogue.alpha}), f32_tensor({}, {epilogue.beta})});
+    case Activation::by_card:
+      return call("elu", {x, f32_tensor({}, {epilogue.alpha})});
   }
   return x;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "tessera/op/op_facts.h"
 #include "tessera/pattern/graph_function.h"
 #include "tessera/runtime/cuda/op_source.h"
 #include "tessera/runtime/cuda/product_chain.h"
@@ -256,7 +257,7 @@ class ProductProgram {
 std::optional<StepProgram> tessera::runtime::cuda::library_chain(const ir::Function& ops,
                                                                  std::span<const op::Array> inputs,
                                                                  std::span<const op::Array> results) {
-  const auto graph = pattern::graph_of(ops);
+  const auto graph = pattern::graph_of(ops, op::op_facts());
   const auto chain = graph ? product_chain(*graph) : std::nullopt;
   if (!chain || results.size() != 1) return std::nullopt;
   const auto input = [&](pattern::ValueId value) {

@@ -1,0 +1,62 @@
+#include "tessera/runtime/cpu/epilogue_function.h"
+
+#include <map>
+#include <mutex>
+
+#include "tessera/base/check.h"
+#include "tessera/base/text.h"
+#include "tessera/kernel/build.h"
+#include "tessera/op/body.h"
+#include "tessera/op/ir_builder.h"
+
+using namespace tessera;
+using namespace tessera::runtime::cpu;
+
+namespace {
+
+constexpr std::size_t most_operands = 3;
+
+Result<kernel::Kernel> kernel_of(const op::Card& card) {
+  op::IrBuilder builder;
+  const ir::Shape line{builder.size("n")};
+  op::Values operands;
+  for (std::size_t i = 0; i < card.pointwise->arity; ++i)
+    operands.push_back(builder.parameter(cat("x", i), {ir::Dtype::f32, i == 0 ? line : ir::Shape()}));
+  const op::Values results = builder.call_all(card.name, operands);
+  return kernel::build(*TESSERA_TRY(builder.function("activation", results)));
+}
+
+op::Array array_of(const float* data, op::Extents shape) {
+  return {ir::Dtype::f32, op::contiguous(std::move(shape)),
+          reinterpret_cast<std::byte*>(const_cast<float*>(data))};
+}
+
+}  // namespace
+
+const EpilogueFunction* EpilogueFunction::of(const op::Card& card) {
+  if (card.pointwise == nullptr || card.pointwise->arity > most_operands || !card.attributes.empty())
+    return nullptr;
+  // Never destroyed: a plan may run beside the program when the process ends.
+  struct Functions {
+    std::mutex mutex;
+    std::map<std::string_view, std::unique_ptr<const EpilogueFunction>> by_op;
+  };
+  static Functions& functions = *new Functions;
+  const std::lock_guard lock(functions.mutex);
+  const auto [at, is_new] = functions.by_op.try_emplace(card.name);
+  if (is_new)
+    if (auto kernel = kernel_of(card)) at->second = std::make_unique<EpilogueFunction>(*std::move(kernel));
+  return at->second.get();
+}
+
+void EpilogueFunction::apply(float* x, std::size_t count, std::span<const float> more) const {
+  static thread_local kernel::Job job;
+  static thread_local kernel::Scratch scratch;
+  const std::size_t operands = interpreter_.kernel().input_count;
+  op::Array inputs[most_operands];
+  inputs[0] = array_of(x, {static_cast<std::int64_t>(count)});
+  for (std::size_t i = 1; i < operands; ++i) inputs[i] = array_of(&more[i - 1], {});
+  const auto prepared = interpreter_.prepare({inputs, operands}, {inputs, 1}, job);
+  TESSERA_CHECK(prepared, prepared.error().message());
+  interpreter_.run(job, {}, {0, job.items}, scratch);
+}
