@@ -36,7 +36,8 @@ class [[nodiscard]] Result {
   /// The value. Taking it from a failed Result is a broken invariant (TESSERA_CHECK).
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
-  T&& operator*() && { return std::move(value()); }
+  /// By value: `for (x : *f())` walks over what lives as long as the loop.
+  T operator*() && { return std::move(value()); }
   T take() && { return std::move(value()); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
