@@ -99,7 +99,7 @@ class TransformerBuilder {
     return add("add", {y, fed}, full_);
   }
 
-  GraphBuilder builder_;
+  GraphBuilder builder_{op::op_facts()};
   std::uint32_t layer_ = 0;
   ShapeId full_ = shape({tokens, width}), column_ = shape({tokens, 1}), inner_ = shape({tokens, 4 * width});
   ShapeId split_ = shape({tokens, heads, head_width}), per_head_ = shape({heads, tokens, head_width});

@@ -339,10 +339,9 @@ class Meeting {
  public:
   void enter() {
     std::unique_lock lock(mutex_);
-    ++inside_;
+    met_ |= ++inside_ > 1;
     changed_.notify_all();
-    met_ |=
-        changed_.wait_for(lock, std::chrono::milliseconds(met_ ? 0 : patience_), [&] { return inside_ > 1; });
+    changed_.wait_for(lock, std::chrono::milliseconds(patience_), [&] { return met_; });
     lock.unlock();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));  // worth a thread the next time
     lock.lock();
