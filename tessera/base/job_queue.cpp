@@ -19,13 +19,18 @@ bool JobQueue::push(Job job) {
   return true;
 }
 
+std::size_t JobQueue::waiting() const {
+  const std::lock_guard lock(mutex_);
+  return jobs_.size();
+}
+
 void JobQueue::wait() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return (jobs_.empty() && !busy_) || stopped_; });
 }
 
 void JobQueue::stop() {
-  std::vector<Job> dropped;
+  std::deque<Job> dropped;
   {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
@@ -41,7 +46,7 @@ void JobQueue::work() {
     changed_.wait(lock, [&] { return stopped_ || !jobs_.empty(); });
     if (stopped_) return;
     Job job = std::move(jobs_.front());
-    jobs_.erase(jobs_.begin());
+    jobs_.pop_front();
     busy_ = true;
     lock.unlock();
     job();

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <thread>
-#include <vector>
 
 namespace tessera {
 
@@ -19,6 +19,8 @@ class JobQueue {
 
   /// Runs `job` later. A job does not throw. False if the thread could not be started or is stopped.
   [[nodiscard]] bool push(Job job);
+  /// Jobs that have not begun.
+  [[nodiscard]] std::size_t waiting() const;
   /// Waits until nothing is left to do.
   void wait();
   /// Finishes the job at hand, drops the others, takes no more.
@@ -27,9 +29,9 @@ class JobQueue {
  private:
   void work();
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<Job> jobs_;  ///< few; the first is the next
+  std::deque<Job> jobs_;
   bool busy_ = false;
   bool stopped_ = false;
   std::thread thread_;

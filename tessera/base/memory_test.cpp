@@ -1,11 +1,17 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <limits>
 #include <memory>
+#include <set>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "tessera/base/arena.h"
 #include "tessera/base/checked.h"
+#include "tessera/base/slot_memory.h"
 #include "tessera/base/small_vector.h"
 
 using namespace tessera;
@@ -63,6 +69,53 @@ TEST(Arena, KeepsObjectsApartAndAligned) {
   EXPECT_EQ(arena.make_array<int>(100000).size(), 100000u);
   arena.clear();
   EXPECT_EQ(arena.reserved_bytes(), 0u);
+}
+
+TEST(SlotMemory, KeepsObjectsApartAndAligned) {
+  struct Object {
+    std::byte* memory;
+    std::size_t bytes;
+  };
+  std::vector<Object> objects;
+  for (int i = 0; i < 8; ++i)
+    for (std::size_t bytes = 1; bytes <= 640; ++bytes) {
+      auto* memory = static_cast<std::byte*>(SlotMemory::allocate(bytes));
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % (bytes % 64 == 0 ? 64 : 16), 0u) << bytes;
+      objects.push_back({memory, bytes});
+    }
+  std::sort(objects.begin(), objects.end(),
+            [](const Object& a, const Object& b) { return a.memory < b.memory; });
+  for (std::size_t i = 1; i < objects.size(); ++i)
+    EXPECT_GE(objects[i].memory, objects[i - 1].memory + objects[i - 1].bytes);
+  for (const Object& object : objects) SlotMemory::free(object.memory, object.bytes);
+}
+
+/// Sizes of this test alone, so that what others left does not matter.
+constexpr std::size_t odd_size = 496;
+
+/// Slots that a thread gives back when most of it has ended.
+struct LateSlots {
+  ~LateSlots() {
+    for (void* slot : slots) SlotMemory::free(slot, odd_size);
+    SlotMemory::free(SlotMemory::allocate(odd_size), odd_size);
+  }
+  std::vector<void*> slots;
+};
+thread_local LateSlots late_slots;
+
+TEST(SlotMemory, Trap_U6_SlotsAreUsedAgainWhateverThreadsDoWithThem) {
+  if (TESSERA_SLOT_MEMORY == 0) GTEST_SKIP() << "slots come from the heap";
+  std::set<void*> seen;
+  for (int round = 0; round < 400; ++round) {
+    std::array<void*, 50> taken;
+    for (void*& slot : taken) seen.insert(slot = SlotMemory::allocate(odd_size));
+    std::thread([&] {
+      late_slots.slots.assign(taken.begin(), taken.begin() + 25);  // made before this thread has a slot
+      for (std::size_t i = 25; i < taken.size(); ++i) SlotMemory::free(taken[i], odd_size);
+      std::thread([] { SlotMemory::free(SlotMemory::allocate(odd_size), odd_size); }).join();
+    }).join();
+  }
+  EXPECT_LT(seen.size(), 500u);
 }
 
 TEST(Checked, NoticesOverflow) {

@@ -1,17 +1,15 @@
-// Memory for millions of small objects that come and go: slots of one size and multiples of it, cut from
-// large blocks. Objects made one after another lie one after another. A thread allocates and frees without a
-// lock, except when its own stock runs out; what one thread allocated, any thread may free.
+// Memory for millions of small objects that come and go, in slots of multiples of 16 bytes. Objects made one
+// after another lie one after another. A thread takes and gives without a lock; what one took, any may give.
+//
+// A thread has at most two batches of free slots of a size. Batches go to a depot of all threads and come
+// from there in constant time, and so does what a thread has left when it ends: whatever threads do, memory is
+// what lived at once at most, and two batches a size for each thread that is alive. It serves until the very
+// end of a thread and of the process, and is kept for the next objects until then.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
-#include <mutex>
 #include <new>
-#include <utility>
-#include <vector>
-
-#include "tessera/base/large_pages.h"
 
 // Under the address sanitizer every object comes from the heap, so that it sees each of them.
 #if defined(__has_feature)
@@ -27,102 +25,67 @@
 
 namespace tessera {
 
-/// `slot_bytes` is the size and, if it is a power of two up to 64, the alignment of a slot; up to `max_slots`
-/// adjoining slots make one object, larger ones come from the heap. Memory is kept for the next objects until
-/// the process ends.
-template <std::size_t slot_bytes, std::size_t max_slots>
 class SlotMemory {
  public:
-  static constexpr std::size_t alignment = slot_bytes % 64 == 0 ? 64 : 16;
-  static_assert(slot_bytes % alignment == 0);
+  /// Larger objects come from the heap.
+  static constexpr std::size_t max_bytes = 512;
 
+  /// Aligned to 16 bytes; if `bytes` is a multiple of 64, to 64. Throws std::bad_alloc.
   [[nodiscard]] static void* allocate(std::size_t bytes) {
-    const std::size_t slots = slots_for(bytes);
-    if (TESSERA_SLOT_MEMORY == 0 || slots > max_slots)
-      return ::operator new(bytes, std::align_val_t(alignment));
-    if (Slot* slot = take(stock.free, slots)) return slot;
-    if (static_cast<std::size_t>(stock.limit - stock.cursor) < slots * slot_bytes) {
-      refill(slots);
-      if (Slot* slot = take(stock.free, slots)) return slot;
-    }
-    std::byte* out = stock.cursor;
-    stock.cursor += slots * slot_bytes;
-    return out;
+    const std::size_t size = rounded(bytes);
+    if (!is_slot(size)) return ::operator new(size, heap_alignment);
+    Stock& stock = stocks[size / granule];
+    Slot* const slot = stock.free;
+    if (slot == nullptr) [[unlikely]]
+      return refill(size);
+    stock.free = slot->next;
+    stock.room += size;
+    return slot;
   }
 
+  /// What allocate(bytes) gave to any thread.
   static void free(void* memory, std::size_t bytes) noexcept {
-    const std::size_t slots = slots_for(bytes);
-    if (TESSERA_SLOT_MEMORY == 0 || slots > max_slots)
-      return ::operator delete(memory, std::align_val_t(alignment));
-    give(stock.free, memory, slots);
+    const std::size_t size = rounded(bytes);
+    if (!is_slot(size)) return ::operator delete(memory, heap_alignment);
+    Stock& stock = stocks[size / granule];
+    if (stock.room < size) [[unlikely]]
+      return overflow(memory, size);
+    auto* const slot = static_cast<Slot*>(memory);
+    slot->next = stock.free;
+    stock.free = slot;
+    stock.room -= size;
   }
 
  private:
-  static constexpr std::size_t first_block_bytes =
-      16384;  // per thread; a small program does not pay for a large page
-
   struct Slot {
     Slot* next;
+    Slot* next_batch;  ///< of the first slot of a batch in the depot
   };
-  using FreeLists = std::array<Slot*, max_slots>;
-
-  /// What threads that ended left behind, and all blocks ever made: they live as long as the process.
-  struct Shared {
-    std::mutex mutex;
-    FreeLists free{};
-    std::vector<MemoryBlock> blocks;
-  };
-  /// The free slots of one thread, and the block it cuts new ones from. Plain data: it is used until the very
-  /// end of the thread, after all its destructors.
+  /// Free slots of one size. Plain data: it is there until the very end of its thread.
   struct Stock {
-    FreeLists free{};
-    std::byte* cursor = nullptr;
-    std::byte* limit = nullptr;
-    std::size_t block_bytes = first_block_bytes;
+    Slot* free;
+    Slot* full;        ///< one batch more, or null
+    std::size_t room;  ///< bytes that `free` takes yet; none before the thread is known, and after its end
   };
-  /// Hands the slots of a thread that ends over to the others.
-  struct ThreadEnd {
-    ~ThreadEnd() {
-      const std::lock_guard lock(shared().mutex);
-      for (std::size_t slots = 1; slots <= max_slots; ++slots)
-        while (Slot* slot = take(stock.free, slots)) give(shared().free, slot, slots);
-    }
-  };
+  struct Depot;
+  struct ThreadEnd;
 
-  static std::size_t slots_for(std::size_t bytes) { return (bytes + slot_bytes - 1) / slot_bytes; }
+  static constexpr std::size_t granule = sizeof(Slot);
+  static constexpr std::size_t size_count = max_bytes / granule + 1;
+  static constexpr std::align_val_t heap_alignment{64};
 
-  static Slot* take(FreeLists& lists, std::size_t slots) {
-    Slot* slot = lists[slots - 1];
-    if (slot != nullptr) lists[slots - 1] = slot->next;
-    return slot;
+  static constexpr std::size_t rounded(std::size_t bytes) {
+    return (bytes + granule - 1) / granule * granule;
   }
-  static void give(FreeLists& lists, void* memory, std::size_t slots) {
-    auto* slot = static_cast<Slot*>(memory);
-    slot->next = lists[slots - 1];
-    lists[slots - 1] = slot;
-  }
+  static constexpr bool is_slot(std::size_t size) { return TESSERA_SLOT_MEMORY != 0 && size <= max_bytes; }
 
-  static Shared& shared() {
-    static auto* stock_of_all = new Shared;  // never destroyed: objects may outlive every static one
-    return *stock_of_all;
-  }
+  /// Where the thread has no free slot.
+  [[nodiscard]] static void* refill(std::size_t size);
+  /// Where the thread has no room for one more.
+  static void overflow(void* memory, std::size_t size) noexcept;
 
-  /// Takes over the shared slots of this size, or makes a new block to cut from.
-  static void refill(std::size_t slots) {
-    (void)&thread_end;  // made by its first use
-    const std::lock_guard lock(shared().mutex);
-    if (shared().free[slots - 1] != nullptr) {
-      std::swap(stock.free[slots - 1], shared().free[slots - 1]);
-      return;
-    }
-    shared().blocks.push_back(allocate_block(stock.block_bytes));
-    stock.cursor = shared().blocks.back().get();
-    stock.limit = stock.cursor + stock.block_bytes;
-    stock.block_bytes = std::min(stock.block_bytes * 4, large_page_bytes);
-  }
-
-  static inline constinit thread_local Stock stock;
-  static inline thread_local ThreadEnd thread_end;
+  static Depot depot;
+  static inline constinit thread_local std::array<Stock, size_count> stocks{};
 };
 
 }  // namespace tessera

@@ -20,8 +20,8 @@ class Component {
   explicit Component(std::shared_ptr<Engine> engine) : engine_(std::move(engine)), id_(next_id()) {}
 
   // Every stored tensor has one of its own.
-  static void* operator new(std::size_t bytes) { return Memory::allocate(bytes); }
-  static void operator delete(void* memory, std::size_t bytes) noexcept { Memory::free(memory, bytes); }
+  static void* operator new(std::size_t bytes) { return SlotMemory::allocate(bytes); }
+  static void operator delete(void* memory, std::size_t bytes) noexcept { SlotMemory::free(memory, bytes); }
 
   [[nodiscard]] const std::shared_ptr<Engine>& engine() const { return engine_; }
 
@@ -50,8 +50,6 @@ class Component {
   }
 
  private:
-  using Memory = SlotMemory<48, 1>;
-
   ~Component() = default;
   static std::uint64_t next_id();
   /// What were roots a moment ago: other threads join, too.

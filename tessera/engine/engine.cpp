@@ -130,9 +130,14 @@ void Engine::publish_plan(PlanJob& job, plan::PlanRef plan) {
   job.entry->state = PlanEntry::State::ready;
   ++statistics_.plans_made;
   for (const PlanEntryRef& replaced : job.replaced) plans_.remove(replaced);
-  dropped = plans_.shrink();
-  statistics_.evictions += dropped.size();
+  make_room_for_plans(dropped);
   evaluated_.notify_all();
+}
+
+void Engine::make_room_for_plans(std::vector<PlanEntryRef>& dropped) {
+  const std::size_t before = dropped.size();
+  plans_.shrink(dropped);
+  statistics_.evictions += dropped.size() - before;
 }
 
 void Engine::refuse_plan(PlanJob& job, const Error& error) {

@@ -162,6 +162,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void publish_plan(PlanJob& job, plan::PlanRef plan);
   void refuse_plan(PlanJob& job, const Error& error);
   void forget_plan(const PlanEntryRef& entry) noexcept;
+  /// What gives way is to be freed outside the lock. REQUIRES the lock.
+  void make_room_for_plans(std::vector<PlanEntryRef>& dropped);
   /// REQUIRES the lock.
   void drop_plan(const PlanEntryRef& entry) noexcept;
   [[nodiscard]] Result<void> evaluate_once(std::span<Node* const> nodes);

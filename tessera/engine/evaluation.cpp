@@ -18,6 +18,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t max_free_siblings = 4;
 /// Instances a set of size rules is learned from.
 constexpr std::size_t max_instances = 4;
+/// Plans that may wait to be made beside the program. What is hot while there are so many asks again.
+constexpr std::size_t max_waiting_plans = 64;
 /// A plan is judged after this many runs, and dropped if op by op was faster than it by a quarter.
 constexpr std::uint32_t runs_to_judge = 16;
 
@@ -236,6 +238,10 @@ void Evaluation::choose_without_plan(Part& part) {
   part.earned = heat.count >= options.threshold || thread_state.plan_at_once > 0 ||
                 (part.key.plan_at_once && few_siblings);
   part.has_just_become_hot = siblings.empty() && heat.count == options.threshold;
+  if ((part.earned || can_join) && !waits_for_plan(part) && engine_.queue_.waiting() >= max_waiting_plans) {
+    part.report.cause = cat("it is hot, but ", max_waiting_plans, " plans are waiting to be made");
+    return;
+  }
   if ((part.earned || can_join) &&
       begin_plan(part, options.joins_sizes ? siblings : std::vector<PlanEntryRef>())) {
     part.entry->streamed_ns = heat.streamed_ns;
@@ -282,6 +288,7 @@ bool Evaluation::begin_plan(Part& part, const std::vector<PlanEntryRef>& sibling
   entry->rules = std::move(*rules);
   entry->outline = part.report.missed;
   engine_.plans_.add(part.key.hash, entry);
+  engine_.make_room_for_plans(memory_->dropped);
   part.entry = std::move(entry);
   part.way = Part::Way::compiled;
   return true;
@@ -424,6 +431,11 @@ void Evaluation::leave_alone(Part& part) {
   part.entry->rules = *SizeRules::learn(part.entry->instances, part.key.position_count);
 }
 
+/// Else it is made beside the program.
+bool Evaluation::waits_for_plan(const Part& part) const {
+  return engine_.plans_.options().wait || thread_state.plan_at_once > 0 || part.key.plan_at_once;
+}
+
 /// Makes the plan now, or lets it be made beside the program and streams meanwhile.
 void Evaluation::make_plan(Part& part) {
   part.way = Part::Way::streamed;
@@ -446,9 +458,8 @@ void Evaluation::make_plan(Part& part) {
     for (const std::uint32_t position : lifted->moved)
       part.entry->rules.let_move(part.key.extents().size() + position);
   }
-  const bool wait = engine_.plans_.options().wait || thread_state.plan_at_once > 0 || part.key.plan_at_once;
   Engine::PlanJob job{part.entry, *std::move(lifted), std::move(part.replaced)};
-  if (!wait) {
+  if (!waits_for_plan(part)) {
     auto shared = std::make_shared<Engine::PlanJob>(std::move(job));
     if (engine_.queue_.push([&engine = engine_, shared] { engine.make_plan(*shared); })) {
       part.report.cause = "its plan is being made";

@@ -39,8 +39,8 @@ struct EvaluationMemory {
   std::size_t part_count = 0;
   std::vector<std::uint32_t> local;  ///< by step: its place in its component; empty if there is only one
   std::vector<Computed> computed;
-  std::vector<Node*> given_up;  ///< references to release outside the lock
-  std::vector<PlanEntryRef> dropped;
+  std::vector<Node*> given_up;        ///< references to release outside the lock
+  std::vector<PlanEntryRef> dropped;  ///< plans that gave way, to free outside the lock
 };
 
 class Evaluation {
@@ -83,6 +83,7 @@ class Evaluation {
   void take_plan(Part& part);
   void give_back(Part& part) noexcept;
   [[nodiscard]] bool begin_plan(Part& part, const std::vector<PlanEntryRef>& siblings);
+  [[nodiscard]] bool waits_for_plan(const Part& part) const;
   void leave_alone(Part& part);
   void publish();
   void report();

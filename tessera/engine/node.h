@@ -65,11 +65,8 @@ struct Extra {
   std::shared_ptr<const CustomGradient> custom;
   Node* gradient = nullptr;  ///< what backward() found so far; counted
 
-  static void* operator new(std::size_t bytes) { return Memory::allocate(bytes); }
-  static void operator delete(void* memory, std::size_t bytes) noexcept { Memory::free(memory, bytes); }
-
- private:
-  using Memory = SlotMemory<64, 8>;
+  static void* operator new(std::size_t bytes) { return SlotMemory::allocate(bytes); }
+  static void operator delete(void* memory, std::size_t bytes) noexcept { SlotMemory::free(memory, bytes); }
 };
 static_assert(sizeof(Extra) <= 512);
 
@@ -133,11 +130,8 @@ struct Node {
   Extra& more() { return extra != nullptr ? *extra : *(extra = new Extra); }
   void set_shape(std::span<const std::int64_t> shape);
 
-  static void* operator new(std::size_t bytes) { return Memory::allocate(bytes); }
-  static void operator delete(void* memory, std::size_t bytes) noexcept { Memory::free(memory, bytes); }
-
- private:
-  using Memory = SlotMemory<144, 1>;
+  static void* operator new(std::size_t bytes) { return SlotMemory::allocate(bytes); }
+  static void operator delete(void* memory, std::size_t bytes) noexcept { SlotMemory::free(memory, bytes); }
 };
 static_assert(sizeof(Node) <= 144);
 

@@ -53,8 +53,7 @@ void PlanCache::remove(const PlanEntryRef& entry) {
   std::erase_if(entries_, [&](const auto& known) { return known.second == entry; });
 }
 
-std::vector<PlanEntryRef> PlanCache::shrink() {
-  std::vector<PlanEntryRef> dropped;
+void PlanCache::shrink(std::vector<PlanEntryRef>& dropped) {
   std::size_t bytes = 0;
   for (const auto& [hash, entry] : entries_) bytes += entry->bytes();
   while (entries_.size() > options_.max_entries || (bytes > options_.max_bytes && entries_.size() > 1)) {
@@ -65,7 +64,6 @@ std::vector<PlanEntryRef> PlanCache::shrink() {
     dropped.push_back(oldest->second);
     entries_.erase(oldest);
   }
-  return dropped;
 }
 
 void PlanCache::take_idle(std::vector<std::unique_ptr<PlanInstance>>& out) {

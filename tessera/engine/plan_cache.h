@@ -44,9 +44,9 @@ class PlanCache {
   [[nodiscard]] std::vector<PlanEntryRef> with_words(const PlanKey& key) const;
   void add(std::uint64_t hash, PlanEntryRef entry);
   void remove(const PlanEntryRef& entry);
-  /// Drops what was not used for the longest time until the bounds hold. Returns what was dropped, to be
-  /// freed outside the lock.
-  [[nodiscard]] std::vector<PlanEntryRef> shrink();
+  /// Drops what was not used for the longest time until the bounds hold. What was dropped is added to
+  /// `dropped`, to be freed outside the lock.
+  void shrink(std::vector<PlanEntryRef>& dropped);
 
   /// Takes what plans keep for their next launch.
   void take_idle(std::vector<std::unique_ptr<PlanInstance>>& out);

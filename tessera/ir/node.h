@@ -49,8 +49,10 @@ enum class NodeKind : std::uint8_t {
 class Node {
  public:
   Node& operator=(const Node&) = delete;
-  static void* operator new(std::size_t bytes) { return NodeMemory::allocate(bytes); }
-  static void operator delete(void* memory, std::size_t bytes) noexcept { NodeMemory::free(memory, bytes); }
+  static void* operator new(std::size_t bytes) { return SlotMemory::allocate(node_bytes(bytes)); }
+  static void operator delete(void* memory, std::size_t bytes) noexcept {
+    SlotMemory::free(memory, node_bytes(bytes));
+  }
 
   [[nodiscard]] NodeKind kind() const { return kind_; }
   [[nodiscard]] const Span& span() const { return span_; }

@@ -9,6 +9,10 @@
 namespace tessera::ir {
 
 inline constexpr std::size_t node_slot_bytes = 64;
-using NodeMemory = SlotMemory<node_slot_bytes, 8>;
+
+/// In whole slots.
+constexpr std::size_t node_bytes(std::size_t bytes) {
+  return (bytes + node_slot_bytes - 1) / node_slot_bytes * node_slot_bytes;
+}
 
 }  // namespace tessera::ir

@@ -12,13 +12,10 @@ struct Storage {
   op::Layout layout;
 
   // Every evaluation makes some and gives up as many.
-  static void* operator new(std::size_t bytes) { return Memory::allocate(bytes); }
-  static void operator delete(void* memory, std::size_t bytes) noexcept { Memory::free(memory, bytes); }
+  static void* operator new(std::size_t bytes) { return SlotMemory::allocate(bytes); }
+  static void operator delete(void* memory, std::size_t bytes) noexcept { SlotMemory::free(memory, bytes); }
 
   [[nodiscard]] op::Array array(ir::Dtype dtype) const { return {dtype, layout, buffer->data()}; }
-
- private:
-  using Memory = SlotMemory<32, 8>;
 };
 
 }  // namespace tessera::runtime

@@ -1,6 +1,5 @@
 // What is derived from a weight is found again: memory stays as it is, whatever the calls that read it.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdio>
 
@@ -8,19 +7,13 @@
 #include "tessera/tensor/create.h"
 #include "tessera/tensor/ops.h"
 #include "tessera/tensor/scope.h"
+#include "tests/support/resident.h"
 
 namespace tessera {
 namespace {
 
-constexpr std::int64_t MiB = std::int64_t{1} << 20;
-
-std::int64_t resident_bytes() {
-  long pages = 0, resident = 0;
-  std::FILE* file = std::fopen("/proc/self/statm", "r");
-  if (file == nullptr || std::fscanf(file, "%ld %ld", &pages, &resident) != 2) resident = 0;
-  if (file != nullptr) std::fclose(file);
-  return std::int64_t{resident} * sysconf(_SC_PAGESIZE);
-}
+using fixture::MiB;
+using fixture::resident_bytes;
 
 std::shared_ptr<Engine> limited_engine(std::int64_t limit) {
   return Engine::create({.memory_limit = static_cast<std::uint64_t>(limit),

@@ -4,8 +4,15 @@
 
 using namespace tessera::runtime::cpu;
 
+namespace {
+
+/// Kernels that may be gone when it is their turn: what waits keeps some of their memory.
+constexpr std::size_t max_waiting = 4096;
+
+}  // namespace
+
 void CodeImprover::ask_for(const std::shared_ptr<CompiledKernel>& kernel) {
-  if (!kernel->can_improve()) return;
+  if (!kernel->can_improve() || queue_.waiting() >= max_waiting) return;
   // Without memory for it, or without a thread, the code stays as it is.
   try {
     // Opened here and not beside the program: if it ended meanwhile, it would destroy what LLVM has made so
