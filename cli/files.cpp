@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "cli/ir_text.h"
+#include "tessera/base/environment.h"
 #include "tessera/base/text.h"
 #include "tessera/engine/graph_package.h"
 
@@ -111,7 +112,7 @@ Result<void> tessera::cli::check_ir_text(const std::string& path, std::string_vi
 Result<ir::NodeRef> tessera::cli::parse_ir_text(const std::string& path, std::string_view text,
                                                 ir::FreeVariables* free_variables) {
   ir::ParseOptions options{.file = shown(path), .free_variables = free_variables};
-  if (const char* given = std::getenv("TESSERA_MAX_NODES")) {
+  if (const char* given = environment("TESSERA_MAX_NODES")) {
     const auto end = std::from_chars(given, given + std::strlen(given), options.max_nodes);
     if (end.ec != std::errc() || *end.ptr != '\0' || options.max_nodes == 0)
       return Error(ErrorCode::invalid_argument, cat("TESSERA_MAX_NODES: '", printable(given),

@@ -12,8 +12,8 @@
 
 namespace tessera {
 
-/// The content of a regular file, mapped into memory; pages are read when they are touched. Fails for
-/// directories, devices, pipes and what cannot be read, naming the file.
+/// The content of a file that the user names (open_file.h), mapped into memory; pages are read when they are
+/// touched. Fails for directories, devices, pipes and what cannot be read, naming the file.
 [[nodiscard]] Result<Bytes> map_file(const std::string& path);
 
 /// Who may use a file that is written.

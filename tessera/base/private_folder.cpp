@@ -25,24 +25,6 @@ constexpr std::string_view temporary_mark = ".new-";
 /// Nobody writes a file for so long.
 constexpr time_t abandoned_seconds = 3600;
 
-class OpenFile {
- public:
-  explicit OpenFile(int descriptor) : descriptor_(descriptor) {}
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  ~OpenFile() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  [[nodiscard]] int get() const { return descriptor_; }
-  int release() { return std::exchange(descriptor_, -1); }
-  void swap(OpenFile& other) { std::swap(descriptor_, other.descriptor_); }
-  /// A full disk may show only here.
-  bool close_now() { return close(release()) == 0; }
-
- private:
-  int descriptor_;
-};
-
 Error not_believed(const std::string& path, std::string_view why) {
   return Error(ErrorCode::unsupported, cat("the folder ", printable(path), " is not used: ", why));
 }
@@ -80,34 +62,7 @@ struct timespec last_use(const struct stat& file) {
   return is_before(file.st_atim, file.st_mtim) ? file.st_mtim : file.st_atim;
 }
 
-bool write_whole(int file, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t done = ::write(file, bytes.data(), bytes.size());
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return false;
-    bytes = bytes.subspan(static_cast<std::size_t>(done));
-  }
-  return true;
-}
-
-bool read_whole(int file, std::span<std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t done = ::read(file, bytes.data(), bytes.size());
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return false;
-    bytes = bytes.subspan(static_cast<std::size_t>(done));
-  }
-  return true;
-}
-
 }  // namespace
-
-PrivateFolder::PrivateFolder(PrivateFolder&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)) {}
-
-PrivateFolder::~PrivateFolder() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
 
 Result<PrivateFolder> PrivateFolder::make(const std::string& path, const std::string& above) {
   return reach(path, above);
@@ -121,7 +76,7 @@ Result<PrivateFolder> PrivateFolder::reach(const std::string& path, std::optiona
   const auto parts = parts_of(path);
   const char* const verb = above ? "make" : "open";
   const std::size_t first_made = above ? parts_of(*above).size() : parts.size();
-  OpenFile folder(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  Descriptor folder(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   struct stat info {};
   if (folder.get() < 0 || fstat(folder.get(), &info) != 0) return io_error(verb, path, errno);
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -136,27 +91,25 @@ Result<PrivateFolder> PrivateFolder::reach(const std::string& path, std::optiona
     if (is_link && !is_of_system(entry, info)) return not_believed(path, "it is reached by a link");
     const int flags =
         O_DIRECTORY | O_CLOEXEC | (is_link ? 0 : O_NOFOLLOW) | (i + 1 < parts.size() ? O_PATH : O_RDONLY);
-    OpenFile next(openat(folder.get(), name, flags));
+    Descriptor next(openat(folder.get(), name, flags));
     if (next.get() < 0 || fstat(next.get(), &info) != 0) return io_error(verb, path, errno);
-    folder.swap(next);
+    folder = std::move(next);
   }
   if (info.st_uid != geteuid()) return not_believed(path, "it is another user's");
   if ((info.st_mode & 077) != 0) return not_believed(path, "others may look into it; expected mode 0700");
-  return PrivateFolder(folder.release());
+  return PrivateFolder(std::move(folder));
 }
 
 std::optional<std::vector<std::byte>> PrivateFolder::read(const std::string& name,
                                                           std::size_t max_bytes) const {
-  // Not blocking, so that a pipe nobody writes to is refused instead of waited for.
-  const OpenFile file(openat(descriptor_, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
-  struct stat info {};
-  if (file.get() < 0 || fstat(file.get(), &info) != 0) return std::nullopt;
-  const bool is_own = S_ISREG(info.st_mode) && info.st_uid == geteuid() && (info.st_mode & others_write) == 0;
-  if (!is_own || static_cast<std::uint64_t>(info.st_size) > max_bytes) return std::nullopt;
-  std::vector<std::byte> out(static_cast<std::size_t>(info.st_size));
-  if (!read_whole(file.get(), out)) return std::nullopt;
+  const auto file = OpenFile::open_below(descriptor_.get(), name);
+  if (!file || file->size() > max_bytes) return std::nullopt;
+  const bool is_own = file->status().st_uid == geteuid() && (file->status().st_mode & others_write) == 0;
+  if (!is_own) return std::nullopt;
+  std::vector<std::byte> out(static_cast<std::size_t>(file->size()));
+  if (!file->read(out)) return std::nullopt;
   const timespec used[] = {{.tv_sec = 0, .tv_nsec = UTIME_NOW}, {.tv_sec = 0, .tv_nsec = UTIME_OMIT}};
-  static_cast<void>(futimens(file.get(), used));  // where that is not allowed, it counts as older
+  static_cast<void>(futimens(file->descriptor(), used));  // where that is not allowed, it counts as older
   return out;
 }
 
@@ -166,28 +119,27 @@ Result<void> PrivateFolder::write(const std::string& name,
   const std::string temporary =
       cat(name, temporary_mark, getpid(), "-", count.fetch_add(1, std::memory_order_relaxed));
   const auto failed = [&](int reason) {
-    unlinkat(descriptor_, temporary.c_str(), 0);
+    unlinkat(descriptor_.get(), temporary.c_str(), 0);
     return Error(ErrorCode::io, cat("cannot write ", printable(name), ": ", std::strerror(reason)));
   };
   const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-  OpenFile file(openat(descriptor_, temporary.c_str(), flags, 0600));
+  Descriptor file(openat(descriptor_.get(), temporary.c_str(), flags, 0600));
   // Of another process of this number, in another container or long ago.
-  if (file.get() < 0 && errno == EEXIST && unlinkat(descriptor_, temporary.c_str(), 0) == 0) {
-    OpenFile again(openat(descriptor_, temporary.c_str(), flags, 0600));
-    file.swap(again);
-  }
+  if (file.get() < 0 && errno == EEXIST && unlinkat(descriptor_.get(), temporary.c_str(), 0) == 0)
+    file = Descriptor(openat(descriptor_.get(), temporary.c_str(), flags, 0600));
   if (file.get() < 0)
     return Error(ErrorCode::io, cat("cannot write ", printable(name), ": ", std::strerror(errno)));
   bool is_done = fchmod(file.get(), 0600) == 0;
-  for (const auto& part : parts) is_done = is_done && write_whole(file.get(), part);
+  for (const auto& part : parts) is_done = is_done && file.write_all(part);
   if (!is_done) return failed(errno);
   if (!file.close_now()) return failed(errno);
-  if (renameat(descriptor_, temporary.c_str(), descriptor_, name.c_str()) != 0) return failed(errno);
+  if (renameat(descriptor_.get(), temporary.c_str(), descriptor_.get(), name.c_str()) != 0)
+    return failed(errno);
   return {};
 }
 
 std::uint64_t PrivateFolder::shrink(std::uint64_t max_bytes) const {
-  const int again = openat(descriptor_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int again = openat(descriptor_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const std::unique_ptr<DIR, int (*)(DIR*)> list(again < 0 ? nullptr : fdopendir(again), &closedir);
   if (list == nullptr) {
     if (again >= 0) close(again);
@@ -203,11 +155,11 @@ std::uint64_t PrivateFolder::shrink(std::uint64_t max_bytes) const {
   const time_t now = time(nullptr);
   while (const dirent* entry = readdir(list.get())) {
     struct stat info {};
-    if (fstatat(descriptor_, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode))
+    if (fstatat(descriptor_.get(), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode))
       continue;
     const bool is_temporary = std::string_view(entry->d_name).find(temporary_mark) != std::string_view::npos;
     if (is_temporary && now - info.st_mtim.tv_sec > abandoned_seconds)
-      unlinkat(descriptor_, entry->d_name, 0);
+      unlinkat(descriptor_.get(), entry->d_name, 0);
     else if (!is_temporary) {
       files.push_back({last_use(info), static_cast<std::uint64_t>(info.st_size), entry->d_name});
       sum += files.back().bytes;
@@ -219,7 +171,7 @@ std::uint64_t PrivateFolder::shrink(std::uint64_t max_bytes) const {
   });
   for (const File& file : files) {
     if (sum <= max_bytes) break;
-    if (unlinkat(descriptor_, file.name.c_str(), 0) == 0 || errno == ENOENT) sum -= file.bytes;
+    if (unlinkat(descriptor_.get(), file.name.c_str(), 0) == 0 || errno == ENOENT) sum -= file.bytes;
   }
   return sum;
 }

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/open_file.h"
 #include "tessera/base/result.h"
 
 namespace tessera {
@@ -27,10 +28,6 @@ class PrivateFolder {
   [[nodiscard]] static Result<PrivateFolder> make(const std::string& path, const std::string& above = "/");
   /// The error has code `not_found` if there is none.
   [[nodiscard]] static Result<PrivateFolder> open(const std::string& path);
-
-  PrivateFolder(PrivateFolder&& other) noexcept;
-  PrivateFolder& operator=(PrivateFolder&&) = delete;
-  ~PrivateFolder();
 
   /// The content of a file of at most so many bytes, which counts as used now; nothing if there is none, or
   /// if it is not the user's own.
@@ -46,10 +43,10 @@ class PrivateFolder {
   std::uint64_t shrink(std::uint64_t max_bytes) const;
 
  private:
-  explicit PrivateFolder(int descriptor) : descriptor_(descriptor) {}
+  explicit PrivateFolder(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
   static Result<PrivateFolder> reach(const std::string& path, std::optional<std::string> above);
 
-  int descriptor_;
+  Descriptor descriptor_;
 };
 
 }  // namespace tessera

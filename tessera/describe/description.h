@@ -107,8 +107,9 @@ struct Within {
 
 /// The code of a kernel on a device, from a file.
 struct KernelFile {
-  std::string file;   ///< CUDA C++, .ptx or .cubin; beside the description if it is relative
-  std::string entry;  ///< the function; empty: the name of the kernel
+  /// CUDA C++, .ptx or .cubin; below the folder of the description if it is relative. JSON names no other.
+  std::string file;
+  std::string entry;                                  ///< the function; empty: the name of the kernel
   std::array<std::int64_t, 3> threads = {256, 1, 1};  ///< of a block
 
   bool operator==(const KernelFile&) const = default;

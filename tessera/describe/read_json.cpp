@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/base/open_file.h"
 #include "tessera/describe/source_places.h"
 
 using namespace tessera;
@@ -287,6 +288,8 @@ class DescriptionReader {
     fields.take("source", code.file, [](const JsonCursor& json) -> Result<std::string> {
       std::string file = TESSERA_TRY(json.string());
       if (file.empty()) return json.error("expected the name of a file, got an empty string");
+      if (!is_path_below(file))
+        return json.error("expected the name of a file in the folder of the description");
       return file;
     });
     fields.take("entry", code.entry, read_text);

@@ -1,6 +1,5 @@
 #include "tessera/describe/validate.h"
 
-#include <filesystem>
 #include <map>
 #include <unordered_map>
 
@@ -63,12 +62,15 @@ void check_code_files(const Graph& graph, Report& report) {
   for (std::uint32_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = d.nodes[i];
     if (!node.code) continue;
-    const std::string path = code_path(d, node);
-    std::error_code unknown;
-    if (std::filesystem::is_regular_file(path, unknown)) continue;
+    const auto is_there = code_source(d, node)->check();
+    if (is_there) continue;
+    const Error& error = is_there.error();
+    const bool is_missing = error.code() == ErrorCode::not_found;
     Diagnostic diagnostic =
-        graph.about(Item{false, i}, cat("kernel ", shown(node.call), ": there is no file ", shown(path)));
-    diagnostic.code = ErrorCode::not_found;
+        graph.about(Item{false, i},
+                    cat("kernel ", shown(node.call), ": ",
+                        is_missing ? cat("there is no file ", shown(code_path(d, node))) : error.message()));
+    diagnostic.code = error.code();
     report.add(std::move(diagnostic));
   }
 }

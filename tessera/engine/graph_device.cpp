@@ -90,11 +90,10 @@ Result<void> tessera::engine::add_kernel_files(description::KernelTable& to,
                        printable(shortened(node.id, 60)), "' has other code than that of another node"),
                    of.span_of(node.at));
     if (!is_new) continue;
-    const std::string path = description::code_path(of, node);
     op::DeviceCall code;
     code.name = node.call;
     code.entry = node.code->entry.empty() ? node.call : node.code->entry;
-    code.code = op::KernelSource::from_file(path, op::form_of_file(path));
+    code.code = description::code_source(of, node);
     to.add_device_kernel(node.call, {std::move(code), node.code->threads});
   }
   return {};

@@ -36,7 +36,7 @@ Result<std::vector<CodeText>> read_code(const description::Description& d) {
     std::string path = description::code_path(d, node);
     if (std::any_of(out.begin(), out.end(), [&](const CodeText& known) { return known.path == path; }))
       continue;
-    const auto code = TESSERA_TRY(op::KernelSource::from_file(path, op::form_of_file(path))->current());
+    const auto code = TESSERA_TRY(description::code_source(d, node)->current());
     out.push_back({std::move(path), code->text});
   }
   return out;

@@ -1,11 +1,8 @@
 #include "tessera/onnx/external_data.h"
 
-#include <sys/stat.h>
-
 #include <charconv>
 #include <string_view>
 
-#include "tessera/base/file.h"
 #include "tessera/onnx/model.h"
 
 using namespace tessera;
@@ -26,40 +23,6 @@ Result<std::int64_t> number(const std::string& key, const std::string& text) {
   return out;
 }
 
-/// The parts of a path that goes down only.
-Result<std::vector<std::string>> parts_of(const std::string& location) {
-  if (location.empty() || location[0] == '/' || location.find('\0') != std::string::npos ||
-      location.find('\\') != std::string::npos)
-    return refused(location, "is no path inside the model's folder");
-  std::vector<std::string> out;
-  std::size_t begin = 0;
-  while (begin <= location.size()) {
-    const std::size_t end = std::min(location.find('/', begin), location.size());
-    const std::string part = location.substr(begin, end - begin);
-    if (part.empty() || part == "." || part == "..")
-      return refused(location, "is no path inside the model's folder");
-    out.push_back(part);
-    begin = end + 1;
-  }
-  return out;
-}
-
-/// Fails unless every folder on the way is one, and the file is a regular one that no other name leads to.
-Result<std::string> checked_path(const std::string& folder, const std::string& location) {
-  const auto parts = TESSERA_TRY(parts_of(location));
-  std::string path = folder;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    path += cat("/", parts[i]);
-    struct stat info {};
-    if (lstat(path.c_str(), &info) != 0) return refused(location, "cannot be found");
-    if (S_ISLNK(info.st_mode)) return refused(location, "is or goes through a symbolic link");
-    if (i + 1 < parts.size()) continue;
-    if (!S_ISREG(info.st_mode)) return refused(location, "is no regular file");
-    if (info.st_nlink != 1) return refused(location, "has several hard links");
-  }
-  return path;
-}
-
 }  // namespace
 
 Result<ExternalLocation> tessera::onnx::parse_location(
@@ -78,13 +41,18 @@ Result<ExternalLocation> tessera::onnx::parse_location(
   return out;
 }
 
+/// Only if no other name leads to it.
+Result<Bytes> tessera::onnx::ExternalFiles::map(const std::string& location) const {
+  if (!folder_) return refused(location, "cannot be read: the model has no folder");
+  const auto file = folder_->open(location);
+  if (!file) return Error(file.error().code(), cat("external data ", file.error().message()));
+  if (file->status().st_nlink != 1) return refused(location, "has several hard links");
+  return file->map();
+}
+
 Result<Bytes> tessera::onnx::ExternalFiles::read(const ExternalLocation& at) {
-  if (folder_.empty()) return refused(at.location, "cannot be read: the model has no folder");
   auto file = files_.find(at.location);
-  if (file == files_.end()) {
-    const std::string path = TESSERA_TRY(checked_path(folder_, at.location));
-    file = files_.emplace(at.location, TESSERA_TRY(map_file(path))).first;
-  }
+  if (file == files_.end()) file = files_.emplace(at.location, TESSERA_TRY(map(at.location))).first;
   const auto size = static_cast<std::int64_t>(file->second.size());
   const std::int64_t length = at.length < 0 ? size - at.offset : at.length;
   if (at.offset > size || length > size - at.offset)

@@ -1,13 +1,15 @@
 // Elements of tensors in files beside a model. A model names any path; only regular files inside its own
-// folder are read, and only if no link leads there.
+// folder are read, and only if no link leads there (base/open_file.h).
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "tessera/base/bytes.h"
+#include "tessera/base/open_file.h"
 #include "tessera/base/result.h"
 
 namespace tessera::onnx {
@@ -25,14 +27,17 @@ struct ExternalLocation {
 
 class ExternalFiles {
  public:
-  /// `folder` is that of the model; empty if it has none, then every location is an error.
-  explicit ExternalFiles(std::string folder) : folder_(std::move(folder)) {}
+  /// `folder` is that of the model; without one every location is an error.
+  explicit ExternalFiles(std::optional<BaseFolder> folder) : folder_(std::move(folder)) {}
 
-  /// The bytes at a location, mapped; offset and length are checked against the size of the file first.
+  /// The bytes at a location, mapped; offset and length are checked against the size of the file first. A
+  /// file is opened once: all of its tensors are of what it was then.
   [[nodiscard]] Result<Bytes> read(const ExternalLocation& at);
 
  private:
-  std::string folder_;
+  [[nodiscard]] Result<Bytes> map(const std::string& location) const;
+
+  std::optional<BaseFolder> folder_;
   std::map<std::string, Bytes> files_;  ///< by location, each mapped once
 };
 

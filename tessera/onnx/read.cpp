@@ -19,10 +19,9 @@
 #include <onnx/onnx_pb.h>
 #pragma GCC diagnostic pop
 
-#include <filesystem>
-
 #include "tessera/base/checked.h"
 #include "tessera/base/file.h"
+#include "tessera/base/open_file.h"
 #include "tessera/onnx/external_data.h"
 #include "tessera/onnx/outline.h"
 #include "tessera/onnx/validate.h"
@@ -61,9 +60,9 @@ const ElementType* element_type(int number) {
 /// Turns messages into plain data, for one file.
 class Reader {
  public:
-  /// `folder` is where external data may be; empty if there is none. `content` is that of the file if tensors
+  /// `folder` is where external data may be. `content` is that of the file if tensors
   /// may stay in it.
-  Reader(std::string file, const Limits& limits, std::string folder = {}, Bytes content = {})
+  Reader(std::string file, const Limits& limits, std::optional<BaseFolder> folder = {}, Bytes content = {})
       : file_(std::move(file)),
         limits_(limits),
         external_(std::move(folder)),
@@ -487,11 +486,11 @@ Result<void> decode_value(const Reader& reader, const Bytes& bytes, Message& mes
 }
 
 /// Tensors stay in `content` where they can.
-Result<Model> model_from(const Bytes& content, const std::string& file, const std::string& folder,
+Result<Model> model_from(const Bytes& content, const std::string& file, std::optional<BaseFolder> folder,
                          const Limits& limits) {
   TESSERA_TRY(Reader(printable(file), limits).check_size(content.size()));
   const auto outline = outline_of(content.span());
-  Reader reader(printable(file), limits, folder, outline ? content : Bytes());
+  Reader reader(printable(file), limits, std::move(folder), outline ? content : Bytes());
   pb::ModelProto message;
   TESSERA_TRY(
       reader.decode(outline ? std::as_bytes(std::span(*outline)) : content.span(), message, "an ONNX model"));
@@ -509,8 +508,7 @@ Result<Model> tessera::onnx::parse_model(std::span<const std::byte> bytes, const
 
 Result<Model> tessera::onnx::read_model(const std::string& path, const Limits& limits) {
   const Bytes bytes = TESSERA_TRY(map_file(path));
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  return model_from(bytes, path, folder.empty() ? "." : folder, limits);
+  return model_from(bytes, path, TESSERA_TRY(BaseFolder::of(path)), limits);
 }
 
 Result<DataValue> tessera::onnx::read_value(const std::string& path, const DeclaredType& type,

@@ -2,10 +2,8 @@
 
 #include <sys/stat.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
+#include <span>
 
 #include "tessera/base/text.h"
 
@@ -44,41 +42,53 @@ std::shared_ptr<KernelSource> KernelSource::from_file(std::string path, CodeForm
   return out;
 }
 
+std::shared_ptr<KernelSource> KernelSource::from_file_below(std::string folder, std::string path,
+                                                            CodeForm form) {
+  auto out = from_file(std::move(path), form);
+  out->folder_ = std::move(folder);
+  return out;
+}
+
 std::shared_ptr<KernelSource> KernelSource::from_text(std::string text, CodeForm form, std::string origin) {
   const std::shared_ptr<KernelSource> out(new KernelSource);
   out->code_ = std::make_shared<KernelCode>(KernelCode{form, std::move(text), std::move(origin)});
   return out;
 }
 
-Result<KernelSource::Stamp> KernelSource::stamp_of(const std::string& path) {
-  struct stat found = {};
-  if (::stat(path.c_str(), &found) != 0) return file_error(ErrorCode::io, path, std::strerror(errno));
-  if (!S_ISREG(found.st_mode)) return file_error(ErrorCode::io, path, "is no regular file");
-  Stamp out;
-  out.device = found.st_dev;
-  out.file = found.st_ino;
-  out.bytes = static_cast<std::uint64_t>(found.st_size);
-  out.modified = time_of(found.st_mtim);
-  out.changed = time_of(found.st_ctim);
-  return out;
+KernelSource::Stamp KernelSource::stamp_of(const struct stat& status) {
+  return {.device = status.st_dev,
+          .file = status.st_ino,
+          .bytes = static_cast<std::uint64_t>(status.st_size),
+          .modified = time_of(status.st_mtim),
+          .changed = time_of(status.st_ctim)};
+}
+
+Result<OpenFile> KernelSource::open() const {
+  return folder_ ? TESSERA_TRY(BaseFolder::of(*folder_)).open(path_) : OpenFile::open(path_);
 }
 
 /// REQUIRES the lock. The file is copied: whoever writes to it must not change code that is in use.
 Result<void> KernelSource::read() {
-  const Stamp stamp = TESSERA_TRY(stamp_of(path_));
-  if (code_ != nullptr && stamp == stamp_) return {};
-  if (stamp.bytes > most_bytes)
-    return file_error(ErrorCode::limit, path_,
-                      cat("has ", stamp.bytes, " bytes, a kernel has at most ", most_bytes));
-  std::ifstream file(path_, std::ios::binary);
-  std::string text(static_cast<std::size_t>(stamp.bytes), '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!file && !file.eof()) return file_error(ErrorCode::io, path_, "cannot be read");
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  stamp_ = stamp;
+  // A look at the path takes less than opening it, and says no more than that nothing has changed.
+  struct stat seen {};
+  if (code_ != nullptr && ::stat(full_path().c_str(), &seen) == 0 && stamp_of(seen) == stamp_) return {};
+  const OpenFile file = TESSERA_TRY(open());
+  if (file.size() > most_bytes)
+    return file_error(ErrorCode::limit, full_path(),
+                      cat("has ", file.size(), " bytes, a kernel has at most ", most_bytes));
+  std::string text(static_cast<std::size_t>(file.size()), '\0');
+  if (!file.read(std::as_writable_bytes(std::span(text))))
+    return file_error(ErrorCode::io, full_path(), "cannot be read");
+  stamp_ = stamp_of(file.status());
   error_.clear();
   if (code_ == nullptr || code_->text != text)
-    code_ = std::make_shared<KernelCode>(KernelCode{form_, std::move(text), path_});
+    code_ = std::make_shared<KernelCode>(KernelCode{form_, std::move(text), full_path()});
+  return {};
+}
+
+Result<void> KernelSource::check() const {
+  const std::lock_guard lock(mutex_);
+  if (!path_.empty()) TESSERA_TRY(open());
   return {};
 }
 
@@ -94,7 +104,7 @@ Result<KernelCodeRef> KernelSource::current() {
 
 void KernelSource::set_text(std::string text, CodeForm form) {
   const std::lock_guard lock(mutex_);
-  const std::string origin = code_ != nullptr ? code_->origin : path_;
+  const std::string origin = code_ != nullptr ? code_->origin : full_path();
   path_.clear();
   error_.clear();
   if (code_ != nullptr && code_->form == form && code_->text == text) return;

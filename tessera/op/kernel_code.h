@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
+#include "tessera/base/open_file.h"
 #include "tessera/base/result.h"
 
 namespace tessera::op {
@@ -30,6 +32,10 @@ class KernelSource {
  public:
   /// The content of a file, read when it is first needed and when it has changed since.
   [[nodiscard]] static std::shared_ptr<KernelSource> from_file(std::string path, CodeForm form);
+  /// The same of a file that another file names: below that one's folder, through no link
+  /// (base/open_file.h). `folder` is empty or ends with a slash.
+  [[nodiscard]] static std::shared_ptr<KernelSource> from_file_below(std::string folder, std::string path,
+                                                                     CodeForm form);
   /// A text; `origin` stands for it in messages.
   [[nodiscard]] static std::shared_ptr<KernelSource> from_text(std::string text, CodeForm form,
                                                                std::string origin);
@@ -37,6 +43,8 @@ class KernelSource {
   /// The code as it is now: one look at the file. If the file cannot be read, what it had before, and
   /// error() says why; an error if it never had any.
   [[nodiscard]] Result<KernelCodeRef> current();
+  /// Whether there is a file that can be read, or a text.
+  [[nodiscard]] Result<void> check() const;
   /// From now on the code is this text, and no file is looked at.
   void set_text(std::string text, CodeForm form);
 
@@ -55,12 +63,15 @@ class KernelSource {
   };
 
   KernelSource() = default;
-  [[nodiscard]] static Result<Stamp> stamp_of(const std::string& path);
+  [[nodiscard]] static Stamp stamp_of(const struct stat& status);
+  [[nodiscard]] std::string full_path() const { return folder_.value_or("") + path_; }
+  [[nodiscard]] Result<OpenFile> open() const;
   [[nodiscard]] Result<void> read();
   void say(std::string why);
 
   mutable std::mutex mutex_;
-  std::string path_;  ///< empty: no file
+  std::string path_;                   ///< empty: no file
+  std::optional<std::string> folder_;  ///< that the path is below; none: the program has named the file
   CodeForm form_ = CodeForm::cuda;
   Stamp stamp_;
   KernelCodeRef code_;

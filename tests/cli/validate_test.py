@@ -93,6 +93,22 @@ class Validate(unittest.TestCase):
             (pathlib.Path(folder) / "scale.cu").write_text("")
             self.assertEqual(validate(file).returncode, 0)
 
+    def test_Trap_U20_the_code_of_kernels_is_below_the_description(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "inner/graph.json"
+            file.parent.mkdir()
+            (pathlib.Path(folder) / "secret.cu").write_text("")
+            for source in ["/etc/passwd", "../secret.cu", "a/../../secret.cu"]:
+                file.write_text(json.dumps({"nodes": [{"id": "n", "kernel": "scale", "source": source, "grid": [1]}]}))
+                result = validate(file)
+                self.assertEqual(result.returncode, 1)
+                self.assertIn("expected the name of a file in the folder of the description", result.out)
+            file.write_text(json.dumps({"nodes": [{"id": "n", "kernel": "scale", "source": "k.cu", "grid": [1]}]}))
+            (file.parent / "k.cu").symlink_to("../secret.cu")
+            result = validate(file)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("kernel 'scale': 'k.cu' is or goes through a symbolic link", result.out)
+
     def test_a_file_without_anything_is_valid(self):
         self.assertEqual(validate("-", stdin={}).returncode, 0)
 

@@ -76,6 +76,24 @@ class Commands(unittest.TestCase):
             self.assertIn("runs for more than 0.3 seconds", said)
             self.assertIn("node 'outer' (Loop)", said)
 
+    def test_Trap_U20_what_the_user_names_may_be_a_link(self):
+        weight = tensor("w", [1], FLOAT, extra=b"".join(
+            blob(13, blob(1, k) + blob(2, v)) for k, v in {"location": "weights.bin"}.items()) + integer(14, 1))
+        (self.folder / "there").mkdir()
+        self.write("there/model.onnx", model(graph([node("Identity", ["w"], ["y"])], [], [value("y")], [weight])))
+        self.write("there/weights.bin", struct.pack("<f", 7))
+        (self.folder / "folder").symlink_to("there")
+        self.assertIn("y: f32[1] [7.0]", self.run_program("run", "folder/model.onnx"))
+        # Its weights are those beside the name that was given.
+        (self.folder / "linked.onnx").symlink_to("there/model.onnx")
+        self.assertIn("external data 'weights.bin' cannot be found", self.run_program("run", "linked.onnx", code=2))
+        self.write("weights.bin", struct.pack("<f", 8))
+        self.assertIn("y: f32[1] [8.0]", self.run_program("run", "linked.onnx"))
+        (self.folder / "weights.bin").unlink()
+        (self.folder / "weights.bin").symlink_to("there/weights.bin")
+        self.assertIn("external data 'weights.bin' is or goes through a symbolic link",
+                      self.run_program("run", "linked.onnx", code=2))
+
     def test_inputs_of_every_kind(self):
         expected = [[-1, 0, 1, 2], [0, 0, 1, 2]]
         raw = "raw:f32:1:b.bin"
