@@ -30,7 +30,7 @@ def main():
 
 
 def lists(folder, path):
-    words = (folder / "CMakeLists.txt").read_text().replace("(", " ").replace(")", " ").replace("${CMAKE_CURRENT_SOURCE_DIR}/", "").split()
+    words = (folder / "CMakeLists.txt").read_text().replace("(", " ").replace(")", " ").split()
     relative = str(path.relative_to(folder))
     # Headers of the program, tests and benchmarks need no listing: they are not installed.
     return relative in words or (path.suffix == ".h" and path.parts[0] != "tessera")

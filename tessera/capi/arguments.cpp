@@ -2,6 +2,7 @@
 
 #include <iterator>
 
+#include "tessera/op/card_text.h"
 #include "tessera/op/catalogue.h"
 
 using namespace tessera;
@@ -129,8 +130,10 @@ std::vector<Tensor> tessera::capi::record(const op::Card& card, const Operands& 
 const op::Card& tessera::capi::card_from(const char* op) {
   require(op, "op");
   const op::Card* card = op::find_card(op);
-  if (card == nullptr) fail(TSR_ERROR_INVALID_OPERATION, "there is no op '", printable(op), "'");
-  return *card;
+  if (card != nullptr) return *card;
+  const auto near = op::nearest_ops(op);
+  fail(TSR_ERROR_INVALID_OPERATION, "there is no op '", printable(shortened(op, 80)), "'",
+       near.empty() ? "" : cat(", perhaps '", near[0], "'"));
 }
 
 void tessera::capi::require_one_engine(std::span<const Tensor> tensors) {

@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -456,6 +459,8 @@ TEST(CapiCall, UnknownOpsAttributesAndOperands) {
   tsr_tensor out = nullptr;
   EXPECT_EQ(tsr_call("relu6000", &input, 1, nullptr, 0, &out, 1, nullptr), TSR_ERROR_INVALID_OPERATION);
   EXPECT_TRUE(says("no op 'relu6000'"));
+  EXPECT_EQ(tsr_call("sofmax", &input, 1, nullptr, 0, &out, 1, nullptr), TSR_ERROR_INVALID_OPERATION);
+  EXPECT_TRUE(says("there is no op 'sofmax', perhaps 'softmax'"));
   const tsr_attribute colour = tsr_attribute_integer("colour", 3);
   EXPECT_LT(tsr_call("relu", &input, 1, &colour, 1, &out, 1, nullptr), 0);
   EXPECT_TRUE(says("colour"));
@@ -701,4 +706,22 @@ TEST(CapiDescribe, AnErrorNamesTheCall) {
   tsr_tensor out = nullptr;
   EXPECT_EQ(tsr_describe(&add, 1, &result, 1, &out), TSR_ERROR_SHAPE);
   EXPECT_TRUE(says("call 0 (add)"));
+}
+
+// ---- plans from files
+
+TEST(CapiPlan, ErrorsOfLoadingEndWithThePath) {
+  const auto path = (std::filesystem::path(testing::TempDir()) / "capi_damaged.plan").string();
+  tsr_plan plan = nullptr;
+  const auto ends_with_path = [&] { return std::string_view(tsr_last_error()).ends_with(path); };
+  std::filesystem::remove(path);
+  EXPECT_EQ(tsr_plan_load(path.c_str(), nullptr, &plan), TSR_ERROR_IO);
+  EXPECT_TRUE(ends_with_path()) << tsr_last_error();
+  for (const std::string& content :
+       {std::string(), std::string("this is no plan"), std::string(4096, '\0')}) {
+    std::ofstream(path, std::ios::binary) << content;
+    EXPECT_EQ(tsr_plan_load(path.c_str(), nullptr, &plan), TSR_ERROR_PARSE) << tsr_last_error();
+    EXPECT_TRUE(ends_with_path()) << tsr_last_error();
+  }
+  EXPECT_EQ(plan, nullptr);
 }

@@ -50,8 +50,9 @@ int tessera::capi::code_of(ErrorCode code) {
   switch (code) {
     case ErrorCode::shape:
       return TSR_ERROR_SHAPE;
-    case ErrorCode::invalid_argument:
     case ErrorCode::parse:
+      return TSR_ERROR_PARSE;
+    case ErrorCode::invalid_argument:
     case ErrorCode::unsupported:
       return TSR_ERROR_INVALID_OPERATION;
     case ErrorCode::not_found:
@@ -139,6 +140,7 @@ const char* tsr_error_name(int code) noexcept {
     TSR_NAME(TSR_ERROR_NOT_FOUND)
     TSR_NAME(TSR_ERROR_IO)
     TSR_NAME(TSR_ERROR_INTERNAL)
+    TSR_NAME(TSR_ERROR_PARSE)
     default:
       return "unknown";
   }

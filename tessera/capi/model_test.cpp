@@ -72,6 +72,11 @@ TEST_F(CapiModel, FilesThatAreNoModelsAreErrors) {
   tsr_model none = nullptr;
   EXPECT_EQ(tsr_model_load_onnx("nowhere.onnx", nullptr, &none), TSR_ERROR_IO);
   EXPECT_TRUE(says("nowhere.onnx"));
+  const std::string damaged = path + ".damaged";
+  std::ofstream(damaged, std::ios::binary) << "this is no model";
+  EXPECT_EQ(tsr_model_load_onnx(damaged.c_str(), nullptr, &none), TSR_ERROR_PARSE);
+  EXPECT_TRUE(says(damaged.c_str()));
+  EXPECT_STREQ(tsr_error_name(TSR_ERROR_PARSE), "TSR_ERROR_PARSE");
   EXPECT_EQ(tsr_model_load_onnx(nullptr, nullptr, &none), TSR_ERROR_NULL);
   EXPECT_EQ(tsr_model_load_onnx(path.c_str(), nullptr, nullptr), TSR_ERROR_NULL);
   EXPECT_EQ(none, nullptr);

@@ -73,8 +73,9 @@ enum {
   TSR_ERROR_DEVICE = -1408,             ///< there is no such device
   TSR_ERROR_MEMORY = -1409,             ///< memory could not be had, or the limit was hit
   TSR_ERROR_NOT_FOUND = -1410,          ///< a node or an attribute does not exist
-  TSR_ERROR_IO = -1411,                 ///< a file could not be written
-  TSR_ERROR_INTERNAL = -1412            ///< a fault of Tessera itself
+  TSR_ERROR_IO = -1411,                 ///< a file could not be read or written
+  TSR_ERROR_INTERNAL = -1412,           ///< a fault of Tessera itself
+  TSR_ERROR_PARSE = -1413               ///< a text or a file is damaged, or not of its format
 };
 
 /// The message of the last call of this thread that failed; empty if none did. Valid until the next call of

@@ -53,11 +53,11 @@ ValueAndGradients pulled_back(const TensorFunction& f, const std::vector<Tensor>
 
 std::vector<Tensor> tessera::gradients(const Tensor& y, const std::vector<Tensor>& xs, const Tensor& dy,
                                        Here here) {
-  node_of(y, "the gradient of a tensor was asked for", here);
+  node_of(y, "gradients: argument 0", here);
   Backward backward(y.engine(), here);
   std::vector<Node*> targets;
   for (const Tensor& x : xs) {
-    node_of(x, "the gradient for a tensor was asked for", here);
+    if (x.is_empty()) fail(here, cat("gradients: tensor ", targets.size(), " of argument 1 is empty"));
     if (!x.is_tracked())
       fail(here, cat("the gradient for a tensor that is not tracked was asked for: ", x.node()->type(),
                      " does not require one"));

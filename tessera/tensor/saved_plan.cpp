@@ -51,12 +51,15 @@ void take_differences(const PlanValue& other, PlanValue& out) {
 }
 
 /// The value, or the error as an exception: with the caller's line, also where its place is a file or a line
-/// of the function that is saved.
+/// of the function that is saved. Where nobody knows the line, `path` says what was asked for.
 template <class T>
-T value_of_call(Here here, std::string_view call, Result<T> result) {
-  if (!result && result.error().span().known())
+T value_of_call(Here here, std::string_view call, const std::string& path, Result<T> result) {
+  if (result || (!result.error().span().known() && span_of(here).known()))
+    return value_at(here, std::move(result));
+  if (span_of(here).known())
     throw Exception(std::move(result).error().note(cat(call, " at ", span_of(here).to_text())));
-  return value_at(here, std::move(result));
+  if (path.empty()) throw Exception(std::move(result).error());
+  throw Exception(std::move(result).error().note(cat(call, " ", printable(path))));
 }
 
 std::vector<PlanValue> inputs_of(const plan::Package& package) {
@@ -95,7 +98,7 @@ std::vector<Tensor> SavedPlan::operator()(std::span<const Tensor> inputs, std::s
   SmallVector<std::uint64_t, 8> bits;
   for (std::size_t slot = 0; slot < parameters.size() && slot < dtypes.size(); ++slot)
     bits.push_back(ir::number_bits(parameters[slot], dtypes[slot]));
-  return value_of_call(here, "called",
+  return value_of_call(here, "called", {},
                        run_program(state_->runner, state_->engine, inputs, {bits.data(), bits.size()}, here));
 }
 
@@ -104,9 +107,9 @@ const std::vector<PlanValue>& SavedPlan::outputs() const { return state_->output
 
 SavedPlan tessera::load_plan(const std::string& path, LoadPlanOptions options, Here here) {
   auto engine = options.engine == nullptr ? engine::Engine::default_engine() : std::move(options.engine);
-  auto package = value_of_call(here, "load_plan", plan::load(path));
+  auto package = value_of_call(here, "load_plan", path, plan::load(path));
   auto runner =
-      value_of_call(here, "load_plan", engine::PlanRunner::create(std::move(package), *engine, path));
+      value_of_call(here, "load_plan", path, engine::PlanRunner::create(std::move(package), *engine, path));
   auto inputs = inputs_of(runner.package()), outputs = outputs_of(runner.package());
   return SavedPlan(std::shared_ptr<SavedPlan::State>(
       new SavedPlan::State{std::move(engine), std::move(runner), std::move(inputs), std::move(outputs)}));
@@ -115,8 +118,9 @@ SavedPlan tessera::load_plan(const std::string& path, LoadPlanOptions options, H
 void tessera::detail::save_function(const std::string& path, const ir::FunctionRef& function,
                                     const std::vector<Tensor>& constants, engine::Engine& engine, Here here) {
   const ir::FunctionRef whole = with_constants(function, constants, here);
-  auto planned = value_of_call(here, "save_plan", compiler::plan_program(whole, engine.device().target()));
+  auto planned =
+      value_of_call(here, "save_plan", path, compiler::plan_program(whole, engine.device().target()));
   const auto package =
       compiler::package(*whole, {std::move(planned.program)}, std::string(engine.device().name()));
-  value_of_call(here, "save_plan", plan::save(package, path));
+  value_of_call(here, "save_plan", path, plan::save(package, path));
 }

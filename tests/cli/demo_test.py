@@ -99,6 +99,11 @@ class Demo(unittest.TestCase):
         self.assertEqual(result.returncode, 2)
         self.assertIn("began with the seed 1, it cannot go on with 2", result.stderr)
 
+    def test_a_checkpoint_that_cannot_be_kept_is_said_before_the_training(self):
+        result = demo("--epochs", 1000000, "--checkpoint", self.folder / "nowhere/x.safetensors")
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
+        self.assertIn(f"the training cannot be kept there: there is no folder '{self.folder}/nowhere'", result.stderr)
+
     def test_a_terminal_gets_a_bar(self):
         master, slave = pty.openpty()
         process = subprocess.Popen([PROGRAM, "demo", "--epochs", "1"], stdout=slave, stderr=slave)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The examples in the comments of headers compile.  header_examples_test.py FRAME SOURCES GENERATED COMPILER [OPTIONS…]
 
-An example is a paragraph of a comment, indented by three spaces or more, with a line that ends in a semicolon. header_examples.cpp
-has a function around each, which says what its names stand for. One run of the compiler checks them all; nothing is linked."""
+An example is a paragraph of a comment, indented by three spaces or more, with a line that ends in a semicolon. FRAME
+has a function around each, which says what its names stand for. One run of the compiler checks them all."""
 import pathlib
 import re
 import subprocess

@@ -427,7 +427,7 @@ def number():
                 (["Resize", "--input", "2,x"], "--input"),
             ]:
                 command = [sys.executable, ROOT / "tools/fx-export", f"{model}:{arguments[0]}", *arguments[1:]]
-                result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+                result = subprocess.run(command, capture_output=True, text=True, timeout=1200)
                 self.assertEqual(result.returncode, 1, arguments)
                 self.assertIn(says, result.stderr)
                 self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
