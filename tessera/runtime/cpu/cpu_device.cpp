@@ -76,6 +76,13 @@ std::shared_ptr<CompiledKernel> CpuDevice::compiled(const plan::Step& step) {
   return kernels_.get(*step.kernel);
 }
 
+EpilogueFunction* CpuDevice::epilogue_function(const op::Card& card) {
+  KernelOptions options = kernel_options();
+  options.quality = CodeQuality::good;
+  const std::lock_guard lock(epilogue_mutex_);
+  return &epilogue_functions_.try_emplace(&card, card, options).first->second;
+}
+
 Result<plan::PlanRef> CpuDevice::plan_body(const ir::FunctionRef& body) const {
   if (!options_.plan_body) return Error(ErrorCode::unsupported, "the device has no compiler for regions");
   return options_.plan_body(body, options_.target);

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 
 #include "tessera/runtime/cpu/code_improver.h"
+#include "tessera/runtime/cpu/epilogue_function.h"
 #include "tessera/runtime/cpu/kernel_cache.h"
 #include "tessera/runtime/cpu/library_call.h"
 #include "tessera/runtime/cpu/machine_costs.h"
@@ -57,6 +60,8 @@ class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDe
   [[nodiscard]] std::shared_ptr<CompiledKernel> compiled(const plan::Step& step);
   /// Null if code is as good as it gets from the beginning.
   [[nodiscard]] CodeImprover* improver() { return options_.improves_code ? &improver_ : nullptr; }
+  /// What ends products by the formula of a card; lives as long as the device.
+  [[nodiscard]] EpilogueFunction* epilogue_function(const op::Card& card);
   [[nodiscard]] Libraries& libraries() { return libraries_; }
   [[nodiscard]] const MachineCosts& costs() const { return options_.costs; }
   /// Kernels that were made and are still known.
@@ -69,6 +74,8 @@ class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDe
   ThreadPool threads_;
   CodeStore store_;
   KernelCache kernels_;
+  std::mutex epilogue_mutex_;
+  std::map<const op::Card*, EpilogueFunction> epilogue_functions_;
   Libraries libraries_;
   CodeImprover improver_;  ///< last: its thread uses the kernels
 };

@@ -99,6 +99,8 @@ CpuExecutable::CpuExecutable(std::shared_ptr<CpuDevice> device, plan::PlanRef pl
   for (const plan::Step& step : this->plan().steps) {
     kernels_.push_back(step.kernel == nullptr ? nullptr : device_->compiled(step));
     libraries_.push_back(library_form(step));
+    if (auto& form = libraries_.back(); form && form->activation != nullptr)
+      form->epilogue.function = device_->epilogue_function(*form->activation);
   }
 }
 

@@ -53,7 +53,7 @@ struct Epilogue {
   Activation activation = Activation::none;
   /// Of leaky_relu: the slope below 0; of clip: the least and the most; by card: the operands behind the first.
   float alpha = 0, beta = 0;
-  const EpilogueFunction* function = nullptr;
+  EpilogueFunction* function = nullptr;
   Residual residual = Residual::none;
   ResidualPlace place = ResidualPlace::after_activation;
 

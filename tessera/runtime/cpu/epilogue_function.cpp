@@ -1,7 +1,6 @@
 #include "tessera/runtime/cpu/epilogue_function.h"
 
-#include <map>
-#include <mutex>
+#include <array>
 
 #include "tessera/base/check.h"
 #include "tessera/base/text.h"
@@ -33,30 +32,24 @@ op::Array array_of(const float* data, op::Extents shape) {
 
 }  // namespace
 
-const EpilogueFunction* EpilogueFunction::of(const op::Card& card) {
-  if (card.pointwise == nullptr || card.pointwise->arity > most_operands || !card.attributes.empty())
-    return nullptr;
-  // Never destroyed: a plan may run beside the program when the process ends.
-  struct Functions {
-    std::mutex mutex;
-    std::map<std::string_view, std::unique_ptr<const EpilogueFunction>> by_op;
-  };
-  static Functions& functions = *new Functions;
-  const std::lock_guard lock(functions.mutex);
-  const auto [at, is_new] = functions.by_op.try_emplace(card.name);
-  if (is_new)
-    if (auto kernel = kernel_of(card)) at->second = std::make_unique<EpilogueFunction>(*std::move(kernel));
-  return at->second.get();
+bool EpilogueFunction::exists(const op::Card& card) {
+  return card.pointwise != nullptr && card.pointwise->arity <= most_operands && card.attributes.empty();
 }
 
-void EpilogueFunction::apply(float* x, std::size_t count, std::span<const float> more) const {
-  static thread_local kernel::Job job;
+EpilogueFunction::EpilogueFunction(const op::Card& card, const KernelOptions& options)
+    : kernel_(value_or_throw(kernel_of(card)), options) {
+  std::vector<float> line(kernel::block_elements);
+  apply(line.data(), line.size(), std::array<float, most_operands>{});
+}
+
+void EpilogueFunction::apply(float* x, std::size_t count, std::span<const float> more) {
+  static thread_local CompiledJob job;
   static thread_local kernel::Scratch scratch;
-  const std::size_t operands = interpreter_.kernel().input_count;
+  const std::size_t operands = kernel_.kernel().input_count;
   op::Array inputs[most_operands];
   inputs[0] = array_of(x, {static_cast<std::int64_t>(count)});
   for (std::size_t i = 1; i < operands; ++i) inputs[i] = array_of(&more[i - 1], {});
-  const auto prepared = interpreter_.prepare({inputs, operands}, {inputs, 1}, job);
+  const auto prepared = kernel_.prepare({inputs, operands}, {inputs, 1}, job, Readers::at_once);
   TESSERA_CHECK(prepared, prepared.error().message());
-  interpreter_.run(job, {}, {0, job.items}, scratch);
+  kernel_.run(job, {}, {0, job.job.items}, scratch);
 }

@@ -1,25 +1,26 @@
-// An activation that no primitive has, at the end of a product: the formula of its card, over blocks that are
-// at hand.
+// An activation that no primitive has, at the end of a product: the formula of its card, as a kernel over what
+// is at hand.
 #pragma once
 
-#include "tessera/kernel/interpreter.h"
 #include "tessera/op/card.h"
+#include "tessera/runtime/cpu/compiled_kernel.h"
 
 namespace tessera::runtime::cpu {
 
+/// Thread-safe.
 class EpilogueFunction {
  public:
-  /// Null where the card has no formula that takes f32 and at most two numbers more. One object for a card, as
-  /// long as the program lives. Thread-safe.
-  [[nodiscard]] static const EpilogueFunction* of(const op::Card& card);
+  /// Whether the card has a formula that takes f32 and at most two numbers more.
+  [[nodiscard]] static bool exists(const op::Card& card);
 
-  explicit EpilogueFunction(kernel::Kernel kernel) : interpreter_(std::move(kernel)) {}
+  /// Makes its code. REQUIRES exists(card).
+  EpilogueFunction(const op::Card& card, const KernelOptions& options);
 
   /// Replaces each of `count` numbers. `more` are the operands behind the first. Throws std::bad_alloc.
-  void apply(float* x, std::size_t count, std::span<const float> more) const;
+  void apply(float* x, std::size_t count, std::span<const float> more);
 
  private:
-  kernel::Interpreter interpreter_;
+  CompiledKernel kernel_;
 };
 
 }  // namespace tessera::runtime::cpu

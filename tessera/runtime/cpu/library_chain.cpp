@@ -224,11 +224,11 @@ class ChainGrower {
                                      [&](const NamedActivation& a) { return a.name == name(next); });
     const bool is_known = found != std::end(activations);
     const Activation activation = is_known ? found->activation : Activation::by_card;
-    const EpilogueFunction* function = is_known ? nullptr : EpilogueFunction::of(*op::find_card(name(next)));
-    if ((!is_known && function == nullptr) || !is_exact_enough(activation) || !read_numbers(next))
-      return false;
+    const op::Card* card = is_known ? nullptr : op::find_card(name(next));
+    if (!is_known && (card == nullptr || !EpilogueFunction::exists(*card))) return false;
+    if (!is_exact_enough(activation) || !read_numbers(next)) return false;
     epilogue.activation = activation;
-    epilogue.function = function;
+    chain_.activation = card;
     if (epilogue.residual != Residual::none) epilogue.place = ResidualPlace::before_activation;
     return true;
   }

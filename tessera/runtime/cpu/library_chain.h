@@ -9,6 +9,7 @@
 
 #include "tessera/base/small_vector.h"
 #include "tessera/kernel/kernel.h"
+#include "tessera/op/card.h"
 #include "tessera/pattern/graph.h"
 #include "tessera/runtime/cpu/epilogue.h"
 
@@ -53,6 +54,7 @@ struct LibraryChain {
   pattern::ValueId values = pattern::none;
   std::uint32_t softmax = pattern::none;
   bool joins_heads = false;
+  const op::Card* activation = nullptr;  ///< of an epilogue by card
 };
 
 /// The longest chain that begins at a node; nothing if no library computes the node itself. Its first nodes

@@ -24,6 +24,7 @@ class FormReader {
     const auto& product = static_cast<const ir::Call&>(*ops_.body[chain_.nodes[0]]->value);
     out_.op = chain_.op;
     out_.epilogue = chain_.epilogue;
+    out_.activation = chain_.activation;
     out_.card = op::find_card(product.op);
     if (out_.card == nullptr) return std::nullopt;
     auto attributes = op::complete_attributes(*out_.card, product.attrs);

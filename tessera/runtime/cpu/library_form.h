@@ -16,8 +16,9 @@ struct LibraryForm {
   const op::Card* card = nullptr;
   op::Attributes attributes;  ///< complete
   Epilogue epilogue;
-  std::uint32_t result = 0;           ///< of the step, what the chain computes
-  std::uint32_t product = no_result;  ///< of the step, the product that is kept
+  const op::Card* activation = nullptr;  ///< of an epilogue by card, whose function the device has
+  std::uint32_t result = 0;              ///< of the step, what the chain computes
+  std::uint32_t product = no_result;     ///< of the step, the product that is kept
   // Which inputs of the step its operands are.
   std::uint32_t left = 0, right = no_input, bias = no_input, residual = no_input;
   float scale = 1;                      ///< of an epilogue that has one; the sign of a parameter
