@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/forked_child.h"
 #include "tessera/base/large_pages.h"
 
 // Under the address sanitizer every object comes from the heap, so that it sees each of them.
@@ -83,6 +84,7 @@ class SlotMemory {
   /// Hands the slots of a thread that ends over to the others.
   struct ThreadEnd {
     ~ThreadEnd() {
+      if (is_forked_child()) return;
       const std::lock_guard lock(shared().mutex);
       for (std::size_t slots = 1; slots <= max_slots; ++slots)
         while (Slot* slot = take(stock.free, slots)) give(shared().free, slot, slots);

@@ -45,7 +45,9 @@ Result<std::string> checked_version(const Library& library) {
 
 Result<const OneDnn*> try_open() {
   const ForeignOpening opening;
-  if (!opening.is_inside()) return Error(ErrorCode::unsupported, "nothing is opened while the program ends");
+  if (!opening.is_inside())
+    return Error(ErrorCode::unsupported,
+                 "nothing is opened while the program ends, nor in the child of a fork");
   const SharedLibrary opened = TESSERA_TRY(SharedLibrary::open("oneDNN", std::span(&library_name, 1)));
   // Threads run primitives until the process is gone.
   static_cast<void>(keep_later_statics(opened.handle()));
