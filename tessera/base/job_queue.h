@@ -1,9 +1,11 @@
-// One thread beside the program that does one job after the other. It starts with the first.
+// One thread beside the program that does one job after the other. It starts with the first. The child of a fork
+// has no such thread: nothing is done there, nor waited for.
 #pragma once
 
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -30,7 +32,8 @@ class JobQueue {
   void work();
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  /// The child of a fork must not destroy it: those of the parent wait for it still, as it seems.
+  std::unique_ptr<std::condition_variable> changed_ = std::make_unique<std::condition_variable>();
   std::deque<Job> jobs_;
   bool busy_ = false;
   bool stopped_ = false;

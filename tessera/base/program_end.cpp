@@ -1,5 +1,6 @@
 #include "tessera/base/program_end.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -7,6 +8,8 @@
 #include <cstdlib>
 #include <exception>
 #include <thread>
+
+#include "tessera/base/forked_child.h"
 
 using namespace tessera;
 
@@ -18,17 +21,10 @@ constexpr std::chrono::seconds longest_wait{5};
 constexpr std::chrono::microseconds between_looks{50};
 
 // Trivially destroyed: usable until the process is gone.
-constinit std::atomic<int> inside{0}, openings{0};
+constinit std::atomic<int> inside{0}, openings{0}, forks{0};
 constinit std::atomic<bool> ends{false};
-/// Whose threads were counted: those of a parent are not there in the child of a fork.
-constinit std::atomic<pid_t> counted_process{0};
-constinit thread_local int depth = 0;
+constinit thread_local int depth = 0, openings_of_thread = 0;
 constinit thread_local bool is_ending = false;
-
-bool is_child() {
-  const pid_t counted = counted_process.load();
-  return counted != 0 && counted != getpid();
-}
 
 /// Until the count is so low, but not for ever.
 void wait_until(const std::atomic<int>& count, int wanted) {
@@ -41,7 +37,7 @@ void wait_until(const std::atomic<int>& count, int wanted) {
 void at_end() {
   is_ending = true;
   ends.store(true);
-  if (!is_child()) wait_until(inside, depth > 0 ? 1 : 0);
+  if (!is_forked_child()) wait_until(inside, depth > 0 ? 1 : 0);
 }
 
 struct WaitsForOpenings {
@@ -49,14 +45,24 @@ struct WaitsForOpenings {
   WaitsForOpenings(const WaitsForOpenings&) = delete;
   WaitsForOpenings& operator=(const WaitsForOpenings&) = delete;
   ~WaitsForOpenings() {
-    if (!is_child()) wait_until(openings, 0);
+    if (!is_forked_child()) wait_until(openings, 0);
   }
 };
+
+/// A library that is being opened registers what runs at the end of the process, under a lock of the C library's that
+/// stays locked in a child that is forked meanwhile: its exit() would never end. So forks wait for those that are
+/// being opened, and nobody begins to open one.
+void begin_fork() {
+  forks.fetch_add(1);
+  wait_until(openings, openings_of_thread > 0 ? 1 : 0);
+}
+void end_fork() { forks.fetch_sub(1); }
 
 /// Once before the first library is opened, so that nobody opens one while the program ends.
 void count_from_now() {
   static const bool is_registered = [] {
-    counted_process.store(getpid());
+    note_forks();
+    static_cast<void>(pthread_atfork(begin_fork, end_fork, end_fork));
     return std::atexit(at_end) == 0;
   }();
   static_cast<void>(is_registered);
@@ -64,7 +70,8 @@ void count_from_now() {
 
 }  // namespace
 
-ForeignStay::ForeignStay() : is_inside_(true) {
+ForeignStay::ForeignStay() : is_inside_(!is_forked_child()) {
+  if (!is_inside_) return;
   if (depth++ > 0) return;
   inside.fetch_add(1);
   if (!ends.load()) return;
@@ -78,8 +85,9 @@ ForeignStay::~ForeignStay() {
 }
 
 ForeignOpening::ForeignOpening() {
+  if (!is_inside() || openings_of_thread++ > 0) return;
   count_from_now();
-  openings.fetch_add(1);
+  for (; openings.fetch_add(1), forks.load() > 0; wait_until(forks, 0)) openings.fetch_sub(1);
   try {
     registers_ = std::jthread([](const std::stop_token& stop) {
       while (!stop.stop_requested() && !ends.load()) {
@@ -92,10 +100,11 @@ ForeignOpening::ForeignOpening() {
 }
 
 ForeignOpening::~ForeignOpening() {
+  if (!is_inside()) return;
   registers_ = {};
   // What the library has registered so far runs behind this.
   static_cast<void>(std::atexit(at_end));
-  openings.fetch_sub(1);
+  if (--openings_of_thread == 0) openings.fetch_sub(1);
 }
 
 void tessera::end_behind_openings() {

@@ -22,7 +22,8 @@ class ForeignStay {
   ForeignStay& operator=(ForeignStay&&) = delete;
   ~ForeignStay();
 
-  /// False if the program ends: then nothing of the library may be called.
+  /// False if the program ends, or is the child of a fork (forked_child.h): then nothing of the library may be
+  /// called.
   [[nodiscard]] bool is_inside() const { return is_inside_; }
 
  private:

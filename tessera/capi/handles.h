@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/forked_child.h"
 #include "tessera/capi/gate.h"
 #include "tessera/capi/tessera.h"
 #include "tessera/engine/engine.h"
@@ -30,6 +31,7 @@ class HandleTable {
   explicit HandleTable(std::uint64_t kind) : kind_(kind) {}
 
   std::uint64_t add(T value) {
+    check_no_forked_child();
     const std::uint64_t s = shard_of_thread();
     Shard& shard = shards_[s];
     const std::lock_guard lock(shard.mutex);
@@ -94,7 +96,12 @@ class HandleTable {
   Locked locked(std::uint64_t handle) {
     if (handle >> 52 != (mark << 4 | kind_)) return {nullptr, {}, nullptr};
     Shard& shard = shards_[handle >> 48 & (shard_count - 1)];
-    std::unique_lock lock(shard.mutex);
+    std::unique_lock lock(shard.mutex, std::defer_lock);
+    // What a thread of the parent had locked stays so in the child of a fork.
+    if (!is_forked_child())
+      lock.lock();
+    else if (!lock.try_lock())
+      return {nullptr, {}, nullptr};
     const std::uint64_t index = handle & field;
     Slot* slot = index < shard.slots.size() ? &shard.slots[index] : nullptr;
     const bool alive = slot != nullptr && slot->value && slot->generation == (handle >> 24 & field);

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -33,7 +34,9 @@ class SideBySide {
   std::uint32_t threads_;
   std::vector<std::thread> helpers_;
   std::mutex mutex_;
-  std::condition_variable begins_, ends_;
+  /// The child of a fork must not destroy them: those of the parent wait for them still, as it seems.
+  std::unique_ptr<std::condition_variable> begins_ = std::make_unique<std::condition_variable>(),
+                                           ends_ = std::make_unique<std::condition_variable>();
   // The run at hand; numbers are taken without the mutex, which guards the rest.
   const std::function<void(std::size_t)>* task_ = nullptr;
   std::thread::id caller_;

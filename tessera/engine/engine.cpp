@@ -1,12 +1,14 @@
 #include "tessera/engine/engine.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <new>
 
 #include "tessera/base/environment.h"
+#include "tessera/base/forked_child.h"
 #include "tessera/base/program_end.h"
 #include "tessera/base/text.h"
 #include "tessera/compile/whole_calls.h"
@@ -73,10 +75,17 @@ Engine::Engine(EngineOptions options)
 Engine::~Engine() { queue_.stop(); }
 
 std::shared_ptr<Engine> Engine::create(EngineOptions options) {
-  return std::shared_ptr<Engine>(new Engine(std::move(options)));
+  check_no_forked_child();
+  note_forks();
+  return std::shared_ptr<Engine>(new Engine(std::move(options)), [](Engine* engine) {
+    if (!is_forked_child()) delete engine;
+  });
 }
 
 const std::shared_ptr<Engine>& Engine::default_engine() {
+  constinit static std::atomic<const std::shared_ptr<Engine>*> known{nullptr};
+  if (const auto* engine = known.load(std::memory_order_acquire)) return *engine;
+  check_no_forked_child();  // a thread of the parent may have been making it
   static const auto* engine = [] {
     const std::lock_guard lock(the_default().mutex);
     the_default().is_made = true;
@@ -84,18 +93,25 @@ const std::shared_ptr<Engine>& Engine::default_engine() {
     // is gone.
     return new std::shared_ptr<Engine>(create(std::move(the_default().options)));
   }();
+  known.store(engine, std::memory_order_release);
   return *engine;
 }
 
 bool Engine::configure_default(EngineOptions options) {
+  if (is_forked_child()) return false;
   const std::lock_guard lock(the_default().mutex);
   if (the_default().is_made) return false;
   the_default().options = std::move(options);
   return true;
 }
 
+std::unique_lock<std::mutex> Engine::locked() const {
+  check_no_forked_child();
+  return std::unique_lock(mutex_);
+}
+
 EngineStatistics Engine::statistics() const {
-  const std::lock_guard lock(mutex_);
+  const auto lock = locked();
   EngineStatistics out = statistics_;
   out.plans = plans_.ready_count();
   return out;
@@ -161,7 +177,7 @@ void Engine::drop_plan(const PlanEntryRef& entry) noexcept {
 }
 
 void Engine::count_plans_made(std::size_t count) {
-  const std::lock_guard lock(mutex_);
+  const auto lock = locked();
   statistics_.plans_made += count;
 }
 
@@ -179,7 +195,7 @@ void Engine::publish(std::vector<ComponentReport>& components) {
 }
 
 EvaluationReport Engine::report() const {
-  const std::lock_guard lock(mutex_);
+  const auto lock = locked();
   return report_;
 }
 
@@ -190,7 +206,7 @@ std::string Engine::difference_to_nearest(const ComponentReport& component) cons
 }
 
 std::string Engine::explain() const {
-  const std::lock_guard lock(mutex_);
+  const auto lock = locked();
   if (report_.number == 0) return "nothing was evaluated yet\n";
   std::string out = to_line(report_) + "\n";
   for (const ComponentReport& component : report_.components) {
@@ -234,7 +250,7 @@ void Engine::log(LogLevel level, std::string_view message) const {
 }
 
 Engine::RandomState Engine::take_random(std::uint64_t count) {
-  const std::lock_guard lock(mutex_);
+  const auto lock = locked();
   RandomState& state = thread_state.replay != nullptr ? *thread_state.replay : random_;
   const RandomState out = state;
   state.offset += count;
@@ -244,17 +260,17 @@ Engine::RandomState Engine::take_random(std::uint64_t count) {
 void Engine::set_seed(std::uint64_t seed) { set_random_state({seed, 0}); }
 
 Engine::RandomState Engine::random_state() const {
-  const std::lock_guard lock(mutex_);
+  const auto lock = locked();
   return random_;
 }
 
 void Engine::set_random_state(RandomState state) {
-  const std::lock_guard lock(mutex_);
+  const auto lock = locked();
   random_ = state;
 }
 
 std::uint16_t Engine::block(std::uint16_t outer, std::string_view name) {
-  const std::lock_guard lock(mutex_);
+  const auto lock = locked();
   const std::string path = outer == 0 ? std::string(name) : cat(blocks_[outer], "/", name);
   if (const auto known = block_numbers_.find(path); known != block_numbers_.end()) return known->second;
   constexpr std::size_t most = std::numeric_limits<std::uint16_t>::max();
@@ -267,12 +283,12 @@ std::uint16_t Engine::block(std::uint16_t outer, std::string_view name) {
 }
 
 std::string Engine::block_name(std::uint16_t block) const {
-  const std::lock_guard lock(mutex_);
+  const auto lock = locked();
   return block < blocks_.size() ? blocks_[block] : "";
 }
 
 std::vector<std::string> Engine::block_names() const {
-  const std::lock_guard lock(mutex_);
+  const auto lock = locked();
   return blocks_;
 }
 
@@ -291,6 +307,7 @@ std::string first_without_value(std::span<Node* const> nodes) {
 Result<void> Engine::evaluate(std::span<Node* const> nodes) {
   const bool all_stored =
       std::all_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->is_stored(); });
+  if (is_forked_child()) return all_stored ? Result<void>() : forked_child_error();
   if (thread_state.trace_depth > 0 && !all_stored)
     return Error(ErrorCode::invalid_argument,
                  cat("the value of ", first_without_value(nodes),
@@ -327,12 +344,13 @@ bool Engine::drop_idle_instances() {
 
 GraphHandle::GraphHandle(NodeRef root) : root_(std::move(root)) {
   Engine& engine = *root_->component->engine();
-  const std::lock_guard lock(engine.mutex_);
+  const auto lock = engine.locked();
   root_->component->retain();
   engine.watched_.push_back(root_->component);
 }
 
 GraphHandle::~GraphHandle() {
+  if (is_forked_child()) return;
   const std::shared_ptr<Engine> engine = root_->component->engine();
   {
     const std::lock_guard lock(engine->mutex_);

@@ -71,7 +71,8 @@ struct EngineStatistics {
 class GraphHandle;
 struct EvaluationMemory;
 
-/// Thread-safe.
+/// Thread-safe. In the child of a fork of a process with an engine, values that are computed can be read, and all
+/// else but the end is an error that says so (base/forked_child.h).
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
   static std::shared_ptr<Engine> create(EngineOptions options = {});
@@ -138,7 +139,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// Waits until the device has done everything that evaluations gave it; nobody has to: what the host reads
   /// is waited for.
   [[nodiscard]] Result<void> synchronize() { return device_->synchronize(); }
-  /// Waits until the plans that are being made beside the program are ready.
+  /// Waits until the plans that are being made beside the program are ready. In the child of a fork none are.
   void wait_for_plans() { queue_.wait(); }
 
   /// The lock under which nodes change.
@@ -168,6 +169,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void drop_plan(const PlanEntryRef& entry) noexcept;
   [[nodiscard]] Result<void> evaluate_once(std::span<Node* const> nodes);
   [[nodiscard]] std::string difference_to_nearest(const ComponentReport& component) const;
+  /// The lock, for what is asked from outside of an evaluation.
+  [[nodiscard]] std::unique_lock<std::mutex> locked() const;
   void log_report();
   void log_line(const std::string& line) const;
 

@@ -2,6 +2,7 @@
 
 #include "tessera/base/check.h"
 #include "tessera/base/checked.h"
+#include "tessera/base/forked_child.h"
 
 using namespace tessera;
 using namespace tessera::engine;
@@ -95,7 +96,7 @@ void Node::set_shape(std::span<const std::int64_t> shape) {
 }
 
 void tessera::engine::release(Node* node) {
-  if (!were_last(node)) return;
+  if (!were_last(node) || is_forked_child()) return;
   DeadNodes dead(node);
   while (Node* const at = dead.next()) {
     for_each_input(*at, [&](Node* input) { dead.give_up(input); });

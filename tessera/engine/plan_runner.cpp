@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tessera/base/check.h"
+#include "tessera/base/forked_child.h"
 #include "tessera/base/run_meter.h"
 #include "tessera/base/text.h"
 #include "tessera/engine/engine.h"
@@ -62,6 +63,7 @@ Result<PlanRunner> PlanRunner::create(plan::Package package, Engine& engine, std
 
 Result<void> PlanRunner::begin(plan::Package package, runtime::Device& device, RunLimits limits,
                                MakeProgram make) {
+  if (is_forked_child()) return forked_child_error();
   package_ = std::move(package);
   device_ = &device;
   make_ = std::move(make);
@@ -141,6 +143,7 @@ void PlanRunner::give_back(std::size_t variant, InstanceRef instance) noexcept {
 }
 
 Result<const plan::Program*> PlanRunner::load(std::size_t variant) {
+  if (is_forked_child()) return forked_child_error();
   give_back(variant, TESSERA_TRY(take_instance(variant)));
   return &program(variant);
 }
@@ -393,6 +396,7 @@ Result<PlanRunner::Values> PlanRunner::run_variant(const Given& given, Evaluatio
 Result<std::vector<StoredValue>> PlanRunner::run(std::span<const ValueView> inputs,
                                                  std::span<const std::uint64_t> parameters,
                                                  std::span<const std::int64_t> sizes) {
+  if (is_forked_child()) return forked_child_error();
   EvaluationTimes times{.level = profiler_->level()};
   if (times.level != ProfilingLevel::none) times.begin = EvaluationTimes::Clock::now();
   RunMeter meter({.seconds = limits_.seconds, .work = limits_.work});

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "tessera/base/forked_child.h"
 #include "tessera/base/text.h"
 #include "tessera/engine/known_calls.h"
 #include "tessera/op/call_info.h"
@@ -36,6 +37,7 @@ ComponentRef shared(Component* component) {
 /// A new node with everything but operands, shape and result types. Its inputs, of which it must get some,
 /// keep its component. A part of each way to record: what is set twice is then written once.
 [[gnu::always_inline]] inline NodeRef new_node(const op::Card* card, Component* component, Caller caller) {
+  check_no_forked_child();
   NodeRef node = NodeRef::adopt(new Node);
   node->card = card;
   node->component = component;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "tessera/base/forked_child.h"
 #include "tessera/engine/engine.h"
 #include "tessera/model/model_plan.h"
 #include "tessera/model/node_label.h"
@@ -181,6 +182,7 @@ Result<std::vector<Tensor>> OnnxModel::State::record(std::span<const Tensor> giv
 }
 
 Result<std::vector<Tensor>> OnnxModel::State::call(std::span<const Tensor> given, Here here) {
+  if (is_forked_child()) return forked_child_error();
   TESSERA_TRY(check(given));
   engine::PlanRunner* const runner = are_for_recording(given, engine) ? nullptr : plans();
   if (runner == nullptr) return record(given);
@@ -234,6 +236,7 @@ OnnxModel tessera::onnx_model(onnx::Model model, const OnnxOptions& options) {
 
 OnnxModel tessera::load_onnx(const std::string& path, const OnnxOptions& options, Here here) {
   return from_caller(here, [&]() -> Result<OnnxModel> {
+    if (is_forked_child()) return forked_child_error();
     auto model = TESSERA_TRY(onnx::read_model(path, options.limits));
     TESSERA_TRY(onnx::check_operators(model));
     return onnx_model(std::move(model), options);

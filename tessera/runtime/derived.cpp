@@ -5,6 +5,7 @@
 #include <mutex>
 #include <new>
 
+#include "tessera/base/forked_child.h"
 #include "tessera/runtime/memory_pool.h"
 
 using namespace tessera;
@@ -66,6 +67,7 @@ void DerivedSet::release(const Entry& entry) noexcept {
 }
 
 void DerivedSet::drop_all() noexcept {
+  if (is_forked_child()) return;
   std::vector<Entry> dropped;  // destroyed without the lock
   const std::lock_guard lock(derived_mutex);
   dropped.swap(entries_);

@@ -1,5 +1,6 @@
 #include "tessera/runtime/memory_pool.h"
 
+#include "tessera/base/forked_child.h"
 #include "tessera/base/large_pages.h"
 #include "tessera/base/text.h"
 
@@ -55,7 +56,7 @@ Ref<Buffer> Buffer::wrap_constant(const void* data, std::size_t bytes, std::func
 MemorySpace* Buffer::space() const { return pool_ == nullptr ? space_.get() : pool_->space(); }
 
 Buffer::~Buffer() {
-  if (pool_ != nullptr) pool_->give_back(data_, bytes_);
+  if (pool_ != nullptr && !is_forked_child()) pool_->give_back(data_, bytes_);
   if (!release_) return;
   try {
     release_();
@@ -70,6 +71,7 @@ void Buffer::begin_write() const {
 
 /// What is derived gives way to buffers, unless it is in use.
 Result<Ref<Buffer>> MemoryPool::allocate(std::size_t bytes) {
+  if (is_forked_child()) return forked_child_error();
   const std::uint64_t limit = limit_.load();
   const std::uint64_t before = used_.fetch_add(bytes);
   const auto passes_limit = [&] {

@@ -111,6 +111,7 @@ struct TracedFunction::State {
 
   /// One node per result; none if it is not to be traced.
   SmallVector<Node*, 2> record(Arguments arguments) {
+    check_no_forked_child();
     const std::lock_guard lock(mutex);
     const Traced* found = find(arguments);
     if (found == nullptr) return {};

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/forked_child.h"
 #include "tessera/tensor/create.h"
 #include "tessera/tensor/tensor.h"
 #include "tessera/tensor/tree.h"
@@ -247,6 +248,7 @@ class Compiled {
 
   template <std::size_t n>
   [[nodiscard]] const detail::TracedFunction& traced() const {
+    check_no_forked_child();
     const std::lock_guard lock(traces_->mutex);
     if (const auto known = traces_->by_count.find(n); known != traces_->by_count.end()) return known->second;
     const auto body = [f = f_](const std::vector<Tensor>& x) {

@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "tessera/base/forked_child.h"
 #include "tessera/base/text.h"
 #include "tessera/tensor/backward.h"
 #include "tessera/tensor/call.h"
@@ -173,6 +174,7 @@ void Tensor::backward(const Tensor& dy, Here here) const {
   Backward backward(engine(), here);
   backward.find(node_, {});
   backward.run(node_, backward.seed_of(*this, dy));
+  check_no_forked_child();
   const std::lock_guard lock(gradient_mutex());
   for (Node* leaf : backward.leaves()) {
     const Value gradient = backward.gradient(leaf);
@@ -193,6 +195,7 @@ Tensor Tensor::grad(Here here) const {
   node_of(*this, "grad", here);
   if (!node_->is(Node::needs_gradient))
     fail(here, "grad() was asked of a tensor that does not require_grad()");
+  check_no_forked_child();
   const std::lock_guard lock(gradient_mutex());
   if (node_->extra == nullptr || node_->extra->gradient == nullptr) return zeros_like(*this, here);
   return tensor_of(NodeRef::share(node_->extra->gradient));
@@ -204,6 +207,7 @@ Tensor Tensor::requires_grad(Here here) && {
 }
 
 void Tensor::zero_grad() & {
+  check_no_forked_child();
   const std::lock_guard lock(gradient_mutex());
   if (node_ == nullptr || node_->extra == nullptr || node_->extra->gradient == nullptr) return;
   engine::release(std::exchange(node_->extra->gradient, nullptr));

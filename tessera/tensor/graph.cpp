@@ -7,6 +7,7 @@
 #include <fstream>
 #include <unordered_map>
 
+#include "tessera/base/forked_child.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
 #include "tessera/engine/engine.h"
@@ -83,6 +84,7 @@ struct Graph::State {
     component()->touch();
   }
   ~State() {
+    if (is_forked_child()) return;
     const std::lock_guard lock(registry().mutex);
     auto& states = registry().states;
     states.erase(std::find(states.begin(), states.end(), this));
@@ -179,6 +181,7 @@ void Graph::State::walk() {
 }
 
 std::vector<engine::NodeRef> Graph::State::order() {
+  check_no_forked_child();
   const std::lock_guard lock(registry().mutex);
   walk();
   std::vector<engine::NodeRef> out;
@@ -188,6 +191,7 @@ std::vector<engine::NodeRef> Graph::State::order() {
 }
 
 engine::NodeRef Graph::State::find(std::uint64_t id) {
+  check_no_forked_child();
   const std::lock_guard lock(registry().mutex);
   walk();
   if (by_id_.empty())

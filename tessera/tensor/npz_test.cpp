@@ -261,6 +261,18 @@ TEST_F(Archives, TheEndRecordMayBeALargeOne) {
   EXPECT_SAYS(refusal(with_record(1, local.size(), ~std::uint64_t{0})), "directory is broken");
 }
 
+TEST(Security, ThePageSaysTheLimitsOfArchives) {
+  std::ifstream file(TESSERA_SOURCE_DIR "/SECURITY.md");
+  const std::string page((std::istreambuf_iterator<char>(file)), {});
+  const ArchiveLimits limits;
+  EXPECT_EQ(limits.members, 65'536U);
+  EXPECT_SAYS(page, "| archives | members | 65,536 | `ArchiveLimits::members` |");
+  EXPECT_SAYS(page, cat("| bytes of a member, of all, decompressed | ", limits.member_bytes >> 30, " GiB, ",
+                        limits.total_bytes >> 30, " GiB | `member_bytes`, `total_bytes` |"));
+  EXPECT_SAYS(page, cat("| bytes decompressed for one in the file | ", limits.ratio, ", beyond ",
+                        limits.bytes_of_any_ratio >> 20, " MiB | `ratio`, `bytes_of_any_ratio` |"));
+}
+
 TEST_F(Archives, Trap_U13_OneMemberAtATimeIsInMemory) {
   if (fixture::is_sanitized) GTEST_SKIP() << "a sanitizer keeps what was freed";
   std::vector<Entry> entries;

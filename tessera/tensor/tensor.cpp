@@ -6,6 +6,7 @@
 #include <future>
 #include <limits>
 
+#include "tessera/base/forked_child.h"
 #include "tessera/base/text.h"
 #include "tessera/engine/engine.h"
 #include "tessera/op/wide.h"
@@ -385,7 +386,9 @@ struct Pending::State {
 };
 
 void Pending::wait() {
-  if (state_ != nullptr) state_->done.get();
+  if (state_ == nullptr) return;
+  if (!is_forked_child()) return state_->done.get();
+  if (!is_done()) throw Exception(forked_child_error());  // nor can its thread be joined
 }
 
 bool Pending::is_done() const {
@@ -393,10 +396,14 @@ bool Pending::is_done() const {
 }
 
 Pending tessera::eval_async(std::vector<Tensor> tensors, Here here) {
+  check_no_forked_child();
   for (const Tensor& tensor : tensors)
     if (tensor.is_empty()) fail_empty_among("eval_async", tensors, here);
   Pending out;
-  out.state_ = std::make_shared<Pending::State>();
+  // The end of a future waits for its thread, which the child of a fork does not have.
+  out.state_ = std::shared_ptr<Pending::State>(new Pending::State, [](Pending::State* state) {
+    if (!is_forked_child()) delete state;
+  });
   out.state_->tensors = std::move(tensors);
   out.state_->done = std::async(std::launch::async, [state = out.state_.get(), here] {
                        eval(state->tensors, here);

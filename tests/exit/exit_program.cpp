@@ -1,5 +1,6 @@
-// A program that ends while its threads evaluate, compile and load: exit_program WAY MICROSECONDS FOLDER.
-// Its exit status is 42. exit_test.cpp runs it.
+// A program that ends, or forks, while its threads evaluate, compile and load: exit_program WAY MICROSECONDS
+// FOLDER. Its exit status is 42, or that of its child. exit_test.cpp runs it.
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -79,7 +80,74 @@ const Custom& ending() {
   return op;
 }
 
-int end_by(std::string_view way) {
+/// What the child of a fork may do is done; the rest is an error that says so.
+template <class F>
+void expect_refusal(F&& f) {
+  try {
+    f();
+  } catch (const Exception& error) {
+    if (error.error().message().find("this process was forked from one that") != std::string::npos) return;
+    std::fprintf(stderr, "%s\n", error.error().to_text().c_str());
+  }
+  _exit(3);
+}
+
+/// What a child does, all by one name, before it ends.
+[[noreturn]] void live_as_child(std::string_view what, const std::string& path, Tensor known, Tensor lazy,
+                                std::shared_ptr<Engine> engine, Pending pending) {
+  alarm(60);  // far away: what hangs is ended by a signal
+  const auto is = [&](std::string_view name) { return what == name || what == "all"; };
+  if (is("read") && known.item<float>({3}) != 3) _exit(4);
+  if (is("wait")) {
+    engine->wait_for_plans();
+    Engine::default_engine()->wait_for_plans();
+  }
+  if (is("evaluate")) {
+    expect_refusal([&] { lazy.eval(); });
+    expect_refusal([&] { (known + 1.0F).eval(); });
+    expect_refusal([&] { ones({3}).eval(); });
+  }
+  if (is("compile")) {
+    expect_refusal([&] { static_cast<void>(compile([](const Tensor& x) { return exp(x); })(known)); });
+    expect_refusal([&] { static_cast<void>(Engine::create()); });
+  }
+  if (is("async")) {
+    expect_refusal([&] { eval_async({known}).wait(); });
+    try {
+      pending.wait();
+    } catch (const Exception&) {  // it was not done
+    }
+  }
+  if (is("load")) expect_refusal([&] { static_cast<void>(load_plan(path)); });
+  if (is("ask")) {
+    expect_refusal([&] { static_cast<void>(explain()); });
+    expect_refusal([&] { static_cast<void>(stats()); });
+    static_cast<void>(memory());
+  }
+  if (is("drop")) {
+    known = lazy = Tensor();
+    engine = nullptr;
+    pending = Pending();
+  }
+  std::exit(status);
+}
+
+/// The status of a child, or 100 and the signal that ended it.
+int status_of_child(std::string_view what, const std::string& path) {
+  const auto engine = Engine::create({.plans = {.threshold = 1}});
+  const Tensor known = from_vector<float>({0, 1, 2, 3}, {4}, {.engine = engine});
+  const Tensor lazy = exp(known) * 2.0F;
+  const Pending pending = eval_async({tanh(ones({64, 64}))});
+  for (int i = 0; i < 2; ++i) (exp(known) - static_cast<float>(i)).eval();  // a plan is being made
+  const pid_t child = fork();
+  if (child == 0) live_as_child(what, path, known, lazy, engine, pending);
+  int out = 0;
+  if (waitpid(child, &out, 0) != child) return 99;
+  return WIFEXITED(out) ? WEXITSTATUS(out) : 100 + WTERMSIG(out);
+}
+
+int end_by(std::string_view way, const std::string& path) {
+  if (way.starts_with("fork ")) _exit(status_of_child(way.substr(5), path));
   if (way == "return") return status;
   if (way == "_exit") _exit(status);
   if (way == "quick_exit") std::quick_exit(status);
@@ -110,5 +178,5 @@ int main(int count, char** arguments) {
   std::thread(load_for_ever, path).detach();
   std::thread(make_engines_for_ever).detach();
   usleep(static_cast<useconds_t>(std::atoi(arguments[2])));
-  return end_by(way);
+  return end_by(way, path);
 }

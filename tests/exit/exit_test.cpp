@@ -1,4 +1,4 @@
-// A program may end at any moment, whatever its threads do.
+// A program may end at any moment, whatever its threads do, and fork.
 #include <gtest/gtest.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -11,6 +11,7 @@
 #include <string>
 
 #include "tessera/base/shared_library.h"
+#include "tests/support/repeats.h"
 
 extern char** environ;
 
@@ -84,4 +85,21 @@ TEST_F(Exit, Trap_U4_WhileThreadsEvaluateCompileAndLoad) {
   }
   for (const auto& [how, times] : outcomes)
     std::printf("%s: %d of %d runs\n", how.c_str(), times, run_count());
+}
+
+// Threads of the parent hold every lock of Tessera and of its libraries sooner or later. 100 and the number of a signal
+// would be a child that hangs or crashes, 3 one that computed.
+TEST_F(Exit, Trap_U22_AForkedChildEndsAndIsToldWhatItMayDo) {
+  if (fixture::is_sanitized) GTEST_SKIP() << "the sanitizers' locks are not made for a fork of threads";
+  ASSERT_EQ(outcome("prepare", 0, folder_), "status 42");
+  const char* const ways[] = {"wait",  "all",  "exit", "evaluate", "all", "compile",
+                              "async", "load", "ask",  "drop",     "read"};
+  std::mt19937 random(22);
+  for (int run = 0; run < run_count(); ++run) {
+    const std::string way = std::string("fork ") + ways[static_cast<std::size_t>(run) % std::size(ways)];
+    const int moment = static_cast<int>(random() % (run % 4 == 3 ? 300'000U : 60'000U));
+    if (run % 3 == 0) std::filesystem::remove_all(folder_ + "/tessera");
+    EXPECT_EQ(outcome(way, moment, folder_), "status 42")
+        << "run " << run << ", " << way << " after " << moment;
+  }
 }

@@ -124,7 +124,9 @@ Result<const Llvm*> Llvm::try_open() {
   return Error(ErrorCode::unsupported, "code is generated for x86-64 only");
 #else
   const ForeignOpening opening;
-  if (!opening.is_inside()) return Error(ErrorCode::unsupported, "nothing is opened while the program ends");
+  if (!opening.is_inside())
+    return Error(ErrorCode::unsupported,
+                 "nothing is opened while the program ends, nor in the child of a fork");
   if (!has_memory(memory_to_open)) return too_little_memory(memory_to_open);
   std::string tried;
   for (const char* name : {"libLLVM.so.19.1", "libLLVM-19.so.1", "libLLVM.so.18.1", "libLLVM-18.so.1",
@@ -215,7 +217,9 @@ Result<void> Llvm::start(const SharedLibrary& library) {
 
 Result<std::vector<std::byte>> Llvm::compile(const std::string& text, CodeQuality quality) const {
   const ForeignStay stay;
-  if (!stay.is_inside()) return Error(ErrorCode::unsupported, "no code is made while the program ends");
+  if (!stay.is_inside())
+    return Error(ErrorCode::unsupported,
+                 "no code is made while the program ends, nor in the child of a fork");
   const auto which = static_cast<std::size_t>(quality);
   std::unique_lock<std::mutex> alone;
   if (!has_made_[which]) alone = std::unique_lock(first_[which]);

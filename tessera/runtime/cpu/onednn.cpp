@@ -44,7 +44,9 @@ Result<std::string> checked_version(const Library& library) {
 
 Result<const OneDnn*> try_open() {
   const ForeignOpening opening;
-  if (!opening.is_inside()) return Error(ErrorCode::unsupported, "nothing is opened while the program ends");
+  if (!opening.is_inside())
+    return Error(ErrorCode::unsupported,
+                 "nothing is opened while the program ends, nor in the child of a fork");
   const SharedLibrary opened = TESSERA_TRY(SharedLibrary::open("oneDNN", std::span(&library_name, 1)));
   // Lives as long as the program: primitives may be destroyed by destructors of static objects.
   auto library = std::make_unique<Library>();

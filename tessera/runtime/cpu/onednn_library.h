@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/forked_child.h"
 #include "tessera/base/large_pages.h"
 #include "tessera/runtime/cpu/onednn.h"
 
@@ -75,7 +76,7 @@ class OneDnnHandle {
     return *this;
   }
   ~OneDnnHandle() {
-    if (handle_ != nullptr) (library_->*destroy)(handle_);
+    if (handle_ != nullptr && !is_forked_child()) (library_->*destroy)(handle_);
   }
   [[nodiscard]] Handle get() const { return handle_; }
   /// Where a function of the library puts a new handle.

@@ -5,10 +5,12 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <system_error>
 #include <utility>
 
 #include "tessera/base/environment.h"
+#include "tessera/base/forked_child.h"
 #include "tessera/base/text.h"
 
 using namespace tessera::runtime::cpu;
@@ -78,6 +80,7 @@ unsigned tessera::runtime::cpu::thread_count(unsigned asked) {
 ThreadPool::ThreadPool(unsigned threads) : slots_(thread_count(threads)) {
   const auto count = static_cast<unsigned>(slots_.size());
   workers_.reserve(count);
+  note_forks();
   try {
     for (unsigned i = 1; i < count; ++i) workers_.emplace_back([this, i] { work(i); });
   } catch (const std::system_error&) {
@@ -86,6 +89,10 @@ ThreadPool::ThreadPool(unsigned threads) : slots_(thread_count(threads)) {
 }
 
 ThreadPool::~ThreadPool() {
+  if (is_forked_child()) {
+    new (&workers_) std::vector<std::thread>;  // they are not there, and cannot be waited for
+    return;
+  }
   stopped_.store(true);
   wake_.fetch_add(1);
   wake_.notify_all();
@@ -97,7 +104,7 @@ void ThreadPool::run_pieces(std::int64_t items, std::int64_t piece, Function fun
   piece = std::max(piece, (items + most_pieces - 1) / most_pieces);
   const std::int64_t pieces = (items + piece - 1) / piece;
   std::unique_lock lock(busy_, std::try_to_lock);
-  if (!lock || workers_.empty() || pieces == 1) {
+  if (!lock || workers_.empty() || pieces == 1 || is_forked_child()) {
     run_alone(items, piece, function, context);
     return;
   }

@@ -434,7 +434,9 @@ class LtBlas final : public Blas {
 
 Result<std::unique_ptr<Blas>> Blas::open(const BlasDevice& device) {
   const ForeignOpening opening;
-  if (!opening.is_inside()) return Error(ErrorCode::unsupported, "nothing is opened while the program ends");
+  if (!opening.is_inside())
+    return Error(ErrorCode::unsupported,
+                 "nothing is opened while the program ends, nor in the child of a fork");
   const Functions* f = TESSERA_TRY(functions());
   cublasLtHandle_t handle = nullptr;
   TESSERA_BLAS(*f, cublasLtCreate, &handle);

@@ -15,7 +15,8 @@ Current::~Current() {
 
 Result<std::shared_ptr<const Context>> Context::open(const Driver& driver, int number) {
   const ForeignOpening opening;  // of what the driver loads for a context
-  if (!opening.is_inside()) return Error(ErrorCode::device, "no GPU is opened while the program ends");
+  if (!opening.is_inside())
+    return Error(ErrorCode::device, "no GPU is opened while the program ends, nor in the child of a fork");
   int count = 0;
   TESSERA_CUDA(driver, cuDeviceGetCount, &count);
   if (number < 0 || number >= count)

@@ -13,7 +13,9 @@ namespace {
 
 Result<const Driver*> try_open() {
   const ForeignOpening opening;
-  if (!opening.is_inside()) return Error(ErrorCode::unsupported, "nothing is opened while the program ends");
+  if (!opening.is_inside())
+    return Error(ErrorCode::unsupported,
+                 "nothing is opened while the program ends, nor in the child of a fork");
   const SharedLibrary library = TESSERA_TRY(open_library("the CUDA driver", {"libcuda.so.1"}));
   // Lives as long as the program: the driver has state of its own that must not go first.
   auto* out = new Driver;

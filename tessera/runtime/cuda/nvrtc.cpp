@@ -74,7 +74,9 @@ Result<std::shared_ptr<const Nvrtc>> Nvrtc::open() {
 
 Result<std::shared_ptr<const Nvrtc>> Nvrtc::try_open() {
   const ForeignOpening opening;
-  if (!opening.is_inside()) return Error(ErrorCode::unsupported, "nothing is opened while the program ends");
+  if (!opening.is_inside())
+    return Error(ErrorCode::unsupported,
+                 "nothing is opened while the program ends, nor in the child of a fork");
   const SharedLibrary library = TESSERA_TRY(open_library("NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12"}));
   const std::shared_ptr<Nvrtc> out(new Nvrtc);
   Functions& f = *out->functions_;
