@@ -317,18 +317,6 @@ TEST(Tensor, an_operand_behind_one_that_is_left_out_is_an_error) {
   EXPECT_NE(message_of([] { (void)clip(tensor({-5, 5}), {}, 1); }).find("left out"), std::string::npos);
 }
 
-TEST(Tensor, fill_stores_what_casts_store) {
-  for (const auto& [dtype, value] :
-       std::vector<std::pair<Dtype, double>>{{i8, 300}, {u8, -1}, {i32, 1e30}, {bool_, 0.5}}) {
-    const auto expected = full({1}, value, {.dtype = f64}).cast(dtype).item<double>({0});
-    Tensor x = zeros({1}, {.dtype = dtype}).eval();
-    x.fill(value);
-    EXPECT_EQ(x.item<double>({0}), expected);
-    EXPECT_EQ(full({1}, value, {.dtype = dtype}).item<double>({0}), expected);
-    EXPECT_EQ(constant(value, {.dtype = dtype}).item<double>(), expected);
-  }
-}
-
 TEST(Tensor, a_write_keeps_the_dtype) {
   Tensor x = zeros({3}, {.dtype = i32});
   EXPECT_NE(message_of([&] { x.update_slice({0}, ones({1})); }).find("cannot be written"), std::string::npos);
