@@ -5,7 +5,7 @@
 // for as long: then exit() lets those that are inside come out before it goes on, and lets nobody in.
 //
 //   const ForeignStay stay;
-//   if (!stay.is_inside()) return Error(ErrorCode::unsupported, "...");
+//   if (!stay.is_inside()) return Error(ErrorCode::unsupported, "the program ends");
 #pragma once
 
 #include <thread>

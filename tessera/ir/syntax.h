@@ -3,10 +3,10 @@
 //
 //   "if $condition with ?([$dims])($captures) $then_body else $else_body"
 //
-//   $name   the field of that name
-//   ?(…)    only there if the field inside it is not empty
+//   $name      the field of that name
+//   ?(…)       only there if the field inside it is not empty
 //   \n \t \b   a new line, and one level of indentation more or less from here on
-//   else    literal text
+//   else       literal text
 #pragma once
 
 #include <array>

@@ -6,10 +6,9 @@
 //   attribute(name) / end_attributes()   around the values of attributes
 //   value(v, word)                       a plain value, `word` identifies it up to equality
 //   text(v) / bytes(v)                   plain values of variable length
-//   child(node) / define(var) / absent() another node, a variable that is bound here, an optional that is not
-//   there
-//   size(expr)                           the expression of a dimension; child(expr) where there is no such
-//   member
+//   child(node) / define(var)            another node, a variable that is bound here
+//   absent()                             an optional that is not there
+//   size(expr)                           the expression of a dimension; without this member, child(expr)
 #pragma once
 
 #include <bit>

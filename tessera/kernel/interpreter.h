@@ -62,8 +62,7 @@ class Interpreter {
   [[nodiscard]] Result<void> prepare(std::span<const op::Array> inputs, std::span<const op::Array> outputs,
                                      Job& job) const;
   /// Computes some of the items. `parameters` has the kernel's scalar parameters in its order, as
-  /// ir::number_bits. Allocates only
-  /// if `scratch` has to grow.
+  /// ir::number_bits. Allocates only if `scratch` has to grow.
   void run(const Job& job, std::span<const std::uint64_t> parameters, ItemRange range,
            Scratch& scratch) const;
 

@@ -61,7 +61,8 @@ TrackedArguments::TrackedArguments(TrackingScope& scope, const std::vector<Tenso
     : all(xs) {
   for (std::size_t i : wrt) {
     if (i >= xs.size()) fail(here, cat("there is no argument ", i, ": ", xs.size(), " were given"));
-    if (xs[i].is_empty()) fail(here, cat("argument ", i, ": the tensor is empty"));
+    if (xs[i].is_empty())
+      fail(here, cat("the gradient of argument ", i, " was asked for: it is an empty tensor"));
     const Node& node = *xs[i].node();
     if (!ir::is_float(node.dtype))
       fail(here, cat("the gradient of argument ", i, " was asked for: ", node.type(), " is no float"));

@@ -52,6 +52,8 @@ TEST(Messages, EmptyTensorsAreNamedByCallAndArgument) {
   expect_message([&] { x.update_slice({0}, empty); }, "update_slice: the update: the tensor is empty");
   expect_message([&] { (void)gradients(empty, {x}); }, "gradients: argument 0: the tensor is empty");
   expect_message([&] { (void)gradients(sum(x), {empty}); }, "gradients: tensor 0 of argument 1 is empty");
+  expect_message([&] { (void)grad([](const Tensor& t) { return sum(t); })(empty); },
+                 "the gradient of argument 0 was asked for: it is an empty tensor");
   expect_message([&] { (void)(x * empty); }, "mul: operand 1 is an empty tensor");
   expect_message([&] { (void)matmul(empty, x); }, "matmul: operand 0 is an empty tensor");
 }
