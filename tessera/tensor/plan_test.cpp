@@ -185,6 +185,21 @@ TEST(Plans, Trap_S13_ManyStructuresAreBounded) {
   EXPECT_GE(engine->statistics().evictions, 50U);
 }
 
+TEST(Plans, Trap_U5_WhatGetsHotWhileManyPlansWaitIsPlannedLater) {
+  const auto engine = Engine::create({.plans = {.threshold = 1}});
+  const Tensor x = numbers(engine, {2}, 1);
+  constexpr int structures = 100;
+  for (int again = 0; again < 4; ++again) {
+    for (int length = 1; length <= structures; ++length) {
+      Tensor y = x;
+      for (int i = 0; i < length; ++i) y = y + 1;
+      expect_near(y, [&](auto i) { return i + 1 + length; });
+    }
+    engine->wait_for_plans();
+  }
+  EXPECT_EQ(engine->statistics().plans, std::uint64_t{structures});
+}
+
 TEST(Plans, ValuesOfAttributesTellPlansApart) {
   const auto engine = waiting({.threshold = 1});
   const Tensor x = numbers(engine, {1, 1, 2, 2}), table = numbers(engine, {3, 3});

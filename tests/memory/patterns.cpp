@@ -262,6 +262,9 @@ std::span<const Pattern> tessera::fixture::patterns() { return known_patterns; }
 
 Round tessera::fixture::begin_pattern(std::string_view name) {
   for (const Pattern& pattern : known_patterns)
-    if (pattern.name == name) return pattern.begin();
+    if (pattern.name == name) {
+      new_plans()();
+      return pattern.begin();
+    }
   throw std::invalid_argument("there is no pattern '" + std::string(name) + "'");
 }

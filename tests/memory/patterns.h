@@ -18,7 +18,7 @@ struct Pattern {
 };
 
 [[nodiscard]] std::span<const Pattern> patterns();
-/// Throws if there is none.
+/// What makes code is opened then. Throws if there is no such pattern.
 [[nodiscard]] Round begin_pattern(std::string_view name);
 
 }  // namespace tessera::fixture
