@@ -118,11 +118,6 @@ std::optional<Outcome> outcome(ScalarOpcode opcode, Wide a, Wide b) {
 
 }  // namespace
 
-bool tessera::ir::is_division(ScalarOpcode opcode) {
-  return opcode == ScalarOpcode::div || opcode == ScalarOpcode::fmod || opcode == ScalarOpcode::floor_div ||
-         opcode == ScalarOpcode::floor_mod;
-}
-
 std::optional<bool> tessera::ir::compare_integers(ScalarOpcode opcode, Integer a, Integer b) {
   return compare_numbers(opcode, wide(a), wide(b));
 }

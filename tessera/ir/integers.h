@@ -16,9 +16,6 @@ struct Integer {
   std::int64_t bits = 0;
 };
 
-/// Whether the right operand of the opcode is a divisor.
-[[nodiscard]] bool is_division(ScalarOpcode opcode);
-
 /// The answer of a comparison of two integers of one dtype; nothing if the opcode is none.
 [[nodiscard]] std::optional<bool> compare_integers(ScalarOpcode opcode, Integer a, Integer b);
 

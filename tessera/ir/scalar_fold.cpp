@@ -40,7 +40,7 @@ ExprRef fold_numbers(const ScalarOp& op, std::span<const ExprRef> operands) {
   const auto b = operands.size() > 1 ? number_of(*operands[1]) : a;
   if (!a || !b || a->dtype != b->dtype || operands.size() > 2) return nullptr;
   if (const auto answer = compare_integers(op.opcode, *a, *b)) return bool_const(*answer);
-  if (op.dtype != a->dtype || (is_division(op.opcode) && b->bits == 0)) return nullptr;
+  if (op.dtype != a->dtype || (info(op.opcode).has(opcode_trait::divides) && b->bits == 0)) return nullptr;
   const auto bits = op.dtype == Dtype::i64 ? evaluate_integers(op.opcode, a->bits, b->bits)
                                            : wrapped_integers(op.opcode, *a, *b);
   return bits ? constant(*bits, op.dtype) : nullptr;
@@ -97,7 +97,7 @@ ExprRef fold(const ScalarOp& op, std::span<const ExprRef> operands) {
 
 bool tessera::ir::divides_by_zero(const Expr& expr) {
   const auto* op = as<ScalarOp>(expr);
-  if (op == nullptr || !is_division(op->opcode)) return false;
+  if (op == nullptr || !info(op->opcode).has(opcode_trait::divides)) return false;
   const auto* divisor = as<IntConst>(op->operands[1]);
   return divisor != nullptr && divisor->value == 0;
 }

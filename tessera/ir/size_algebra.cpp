@@ -440,7 +440,8 @@ Sum SizeAlgebra::simplify(const Expr& root) const {
              root, [](const Expr& expr) { return is<ScalarOp>(expr); },
              [&](const Expr& leaf) { return value_of(ExprRef(&leaf)); },
              [&](const ScalarOp& scalar, std::span<const Value* const> values) {
-               const bool by_zero = is_division(scalar.opcode) && as_constant(values[1]->terms) == 0;
+               const bool by_zero =
+                   info(scalar.opcode).has(opcode_trait::divides) && as_constant(values[1]->terms) == 0;
                if (is_size_operation(scalar) && !by_zero)
                  return Value{combine(scalar.opcode, values[0]->terms, values[1]->terms), nullptr};
                SmallVector<ExprRef, 2> operands;

@@ -11,22 +11,6 @@ using namespace tessera::kernel;
 
 namespace {
 
-/// What booleans can do themselves; all else they do as the numbers 0 and 1.
-bool is_boolean_operation(ScalarOpcode opcode) {
-  switch (opcode) {
-    case ScalarOpcode::bit_and:
-    case ScalarOpcode::bit_or:
-    case ScalarOpcode::bit_xor:
-    case ScalarOpcode::bit_not:
-    case ScalarOpcode::eq:
-    case ScalarOpcode::ne:
-    case ScalarOpcode::cast:
-      return true;
-    default:
-      return false;
-  }
-}
-
 Instruction simple(InstructionKind kind, Dtype dtype, std::uint32_t index) {
   Instruction out;
   out.kind = kind;
@@ -88,7 +72,7 @@ Result<ValueId> BodyDraft::operation(ScalarOpcode opcode, std::span<const ValueI
                                                " and ", ir::to_string(this->dtype(operands[i]))));
   Instruction out = simple(InstructionKind::operation, wide_dtype(dtype), 0);
   out.opcode = opcode;
-  const bool as_numbers = wide == Dtype::boolean && !is_boolean_operation(opcode);
+  const bool as_numbers = wide == Dtype::boolean && !ir::info(opcode).has(ir::opcode_trait::of_booleans);
   for (std::size_t i = 0; i < operands.size(); ++i)
     out.operands[i] = as_numbers && i >= first ? cast(operands[i], Dtype::i64) : operands[i];
   if (as_numbers && dtype == Dtype::boolean && !ir::info(opcode).makes_boolean) out.dtype = Dtype::i64;

@@ -1,6 +1,7 @@
 #include "tessera/kernel/kernel.h"
 
 #include <bit>
+#include <limits>
 
 #include "tessera/base/text.h"
 
@@ -99,6 +100,27 @@ bool tessera::kernel::equal(const Kernel& a, const Kernel& b) {
   return a.input_count == b.input_count && a.output_count == b.output_count && a.outer_axes == b.outer_axes &&
          a.fixed_sizes == b.fixed_sizes && a.operands == b.operands && a.body == b.body &&
          a.stores == b.stores && a.parameters == b.parameters;
+}
+
+std::uint64_t tessera::kernel::neutral_bits(ScalarOpcode opcode, Dtype wide) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const auto number = [wide](double real, std::int64_t integer) {
+    if (ir::is_float(wide)) return std::bit_cast<std::uint64_t>(real);
+    return static_cast<std::uint64_t>(wide == Dtype::boolean && integer != 0 ? 1 : integer);
+  };
+  const bool is_signed = wide == Dtype::i64;
+  switch (opcode) {
+    case ScalarOpcode::mul:
+      return number(1, 1);
+    case ScalarOpcode::min:
+      return number(infinity, is_signed ? std::numeric_limits<std::int64_t>::max() : -1);
+    case ScalarOpcode::max:
+      return number(-infinity, is_signed ? std::numeric_limits<std::int64_t>::min() : 0);
+    case ScalarOpcode::bit_and:
+      return number(0, -1);
+    default:
+      return number(0, 0);
+  }
 }
 
 std::string tessera::kernel::encoded(const Kernel& kernel) {

@@ -152,6 +152,9 @@ struct Kernel {
   [[nodiscard]] bool reduces() const { return outer_axes < axis_count(); }
 };
 
+/// The bits of the constant that leaves every other value of a reduction as it is.
+[[nodiscard]] std::uint64_t neutral_bits(ScalarOpcode opcode, Dtype wide);
+
 /// Everything that makes the kernel what it is, as bytes: equal kernels have equal bytes, others do not. The
 /// same on every machine.
 [[nodiscard]] std::string encoded(const Kernel& kernel);

@@ -151,30 +151,15 @@ class Scheduler {
 }  // namespace
 
 bool tessera::kernel::is_costly(const Instruction& instruction) {
-  if (instruction.kind != InstructionKind::operation) return false;
-  switch (instruction.opcode) {
-    case ScalarOpcode::div:
-    case ScalarOpcode::floor_div:
-    case ScalarOpcode::floor_mod:
-    case ScalarOpcode::pow:
-    case ScalarOpcode::fmod:
-    case ScalarOpcode::atan2:
-      return true;
-    case ScalarOpcode::floor:
-    case ScalarOpcode::ceil:
-    case ScalarOpcode::round:
-    case ScalarOpcode::trunc:
-    case ScalarOpcode::is_nan:
-    case ScalarOpcode::is_inf:
-    case ScalarOpcode::popcount:
-    case ScalarOpcode::cast:
-    case ScalarOpcode::bitcast:
-    case ScalarOpcode::select:
-    case ScalarOpcode::fma:
-      return false;
-    default:
-      return instruction.opcode >= ScalarOpcode::exp && instruction.opcode <= ScalarOpcode::erfc;
-  }
+  return instruction.kind == InstructionKind::operation && ir::info(instruction.opcode).work > 1;
+}
+
+bool tessera::kernel::has_jumps(const Kernel& kernel) {
+  return std::any_of(kernel.body.begin(), kernel.body.end(), [](const Instruction& instruction) {
+    const bool truncates = instruction.opcode == ScalarOpcode::cast && ir::is_integer(instruction.dtype);
+    return instruction.kind == InstructionKind::operation &&
+           (truncates || ir::info(instruction.opcode).has(ir::opcode_trait::jumps));
+  });
 }
 
 Passes tessera::kernel::find_passes(const Kernel& kernel) { return Scheduler(kernel).schedule(); }

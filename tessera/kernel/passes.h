@@ -40,4 +40,7 @@ struct Passes {
 /// Whether an operation takes as long as many loads.
 [[nodiscard]] bool is_costly(const Instruction& instruction);
 
+/// Whether some value jumps where another moves by a rounding: then a quotient is rounded as it should be.
+[[nodiscard]] bool has_jumps(const Kernel& kernel);
+
 }  // namespace tessera::kernel

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 #include "tessera/base/check.h"
 #include "tessera/base/text.h"
@@ -13,43 +12,12 @@ using namespace tessera::kernel;
 
 namespace {
 
-template <class T>
-std::uint64_t bits_of(T value) {
-  if constexpr (sizeof(T) == 4) return std::bit_cast<std::uint32_t>(value);
-  if constexpr (sizeof(T) == 8) return std::bit_cast<std::uint64_t>(value);
-}
-
-/// What leaves every other value as it is.
-template <class T>
-std::uint64_t neutral_number(ScalarOpcode opcode) {
-  using Limits = std::numeric_limits<T>;
-  switch (opcode) {
-    case ScalarOpcode::mul:
-      return bits_of(T(1));
-    case ScalarOpcode::min:
-      return bits_of(Limits::has_infinity ? Limits::infinity() : Limits::max());
-    case ScalarOpcode::max:
-      return bits_of(Limits::has_infinity ? -Limits::infinity() : Limits::lowest());
-    case ScalarOpcode::bit_and:
-      return Limits::is_integer ? ~std::uint64_t{0} : 0;
-    default:
-      return bits_of(T(0));
-  }
-}
-
-std::uint64_t neutral(ScalarOpcode opcode, Dtype dtype) {
-  switch (wide_dtype(dtype)) {
-    case Dtype::f32:
-      return neutral_number<float>(opcode);
-    case Dtype::f64:
-      return neutral_number<double>(opcode);
-    case Dtype::u64:
-      return neutral_number<std::uint64_t>(opcode);
-    case Dtype::boolean:
-      return opcode == ScalarOpcode::bit_and || opcode == ScalarOpcode::min ? 1 : 0;
-    default:
-      return neutral_number<std::int64_t>(opcode);
-  }
+/// As an accumulator holds it.
+std::uint64_t neutral(const Instruction& reduction) {
+  const Dtype wide = wide_dtype(reduction.dtype);
+  const std::uint64_t bits = neutral_bits(reduction.opcode, wide);
+  return wide == Dtype::f32 ? std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(bits)))
+                            : bits;
 }
 
 class Compiler {
@@ -283,7 +251,7 @@ class Compiler {
     const std::size_t wide = wide_index(wide_dtype(body_[of].dtype));
     const bool repeated = is_scalar(of);
     return {value, repeated ? filled(of, fills) : of, loops_.reduce[opcode][wide],
-            loops_.accumulate[opcode][wide], neutral(instruction.opcode, instruction.dtype)};
+            loops_.accumulate[opcode][wide], neutral(instruction)};
   }
 
   PassCode::Save save(std::uint32_t number, std::vector<Step>& fills, bool per_row) {

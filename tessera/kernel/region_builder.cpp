@@ -27,18 +27,7 @@ std::optional<ScalarOpcode> combining_opcode(const op::ReductionBody& body, Dtyp
   const auto* op = ir::as<ir::ScalarOp>(expr);
   if (op == nullptr || op->operands.size() != 2 || op->operands[0] != a || op->operands[1] != b)
     return std::nullopt;
-  switch (op->opcode) {
-    case ScalarOpcode::add:
-    case ScalarOpcode::mul:
-    case ScalarOpcode::min:
-    case ScalarOpcode::max:
-    case ScalarOpcode::bit_and:
-    case ScalarOpcode::bit_or:
-    case ScalarOpcode::bit_xor:
-      return op->opcode;
-    default:
-      return std::nullopt;
-  }
+  return ir::info(op->opcode).has(ir::opcode_trait::reduces) ? std::optional(op->opcode) : std::nullopt;
 }
 
 /// Sums and products of f32 are joined in f64, as the reference does, and finished there.

@@ -9,7 +9,6 @@
 
 using namespace tessera;
 using namespace tessera::op;
-using ir::ScalarOpcode;
 
 namespace {
 
@@ -20,7 +19,7 @@ double operations_in(const ir::Scalar& formula, Dtype dtype) {
   const ir::ExprRef expr = formula.expr(dtype);
   double out = 0;
   for (const ir::Node* node : ir::post_order(*expr))
-    if (const auto* operation = ir::as<ir::ScalarOp>(*node)) out += operations_of(operation->opcode);
+    if (const auto* operation = ir::as<ir::ScalarOp>(*node)) out += ir::info(operation->opcode).work;
   return out;
 }
 
@@ -30,36 +29,6 @@ double operations_in(const PointwiseBody& body, Dtype dtype) {
 }
 
 }  // namespace
-
-double tessera::op::operations_of(ScalarOpcode opcode) {
-  switch (opcode) {
-    case ScalarOpcode::cast:
-    case ScalarOpcode::bitcast:
-      return 0.5;
-    case ScalarOpcode::div:
-    case ScalarOpcode::sqrt:
-      return 6;
-    case ScalarOpcode::rsqrt:
-      return 8;
-    case ScalarOpcode::exp:
-    case ScalarOpcode::exp2:
-      return 11;
-    case ScalarOpcode::floor_div:
-    case ScalarOpcode::floor_mod:
-    case ScalarOpcode::fmod:
-    case ScalarOpcode::expm1:
-    case ScalarOpcode::log:
-    case ScalarOpcode::log2:
-    case ScalarOpcode::log1p:
-    case ScalarOpcode::tanh:
-      return 15;
-    case ScalarOpcode::pow:
-    case ScalarOpcode::atan2:
-      return 40;
-    default:
-      return opcode >= ScalarOpcode::sin && opcode <= ScalarOpcode::erfc ? 20 : 1;
-  }
-}
 
 const ArithmeticCounter::Weight& ArithmeticCounter::weight_of(const CallInfo& call) {
   const Card& card = call.card();

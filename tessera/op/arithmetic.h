@@ -1,16 +1,12 @@
 // What calls compute, in operations: what predictions of time go by. An addition of two elements is one, and
-// so is a multiply-add of a product; a tanh is as many as it takes the time of.
+// so is a multiply-add of a product; a tanh is as many as it takes the time of (ir/scalar_opcodes.inc).
 #pragma once
 
 #include <map>
 
-#include "tessera/ir/scalar_opcode.h"
 #include "tessera/op/call_info.h"
 
 namespace tessera::op {
-
-/// How many additions take as long as one of these in code that works on whole vectors, about.
-[[nodiscard]] double operations_of(ir::ScalarOpcode opcode);
 
 /// Counts what calls compute, and remembers what formulas take. Not thread-safe.
 class ArithmeticCounter {

@@ -79,6 +79,7 @@ struct AttributeSpec {
 struct Traits {
   bool elementwise =
       false;  ///< each result element depends on the elements of the inputs at the same (broadcast) place
+  bool indexed = false;      ///< as `elementwise`, and on where the element is (`indexed` says how)
   bool commutative = false;  ///< its two inputs may be swapped
   bool associative = false;
   bool view = false;            ///< its result can share the storage of its first input (`view` says how)
@@ -98,13 +99,19 @@ struct NamedTrait {
   std::string_view name;
   bool Traits::*flag;
 };
-inline constexpr NamedTrait named_traits[] = {
-    {"elementwise", &Traits::elementwise},       {"commutative", &Traits::commutative},
-    {"associative", &Traits::associative},       {"view", &Traits::view},
-    {"broadcast", &Traits::broadcast},           {"reduction", &Traits::reduction},
-    {"activation", &Traits::activation},         {"costly", &Traits::costly},
-    {"composite", &Traits::composite},           {"random", &Traits::random},
-    {"data_dependent", &Traits::data_dependent}, {"in_place", &Traits::in_place}};
+inline constexpr NamedTrait named_traits[] = {{"elementwise", &Traits::elementwise},
+                                              {"indexed", &Traits::indexed},
+                                              {"commutative", &Traits::commutative},
+                                              {"associative", &Traits::associative},
+                                              {"view", &Traits::view},
+                                              {"broadcast", &Traits::broadcast},
+                                              {"reduction", &Traits::reduction},
+                                              {"activation", &Traits::activation},
+                                              {"costly", &Traits::costly},
+                                              {"composite", &Traits::composite},
+                                              {"random", &Traits::random},
+                                              {"data_dependent", &Traits::data_dependent},
+                                              {"in_place", &Traits::in_place}};
 
 /// An ONNX operator with the same meaning: input for input, attribute for attribute where the importer knows
 /// no better.

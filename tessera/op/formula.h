@@ -86,32 +86,10 @@ inline double fmod(double x, double y) { return std::fmod(x, y); }
 inline bool is_nan(double x) { return std::isnan(x); }
 inline bool is_inf(double x) { return std::isinf(x); }
 
-inline Scalar exp(const Scalar& x) { return apply(ScalarOpcode::exp, {x}); }
-inline Scalar exp2(const Scalar& x) { return apply(ScalarOpcode::exp2, {x}); }
-inline Scalar expm1(const Scalar& x) { return apply(ScalarOpcode::expm1, {x}); }
-inline Scalar log(const Scalar& x) { return apply(ScalarOpcode::log, {x}); }
-inline Scalar log2(const Scalar& x) { return apply(ScalarOpcode::log2, {x}); }
-inline Scalar log1p(const Scalar& x) { return apply(ScalarOpcode::log1p, {x}); }
-inline Scalar sqrt(const Scalar& x) { return apply(ScalarOpcode::sqrt, {x}); }
-inline Scalar rsqrt(const Scalar& x) { return apply(ScalarOpcode::rsqrt, {x}); }
-inline Scalar sin(const Scalar& x) { return apply(ScalarOpcode::sin, {x}); }
-inline Scalar cos(const Scalar& x) { return apply(ScalarOpcode::cos, {x}); }
-inline Scalar tan(const Scalar& x) { return apply(ScalarOpcode::tan, {x}); }
-inline Scalar asin(const Scalar& x) { return apply(ScalarOpcode::asin, {x}); }
-inline Scalar acos(const Scalar& x) { return apply(ScalarOpcode::acos, {x}); }
-inline Scalar atan(const Scalar& x) { return apply(ScalarOpcode::atan, {x}); }
-inline Scalar sinh(const Scalar& x) { return apply(ScalarOpcode::sinh, {x}); }
-inline Scalar cosh(const Scalar& x) { return apply(ScalarOpcode::cosh, {x}); }
-inline Scalar tanh(const Scalar& x) { return apply(ScalarOpcode::tanh, {x}); }
-inline Scalar asinh(const Scalar& x) { return apply(ScalarOpcode::asinh, {x}); }
-inline Scalar acosh(const Scalar& x) { return apply(ScalarOpcode::acosh, {x}); }
-inline Scalar atanh(const Scalar& x) { return apply(ScalarOpcode::atanh, {x}); }
-inline Scalar erf(const Scalar& x) { return apply(ScalarOpcode::erf, {x}); }
-inline Scalar erfc(const Scalar& x) { return apply(ScalarOpcode::erfc, {x}); }
-inline Scalar floor(const Scalar& x) { return apply(ScalarOpcode::floor, {x}); }
-inline Scalar ceil(const Scalar& x) { return apply(ScalarOpcode::ceil, {x}); }
-inline Scalar round(const Scalar& x) { return apply(ScalarOpcode::round, {x}); }
-inline Scalar trunc(const Scalar& x) { return apply(ScalarOpcode::trunc, {x}); }
+#define TESSERA_OPCODE(...)
+#define TESSERA_FUNCTION(name, ...) \
+  inline Scalar name(const Scalar& x) { return apply(ScalarOpcode::name, {x}); }
+#include "tessera/ir/scalar_opcodes.inc"
 inline Scalar atan2(const Scalar& y, const Scalar& x) { return apply(ScalarOpcode::atan2, {y, x}); }
 inline Scalar fmod(const Scalar& x, const Scalar& y) { return apply(ScalarOpcode::fmod, {x, y}); }
 inline Scalar is_nan(const Scalar& x) { return apply(ScalarOpcode::is_nan, {x}); }

@@ -38,6 +38,7 @@ TEST(OpFacts, ACardSaysWhichTraitsItsOpHas) {
 TEST(OpFacts, WhatIsElementwiseOrAReductionHasABodyThatKernelsAreMadeOf) {
   for (const Card* card : all_cards()) {
     EXPECT_EQ(card->traits.elementwise, card->pointwise != nullptr) << card->name;
+    EXPECT_EQ(card->traits.indexed, card->indexed != nullptr) << card->name;
     EXPECT_TRUE(card->reduction == nullptr || card->traits.reduction) << card->name;
     EXPECT_TRUE(!card->traits.activation || card->pointwise != nullptr) << card->name;
   }

@@ -70,64 +70,17 @@ std::optional<double> arithmetic(ScalarOpcode opcode, double a, double b) {
   }
 }
 
-std::optional<double> transcendental(ScalarOpcode opcode, double a, double b) {
+std::optional<double> function(ScalarOpcode opcode, double a, double b) {
   switch (opcode) {
+#define TESSERA_OPCODE(...)
+#define TESSERA_FUNCTION(name, ...) \
+  case ScalarOpcode::name:          \
+    return f::name(a);
+#include "tessera/ir/scalar_opcodes.inc"
     case ScalarOpcode::atan2:
       return f::atan2(a, b);
     case ScalarOpcode::copysign:
       return std::copysign(a, b);
-    case ScalarOpcode::exp:
-      return f::exp(a);
-    case ScalarOpcode::exp2:
-      return f::exp2(a);
-    case ScalarOpcode::expm1:
-      return f::expm1(a);
-    case ScalarOpcode::log:
-      return f::log(a);
-    case ScalarOpcode::log2:
-      return f::log2(a);
-    case ScalarOpcode::log1p:
-      return f::log1p(a);
-    case ScalarOpcode::sqrt:
-      return f::sqrt(a);
-    case ScalarOpcode::rsqrt:
-      return f::rsqrt(a);
-    case ScalarOpcode::sin:
-      return f::sin(a);
-    case ScalarOpcode::cos:
-      return f::cos(a);
-    case ScalarOpcode::tan:
-      return f::tan(a);
-    case ScalarOpcode::asin:
-      return f::asin(a);
-    case ScalarOpcode::acos:
-      return f::acos(a);
-    case ScalarOpcode::atan:
-      return f::atan(a);
-    case ScalarOpcode::sinh:
-      return f::sinh(a);
-    case ScalarOpcode::cosh:
-      return f::cosh(a);
-    case ScalarOpcode::tanh:
-      return f::tanh(a);
-    case ScalarOpcode::asinh:
-      return f::asinh(a);
-    case ScalarOpcode::acosh:
-      return f::acosh(a);
-    case ScalarOpcode::atanh:
-      return f::atanh(a);
-    case ScalarOpcode::erf:
-      return f::erf(a);
-    case ScalarOpcode::erfc:
-      return f::erfc(a);
-    case ScalarOpcode::floor:
-      return f::floor(a);
-    case ScalarOpcode::ceil:
-      return f::ceil(a);
-    case ScalarOpcode::round:
-      return f::round(a);
-    case ScalarOpcode::trunc:
-      return f::trunc(a);
     default:
       return std::nullopt;
   }
@@ -140,7 +93,7 @@ std::optional<ScalarValue> operate_floats(const ir::ScalarOp& op, double a, doub
   if (op.opcode == ScalarOpcode::is_nan) return flag(f::is_nan(a));
   if (op.opcode == ScalarOpcode::is_inf) return flag(f::is_inf(a));
   auto value = arithmetic(op.opcode, a, b);
-  if (!value) value = transcendental(op.opcode, a, b);
+  if (!value) value = function(op.opcode, a, b);
   return value ? std::optional(stored<double>(op.dtype, *value)) : std::nullopt;
 }
 

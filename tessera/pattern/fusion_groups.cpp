@@ -9,8 +9,8 @@ namespace {
 enum class LoopKind : std::uint8_t { no_loop, over_result, over_input };
 
 LoopKind loop_kind(const Graph& graph, OpId op) {
-  if (graph.has_trait(op, trait::elementwise) || graph.has_trait(op, trait::broadcast))
-    return LoopKind::over_result;
+  for (const std::string_view trait : {trait::elementwise, trait::indexed, trait::broadcast})
+    if (graph.has_trait(op, trait)) return LoopKind::over_result;
   return graph.has_trait(op, trait::reduction) ? LoopKind::over_input : LoopKind::no_loop;
 }
 

@@ -200,7 +200,7 @@ TEST(PatternJson, Errors) {
       {R"({"nodes":[{"id":"a","trait":["elementwise","heavy"]}]})",
        "patterns[0].nodes[0].trait: unknown trait \"heavy\", expected one of activation, "
        "associative, broadcast, commutative, composite, costly, data_dependent, elementwise, in_place, "
-       "random, reduction, view"},
+       "indexed, random, reduction, view"},
       {R"({"nodes":[{"id":"a","op":"x"}]},{"name":"q","nodes":[{"id":"a","op":"x"}]},
            {"name":"p","nodes":[{"id":"a","op":"y"}]})",
        "patterns[2].name: pattern name \"p\" is used twice"},

@@ -91,7 +91,8 @@ TEST(PatternText, ErrorsGiveTheColumn) {
       {"1:mm->2:<x", "pattern:1:9: expected a trait, like <elementwise>"},
       {"1:mm->2:<element>",
        "pattern:1:10: unknown trait \"element\", expected one of activation, associative, broadcast, "
-       "commutative, composite, costly, data_dependent, elementwise, in_place, random, reduction, view"},
+       "commutative, composite, costly, data_dependent, elementwise, in_place, indexed, random, reduction, "
+       "view"},
       {"1:mm->2:a||b", "pattern:1:11: expected an op"},
       {"1:mm; 2:relu", "pattern:1:1: the pattern is not connected: no path joins \"1\" and \"2\""},
       {"1:mm->2:relu->1", "pattern:1:1: the nodes form a cycle through \"1\""},

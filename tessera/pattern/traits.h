@@ -13,7 +13,8 @@ namespace tessera::pattern {
 namespace trait {
 inline constexpr std::string_view commutative = "commutative";  ///< the order of the inputs does not matter
 inline constexpr std::string_view elementwise =
-    "elementwise";  ///< one result element from one element of each input
+    "elementwise";                                      ///< one result element from one element of each input
+inline constexpr std::string_view indexed = "indexed";  ///< the same, and it depends on where it is
 inline constexpr std::string_view reduction = "reduction";  ///< runs over its first input, gives less
 inline constexpr std::string_view broadcast = "broadcast";  ///< repeats its input along some axes
 inline constexpr std::string_view view = "view";  ///< the result may share the storage of the first input

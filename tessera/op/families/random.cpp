@@ -83,6 +83,7 @@ constexpr Card random_family[] = {
                 "same bits everywhere",
      .inputs = normal_inputs,
      .attributes = random_attributes,
+     .traits = {.indexed = true},
      .spellings = "RandomNormal randn",
      .oracle = "none: Philox4x32-10 is in neither torch for CPUs nor NumPy; Random123's known answers are in "
                "families/random_test.cpp",
@@ -95,6 +96,7 @@ constexpr Card random_family[] = {
                 "alone, the same bits everywhere",
      .inputs = uniform_inputs,
      .attributes = random_attributes,
+     .traits = {.indexed = true},
      .spellings = "RandomUniform rand",
      .oracle = "none: Philox4x32-10 is in neither torch for CPUs nor NumPy; Random123's known answers are in "
                "families/random_test.cpp",

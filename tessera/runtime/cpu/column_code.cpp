@@ -110,7 +110,7 @@ class ColumnCode : KernelCode {
     for (std::size_t u = 0; u < columns.size(); ++u)
       for (ValueId value : pass.reductions)
         phi(sum(n, value, u, "a"), code_.vector_of(register_type(wide(value))),
-            code_.number(wide(value), neutral_bits(kernel_.body[value].opcode, wide(value))), block_,
+            code_.number(wide(value), kernel::neutral_bits(kernel_.body[value].opcode, wide(value))), block_,
             sum(n, value, u, "b"), cat(n, ".rows"));
     for (std::size_t u = 0; u < columns.size(); ++u) TESSERA_TRY(write_row(n, pass, columns[u], u));
     code_.line(cat("%", n, ".rnext = add i64 %", n, ".r, 1"));

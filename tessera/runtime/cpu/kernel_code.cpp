@@ -15,45 +15,7 @@ namespace {
 
 constexpr std::size_t stored_line_bytes = 64;
 
-/// Whether some value jumps where another moves by a rounding: then a quotient is rounded as it should be.
-bool has_jumps(const Kernel& kernel) {
-  return std::any_of(kernel.body.begin(), kernel.body.end(), [](const Instruction& instruction) {
-    switch (instruction.opcode) {
-      case ScalarOpcode::floor:
-      case ScalarOpcode::ceil:
-      case ScalarOpcode::round:
-      case ScalarOpcode::trunc:
-      case ScalarOpcode::fmod:
-        return instruction.kind == InstructionKind::operation;
-      case ScalarOpcode::cast:
-        return instruction.kind == InstructionKind::operation && ir::is_integer(instruction.dtype);
-      default:
-        return false;
-    }
-  });
-}
-
 }  // namespace
-
-std::uint64_t tessera::runtime::cpu::neutral_bits(ScalarOpcode opcode, Dtype wide) {
-  const bool is_float = ir::is_float(wide);
-  const auto from = [](double value) { return std::bit_cast<std::uint64_t>(value); };
-  const bool is_unsigned = wide == Dtype::u64 || wide == Dtype::boolean;
-  switch (opcode) {
-    case ScalarOpcode::mul:
-      return is_float ? from(1.0) : 1;
-    case ScalarOpcode::min:
-      if (is_float) return from(std::numeric_limits<double>::infinity());
-      return is_unsigned ? ~std::uint64_t{0} : std::uint64_t{0x7fffffffffffffff};
-    case ScalarOpcode::max:
-      if (is_float) return from(-std::numeric_limits<double>::infinity());
-      return is_unsigned ? 0 : std::uint64_t{1} << 63;
-    case ScalarOpcode::bit_and:
-      return ~std::uint64_t{0};
-    default:
-      return is_float ? from(0.0) : 0;
-  }
-}
 
 KernelCode::KernelCode(const Kernel& kernel, const Passes& passes, const CodeShape& shape)
     : kernel_(kernel),

@@ -14,9 +14,6 @@ namespace tessera::runtime::cpu {
 using kernel::Instruction;
 using kernel::ValueId;
 
-/// The bits of the constant that leaves every other value as it is.
-[[nodiscard]] std::uint64_t neutral_bits(ScalarOpcode opcode, Dtype wide);
-
 class KernelCode {
  public:
   KernelCode(const kernel::Kernel& kernel, const kernel::Passes& passes, const CodeShape& shape);

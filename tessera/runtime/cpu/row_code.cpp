@@ -112,7 +112,7 @@ class RowCode : KernelCode {
       const Dtype from = wide(instruction.operands[0]), total = wide(value);
       // Products leave the range of f32 long before the result does.
       const Dtype lane = instruction.opcode == ScalarOpcode::mul ? total : from;
-      out.push_back({value, lane, total, code_.number(lane, neutral_bits(instruction.opcode, lane))});
+      out.push_back({value, lane, total, code_.number(lane, kernel::neutral_bits(instruction.opcode, lane))});
     }
     return out;
   }
@@ -166,7 +166,7 @@ class RowCode : KernelCode {
     phi(cat("%", p, ".begin"), "i64", "0", block_, cat("%", p, ".end"), cat(p, ".flush"));
     for (const Sum& sum : sums) {
       const std::string neutral =
-          code_.number(sum.total, neutral_bits(kernel_.body[sum.value].opcode, sum.total));
+          code_.number(sum.total, kernel::neutral_bits(kernel_.body[sum.value].opcode, sum.total));
       phi(total(p, sum), code_.vector_of(register_type(sum.total)), neutral, block_, next_total(p, sum),
           cat(p, ".flush"));
     }

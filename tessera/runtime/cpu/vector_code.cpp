@@ -343,7 +343,7 @@ Result<std::string> VectorCode::operation(ScalarOpcode opcode, Dtype dtype,
     return select(register_type(wide), operands[0], operands[1], operands[2]);
   if (opcode == ScalarOpcode::min || opcode == ScalarOpcode::max)
     return extreme(opcode, wide, operands, literal);
-  if (opcode >= ScalarOpcode::eq && opcode <= ScalarOpcode::ge) return compare(opcode, wide, operands);
+  if (ir::is_comparison(opcode)) return compare(opcode, wide, operands);
   if (ir::is_float(wide)) return function_of_float(opcode, wide, operands);
   return function_of_integer(opcode, wide, operands);
 }

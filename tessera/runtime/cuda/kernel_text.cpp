@@ -46,23 +46,6 @@ struct Division {
   unsigned shift = 0;
 };
 
-/// Whether some value jumps where another moves by a rounding.
-bool has_jumps(const Kernel& kernel) {
-  return std::any_of(kernel.body.begin(), kernel.body.end(), [](const Instruction& instruction) {
-    if (instruction.kind != InstructionKind::operation) return false;
-    switch (instruction.opcode) {
-      case ScalarOpcode::floor:
-      case ScalarOpcode::ceil:
-      case ScalarOpcode::round:
-      case ScalarOpcode::trunc:
-      case ScalarOpcode::fmod:
-        return true;
-      default:
-        return instruction.opcode == ScalarOpcode::cast && ir::is_integer(instruction.dtype);
-    }
-  });
-}
-
 }  // namespace
 
 // ---- a kernel with its arrays

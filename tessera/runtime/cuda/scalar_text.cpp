@@ -2,7 +2,6 @@
 
 #include <bit>
 #include <cmath>
-#include <limits>
 
 #include "tessera/base/text.h"
 #include "tessera/runtime/cuda/scalar_functions.h"
@@ -27,26 +26,9 @@ std::string called(std::string_view name, std::span<const std::string> x) {
   return cat(name, "(", join(x, ", "), ")");
 }
 
-bool is_comparison(ScalarOpcode opcode) { return opcode >= ScalarOpcode::eq && opcode <= ScalarOpcode::ge; }
-
 Error no_text(ScalarOpcode opcode, Dtype wide) {
   return Error(ErrorCode::unsupported,
                cat("no CUDA code for '", ir::to_string(opcode), "' of ", ir::to_string(wide)));
-}
-
-/// Whether CUDA's own function has the opcode's name: exp and expf, tanh and tanhf, …
-bool has_own_function(ScalarOpcode opcode) {
-  switch (opcode) {
-    case ScalarOpcode::pow:
-    case ScalarOpcode::fmod:
-    case ScalarOpcode::atan2:
-    case ScalarOpcode::copysign:
-    case ScalarOpcode::trunc:
-    case ScalarOpcode::fma:
-      return true;
-    default:
-      return opcode >= ScalarOpcode::exp && opcode <= ScalarOpcode::ceil;
-  }
 }
 
 }  // namespace
@@ -90,25 +72,7 @@ std::string ScalarText::constant(Dtype wide, std::uint64_t bits) {
 }
 
 std::string ScalarText::neutral(ScalarOpcode opcode, Dtype wide) {
-  const bool is_float = ir::is_float(wide);
-  const double infinity = std::numeric_limits<double>::infinity();
-  const auto number = [&](double value, std::uint64_t integer) {
-    return constant(wide, is_float ? std::bit_cast<std::uint64_t>(value) : integer);
-  };
-  const bool is_signed = wide == Dtype::i64;
-  constexpr std::uint64_t sign = std::uint64_t{1} << 63;
-  switch (opcode) {
-    case ScalarOpcode::mul:
-      return number(1, 1);
-    case ScalarOpcode::min:
-      return number(infinity, is_signed ? sign - 1 : ~std::uint64_t{0});
-    case ScalarOpcode::max:
-      return number(-infinity, is_signed ? sign : 0);
-    case ScalarOpcode::bit_and:
-      return number(0, ~std::uint64_t{0});
-    default:
-      return number(0, 0);
-  }
+  return constant(wide, kernel::neutral_bits(opcode, wide));
 }
 
 std::string ScalarText::widened(Dtype dtype, const std::string& element) {
@@ -182,7 +146,7 @@ std::string ScalarText::bitcast(const std::string& value, Dtype from, Dtype to) 
 
 Result<std::string> ScalarText::operation(ScalarOpcode opcode, Dtype wide, std::span<const std::string> x) {
   if (opcode == ScalarOpcode::select) return cat("(", x[0], " ? ", x[1], " : ", x[2], ")");
-  if (is_comparison(opcode)) return infix(ir::info(opcode).symbol, x);
+  if (ir::is_comparison(opcode)) return infix(ir::info(opcode).symbol, x);
   if (wide == Dtype::boolean) return of_boolean(opcode, x);
   if (ir::is_float(wide)) return of_float(opcode, wide == Dtype::f64, x);
   return of_integer(opcode, x);
@@ -213,7 +177,8 @@ Result<std::string> ScalarText::of_float(ScalarOpcode opcode, bool is_double,
       uses_floats_ = true;
       return called(cat("float_", ir::to_string(opcode)), x);
     default:
-      if (!has_own_function(opcode)) return no_text(opcode, is_double ? Dtype::f64 : Dtype::f32);
+      if (!ir::info(opcode).has(ir::opcode_trait::in_c))
+        return no_text(opcode, is_double ? Dtype::f64 : Dtype::f32);
       return called(cat(ir::to_string(opcode), is_double ? "" : "f"), x);
   }
 }
