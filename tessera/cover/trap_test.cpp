@@ -1,7 +1,6 @@
 // The rows of TRAPS.md, section T, that concern the cover.
 #include <gtest/gtest.h>
 
-
 #include "tessera/cover/brute_force.h"
 #include "tessera/cover/cover.h"
 #include "tessera/cover/instances.h"
