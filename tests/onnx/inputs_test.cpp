@@ -223,6 +223,8 @@ TEST_F(Trap_U12, EveryOperatorWithEveryInputLeftOutOrOfAnotherType) {
     for (const Dtype dtype : all_dtypes)
       for (const std::size_t count : {0, 1, 2, 3, 4, 6, 9})
         for (std::size_t changed = 0; changed <= 2 * count; ++changed) {
+          const bool is_common = dtype == Dtype::f32 || dtype == Dtype::i64 || dtype == Dtype::boolean;
+          if (op.opset < 22 && !is_common) continue;  // older versions differ in attributes
           const std::size_t form = number++;
           if (fixture::is_sanitized && form % 10 != 0) continue;
           Case one{.title = cat(op.domain, " ", op.name, " of opset ", op.opset, ", ", dtype, ", ", count,
