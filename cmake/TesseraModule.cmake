@@ -29,6 +29,20 @@ if(TESSERA_SANITIZE)
   target_link_options(tessera_settings INTERFACE -fsanitize=${TESSERA_SANITIZE})
 endif()
 
+# What makes errors in memory harder to use: canaries in frames with arrays, calls of the C library that know the sizes they
+# write to, returns and jumps that a processor can check, and tables of addresses that are read-only before main. A sanitizer has
+# its own checks of the calls. Executables and libtessera.so are not marked for jumps (ibt): objects of Debian's C library are not,
+# and the code that LLVM makes while the program runs has no landing pads.
+target_compile_options(tessera_settings INTERFACE -fstack-protector-strong)
+if(NOT TESSERA_SANITIZE)
+  target_compile_options(tessera_settings INTERFACE $<$<CONFIG:Release,RelWithDebInfo,MinSizeRel>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>)
+endif()
+target_link_options(tessera_settings INTERFACE LINKER:-z,relro,-z,now)
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+  target_compile_options(tessera_settings INTERFACE -fcf-protection=full)
+  target_link_options(tessera_settings INTERFACE LINKER:-z,shstk)
+endif()
+
 # What nearly every source reads, compiled once for a build from nothing. Where one works on the sources, each shows that it
 # includes what it uses.
 set(tessera_common_headers "")

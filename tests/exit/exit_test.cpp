@@ -90,7 +90,8 @@ TEST_F(Exit, Trap_U4_WhileThreadsEvaluateCompileAndLoad) {
 // Threads of the parent hold every lock of Tessera and of its libraries sooner or later. 100 and the number of a signal
 // would be a child that hangs or crashes, 3 one that computed.
 TEST_F(Exit, Trap_U22_AForkedChildEndsAndIsToldWhatItMayDo) {
-  if (tessera::fixture::is_sanitized) GTEST_SKIP() << "the sanitizers' locks are not made for a fork of threads";
+  if (tessera::fixture::is_sanitized)
+    GTEST_SKIP() << "the sanitizers' locks are not made for a fork of threads";
   ASSERT_EQ(outcome("prepare", 0, folder_), "status 42");
   const char* const ways[] = {"wait",  "all",  "exit", "evaluate", "all", "compile",
                               "async", "load", "ask",  "drop",     "read"};
