@@ -22,7 +22,7 @@ constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
 
 std::string little_endian(std::uint64_t value, std::size_t bytes) {
   std::string out;
-  for (std::size_t i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 255);
+  for (std::size_t i = 0; i < bytes; ++i, value >>= 8) out += static_cast<char>(value & 255);
   return out;
 }
 

@@ -1,6 +1,8 @@
 // Quantised operators: integers with a scale and a zero point stand for real numbers.
 #include "tessera/onnx/operators/quantised.h"
 
+#include <cmath>
+
 #include "tessera/onnx/operators/window_attributes.h"
 
 using namespace tessera;
@@ -26,7 +28,7 @@ Value quantised(Value x, Value scale, Value zero, Dtype dtype) {
   if (!steps) return {};
   const bool is_signed = ir::is_signed_integer(dtype);
   const int bits = 8 * static_cast<int>(ir::size_of(dtype));
-  const double high = static_cast<double>((std::int64_t{1} << (is_signed ? bits - 1 : bits)) - 1);
+  const double high = std::ldexp(1.0, is_signed ? bits - 1 : bits) - 1;
   const double low = is_signed ? -high - 1 : 0;
   steps = b.call("minimum", {b.call("maximum", {steps, b.constant(low, steps.dtype())}),
                              b.constant(high, steps.dtype())});
