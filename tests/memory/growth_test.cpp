@@ -9,6 +9,7 @@
 
 #include "tessera/tensor/scope.h"
 #include "tests/memory/patterns.h"
+#include "tests/support/repeats.h"
 #include "tests/support/resident.h"
 
 using namespace tessera::fixture;
@@ -33,12 +34,12 @@ class Growth : public ::testing::Test {
 /// What was lost in so many rounds was several times the bound.
 void expect_flat(std::string_view pattern, int warm_up, int rounds) {
   const Round round = begin_pattern(pattern);
-  for (int i = 0; i < warm_up; ++i) round();
+  for (int i = 0; i < repeats(warm_up); ++i) round();
   tessera::Engine::default_engine()->wait_for_plans();
   std::int64_t evaluations = 0;
   const std::int64_t before = resident_bytes();
   std::int64_t after = before;
-  for (int i = 0; i < rounds; ++i) {
+  for (int i = 0; i < repeats(rounds); ++i) {
     evaluations += round();
     after = std::max(after, resident_bytes());
   }
