@@ -15,7 +15,7 @@ from wire import *  # noqa: F403 (a vocabulary)
 
 MEMORY = 6 << 30
 WORK = 20  # times the processor time of a harmless chain of 20,000 nodes, in the same run
-GROWTH = 15  # times the processor time for 10 times as many nodes; squares would be 100
+GROWTH = 25  # times the processor time for 10 times as many nodes; squares would be 100
 MIN, MAX = -(1 << 63), (1 << 63) - 1
 F = b"\0\0\x80?"  # 1.0
 
