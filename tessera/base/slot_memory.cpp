@@ -35,23 +35,26 @@ struct SlotMemory::Depot {
   // Trivially destroyed: it is there until the process is gone.
   static_assert(std::is_trivially_destructible_v<std::mutex>);
 
-  /// Of a new batch, so that a small program touches few pages, and of the first block.
-  static constexpr std::size_t new_bytes = 4096, first_block_bytes = 65536;
+  static constexpr std::size_t first_block_bytes = 65536;
 
   /// What a block begins with.
   struct alignas(64) Block {
     Block* older;
   };
 
+  /// Of a new batch: a small program touches few pages; a large one walks over what lies together.
+  [[nodiscard]] std::size_t new_bytes() const { return block_bytes < large_page_bytes ? 4096 : batch_bytes; }
+
   /// Slots in the order of their addresses.
   Slot* cut(std::size_t size) {
-    if (static_cast<std::size_t>(limit - cursor) < new_bytes) add_block();
+    if (static_cast<std::size_t>(limit - cursor) < batch_bytes) add_block();
+    const std::size_t bytes = new_bytes();
     Slot* first = nullptr;
-    for (std::byte* at = cursor + new_bytes / size * size; at != cursor;) {
+    for (std::byte* at = cursor + bytes / size * size; at != cursor;) {
       at -= size;
       first = new (at) Slot{first, nullptr};
     }
-    cursor += new_bytes;
+    cursor += bytes;
     return first;
   }
   void add_block() {
